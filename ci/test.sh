@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Lints, types, import contracts, tests: all run, all timed; the status is the first failure's.
+#
+#   bash ci/test.sh [ARGUMENT of pytest…]
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd "$root" || exit 70
+unset PYTHONFAULTHANDLER PYTEST_ADDOPTS
+PATH=$root/.venv/bin:$PATH
+status=0 summary=''
+
+part() { # NAME COMMAND…
+    local name=$1 began=$SECONDS rc=0
+    shift
+    printf '\n== %s\n' "$name"
+    "$@" </dev/null || rc=$?
+    ((status)) || status=$rc
+    summary+=$(printf '%-14s %5d s  %s' "$name" $((SECONDS - began)) "$( ((rc)) && echo "failed ($rc)" || echo ok)")$'\n'
+}
+
+part set-up bash ci/setup.sh dev
+if ((status == 0)); then
+    part 'ruff check' ruff check .
+    part 'ruff format' ruff format --check .
+    part types basedpyright
+    part imports lint-imports --no-logo
+    part tests pytest -n auto "$@"
+fi
+printf '\n%s' "$summary"
+exit "$status"

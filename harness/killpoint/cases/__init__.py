@@ -1,0 +1,36 @@
+"""The named ways to test each invariant; one file a chapter."""
+
+from __future__ import annotations
+
+from killpoint.cases import deadlines, deaths, delivery, fuzz, lifecycle, ring, wakeups
+from killpoint.cases.case import Case
+from killpoint.errors import BadUsage
+from killpoint.invariants import BY_ID
+
+CASES: tuple[Case, ...] = (
+    *ring.CASES,
+    *delivery.CASES,
+    *fuzz.CASES,
+    *deaths.CASES,
+    *deadlines.CASES,
+    *wakeups.CASES,
+    *lifecycle.CASES,
+)
+
+
+def select(only: list[str]) -> list[Case]:
+    """Cases by invariant id or by name; all of them for an empty list.
+
+    Raises:
+        BadUsage: an id that no invariant or case has.
+    """
+    if not only:
+        return list(CASES)
+    chosen: dict[str, Case] = {}
+    for word in only:
+        found = [case for case in CASES if word in (case.id, case.invariant)]
+        if not found and word not in BY_ID:
+            known = [c.id for c in CASES if c.invariant == word.split("/")[0]] or list(BY_ID)
+            raise BadUsage(f"no invariant or case {word!r}; expected one of: {', '.join(known)}")
+        chosen |= {case.id: case for case in found}
+    return list(chosen.values())

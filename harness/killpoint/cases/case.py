@@ -1,0 +1,68 @@
+"""A case: one named way to test one invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from killpoint.explore.trial import Trial
+from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, Wait
+from killpoint.targets.protocol import QueueShape
+
+Run = Callable[[Trial], None]
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A named test of an invariant: what it does to the target, and what it needs of it."""
+
+    id: str
+    summary: str
+    run: Run
+    needs: frozenset[str] = frozenset({"queue"})
+
+    @property
+    def invariant(self) -> str:
+        """The id of the invariant that it tests."""
+        return self.id.split("/")[0]
+
+
+OPEN: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]
+"""A queue is made, every reader attaches, and the handshake is done."""
+
+MIB = 1 << 20
+
+
+def scenario(
+    case: str,
+    *steps: AnyStep,
+    readers: int = 2,
+    chunk_bytes: int = 64 * 1024,
+    chunks: int = 4,
+    observe: bool = False,
+    restart: bool = False,
+) -> Scenario:
+    """A scenario judged by the invariant that its case belongs to."""
+    return Scenario(
+        case=case,
+        judges=[case.split("/")[0]],
+        steps=list(steps),
+        shape=QueueShape(readers=readers, chunk_bytes=chunk_bytes, chunks=chunks),
+        observe=observe,
+        restart=restart,
+    )
+
+
+def fixed(id: str, summary: str, scenarios: Callable[[], list[Scenario]], *needs: str) -> Case:
+    """A case whose scenarios are always the same."""
+
+    def run(trial: Trial) -> None:
+        for each in scenarios():
+            trial.play(msgspec.structs.replace(each, seed=trial.seed))
+
+    return Case(id, summary, run, frozenset({"queue", *needs}))
+
+
+def small(count: int, size: int = 64) -> Message:
+    """A run of small inline messages."""
+    return Message(repeat=count, size=size)

@@ -1,0 +1,169 @@
+"""Cases of death: a party is killed at a place, the others are told and lose nothing (Q6, Q7)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.explore.kills import Around, chosen, count_lines
+from killpoint.explore.trial import Trial
+from killpoint.scenario import (
+    AnyStep,
+    Close,
+    Fault,
+    Message,
+    Point,
+    Receive,
+    Scenario,
+    Send,
+    Settle,
+    Verb,
+    Wait,
+)
+
+_ENDLESS = 60
+"""More receives than there are messages: each reader goes on until it is told to stop."""
+_KILLS = frozenset({"queue", "points"})
+_MIX = [small(2), Message("array", 100_000), small(2), Message("nested", 3000), small(1)]
+
+
+def _after_marker() -> list[Scenario]:
+    id = "Q6/writer-dies-after-overflow-marker"
+    steps = [
+        *OPEN,
+        Send([small(2)], timeout=5.0),
+        Fault("kill", "writer", Point("send", name="overflow-marker")),
+        Send([Message("array", 8 * MIB)], timeout=5.0),
+        Receive(_ENDLESS),
+        Wait(("readers",), within=4.0),
+    ]
+    return [scenario(id, *steps)]
+
+
+def _idle_writer() -> list[Scenario]:
+    id = "Q6/writer-dies-while-readers-wait"
+    steps = [
+        *OPEN,
+        Send([small(3)], timeout=5.0),
+        Receive(_ENDLESS),
+        Settle(("readers",)),
+        Fault("kill", "writer"),
+        Wait(("readers",), within=4.0),
+    ]
+    return [scenario(id, *steps)]
+
+
+def _unread() -> list[Scenario]:
+    id = "Q6/published-before-death"
+    steps = [
+        *OPEN,
+        Send([small(3), Message("array", 9000)], timeout=5.0),
+        Wait(("writer",)),
+        Fault("kill", "writer"),
+        Receive(_ENDLESS),
+        Wait(("readers",), within=4.0),
+    ]
+    return [scenario(id, *steps)]
+
+
+def writer_killed(id: str, op: Verb, nth: int) -> tuple[Point, Around]:
+    """Where the writer dies, and the scenario around it."""
+
+    def around(step: AnyStep) -> Scenario:
+        steps = [*OPEN, step, Send(_MIX, timeout=10.0)]
+        if op == "close":
+            steps.append(Close(("writer",)))
+        return scenario(id, *steps, Receive(_ENDLESS), Wait(within=5.0), chunks=8)
+
+    return Point(op, nth=nth), around
+
+
+def reader_killed(id: str, op: Verb, nth: int) -> tuple[Point, Around]:
+    """Where reader 0 dies, and the scenario around it: the writer goes on to fill the ring."""
+
+    def around(step: AnyStep) -> Scenario:
+        steps = [*OPEN, Send(_MIX, timeout=10.0), Wait(("writer",)), step]
+        steps += [Receive(7, timeout=5.0, roles=("reader-0",))]
+        if op == "close":
+            steps.append(Close(("reader-0",)))
+        steps += [Wait(("reader-0",)), Receive(_ENDLESS, ("reader-1",), timeout=1.0)]
+        steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
+        return scenario(id, *steps, Wait(within=6.0), chunks=8)
+
+    return Point(op, nth=nth), around
+
+
+_PLACES: dict[str, list[tuple[Verb, int]]] = {
+    "writer": [("send", 0), ("send", 2), ("send", 5), ("close", 0)],
+    "reader": [("receive", 0), ("receive", 2), ("receive", 5)],
+}
+
+
+def anywhere(trial: Trial, role: str, samples: int) -> None:
+    """Kill a role at lines of each of its operations, inline and overflow."""
+    places = _PLACES[role]
+    for index, (op, nth) in enumerate(places):
+        build = writer_killed if role == "writer" else reader_killed
+        point, around = build(trial.outcome.id, op, nth)
+        victim = "writer" if role == "writer" else "reader-0"
+        count = count_lines(trial, victim, point, around)
+        share = samples * (index + 1) // len(places) - samples * index // len(places)
+        for line in chosen(trial, count, share):
+            fault = Fault("kill", victim, Point(op, line=line, nth=nth))
+            trial.play(around(fault))
+
+
+def _idle_reader() -> list[Scenario]:
+    id = "Q7/reader-dies-idle"
+    steps = [
+        *OPEN,
+        Receive(_ENDLESS, timeout=1.5),
+        Send([small(3)], timeout=5.0),
+        Settle(("readers",)),
+        Fault("kill", "reader-0"),
+        Send([small(16)]),
+        Wait(("writer",), within=4.0),
+        Close(("writer",)),
+        Wait(within=6.0),
+    ]
+    return [scenario(id, *steps)]
+
+
+def _full() -> list[Scenario]:
+    id = "Q7/reader-dies-while-writer-waits"
+    steps = [
+        *OPEN,
+        Receive(_ENDLESS, ("reader-1",), timeout=1.5),
+        Send([small(12)]),
+        Settle(("writer",)),
+        Fault("kill", "reader-0"),
+        Wait(("writer",), within=4.0),
+        Close(("writer",)),
+        Wait(within=6.0),
+    ]
+    return [scenario(id, *steps)]
+
+
+CASES: tuple[Case, ...] = (
+    fixed(
+        "Q6/writer-dies-after-overflow-marker",
+        "the slot says that a payload follows; the writer is killed before it does",
+        _after_marker,
+        "points",
+        "slots",
+    ),
+    fixed("Q6/writer-dies-while-readers-wait", "the readers wait on an empty ring", _idle_writer),
+    fixed("Q6/published-before-death", "messages are unread when the writer dies", _unread),
+    Case(
+        "Q6/writer-killed-anywhere",
+        "SIGKILL at lines of send (inline, overflow) and close",
+        lambda trial: anywhere(trial, "writer", 28),
+        _KILLS,
+    ),
+    fixed("Q7/reader-dies-idle", "a waiting reader dies; the writer fills the ring", _idle_reader),
+    fixed("Q7/reader-dies-while-writer-waits", "the writer waits for the one that dies", _full),
+    Case(
+        "Q7/reader-killed-anywhere",
+        "SIGKILL at lines of receive (inline, overflow)",
+        lambda trial: anywhere(trial, "reader", 20),
+        _KILLS,
+    ),
+)

@@ -1,0 +1,35 @@
+"""Cases of waking and of sharing: an idle reader (Q8), two threads on one object (Q13)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send, Settle, Wait
+
+
+def _idle() -> list[Scenario]:
+    id = "Q8/idle-reader-wakes"
+    steps: list[AnyStep] = [*OPEN, Receive(12)]
+    for idle in (0.0, 0.05, 1.3, 0.0, 0.3, 1.1):
+        steps += [Settle(("readers",)), Pause(idle), Send([small(2)], timeout=5.0), Wait(("writer",))]
+    return [scenario(id, *steps, Wait(within=8.0))]
+
+
+def _threads(id: str, senders: int, receivers: int) -> Case:
+    def build() -> list[Scenario]:
+        messages = [small(120), Message("array", 100_000, repeat=6), small(90)]
+        steps = [
+            *OPEN,
+            Send(messages, timeout=5.0, threads=senders, keep_on=True),
+            Receive(216, timeout=1.5, threads=receivers),
+            Wait(within=20.0),
+        ]
+        return [scenario(id, *steps)]
+
+    return fixed(id, f"{senders} sending and {receivers} receiving threads", build, "deadlines")
+
+
+CASES: tuple[Case, ...] = (
+    fixed("Q8/idle-reader-wakes", "publications after idle times short and long", _idle),
+    _threads("Q13/two-senders", 2, 1),
+    _threads("Q13/two-receivers", 1, 2),
+)

@@ -1,0 +1,32 @@
+"""Judges: pure functions from (scenario, history, ledger) to violations, by invariant id."""
+
+from __future__ import annotations
+
+from killpoint.checkers import queue_death, queue_delivery, queue_life, queue_time, ring
+from killpoint.checkers.finding import Checker
+from killpoint.checkers.leaks import nothing_left
+
+CHECKERS: dict[str, Checker] = {
+    "R1": ring.transitions,
+    "R2": queue_delivery.whole,
+    "R3": queue_delivery.all_in_order,
+    "R4": ring.never_overwritten,
+    "R6": queue_delivery.not_aliased,
+    "R7": queue_delivery.failures_consumed,
+    "R8": ring.creator_unlinks,
+    "Q1": queue_delivery.all_in_order,
+    "Q2": queue_delivery.one_order,
+    "Q3": queue_delivery.as_enqueued,
+    "Q4": queue_delivery.carried_or_refused,
+    "Q6": queue_death.writer_death_told,
+    "Q7": queue_death.reader_death_told,
+    "Q8": queue_time.woken,
+    "Q9": queue_time.deadlines,
+    "Q10": queue_life.ready_ends,
+    "Q11": queue_life.endings_end,
+    "Q13": queue_delivery.exactly_once,
+    "Q14": queue_delivery.all_in_order,
+    "Q16": queue_life.delivered_before_close,
+    "L1": nothing_left,
+}
+"""One judge an invariant; what a judge raises makes the case inconclusive, never held."""

@@ -1,0 +1,174 @@
+"""What was sent and what arrived, read off a history; and how the two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from killpoint.checkers.finding import evidence
+from killpoint.history.event import Event
+from killpoint.history.record import History
+from killpoint.verdict import Violation
+
+
+class Sent(msgspec.Struct):
+    """One message at its sender."""
+
+    seq: int
+    form: str
+    size: int
+    digest: str
+    began: Event
+    ended: Event | None = None
+    """None: the sender never came back from the call."""
+    mutated: str = ""
+    """Its digest after the sender changed it, if it did."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call returned."""
+        return self.ended is not None and self.ended.text("outcome") == "ok"
+
+
+class Got(msgspec.Struct):
+    """One receive call at a reader."""
+
+    outcome: str
+    seq: int
+    digest: str
+    began: Event
+    ended: Event | None = None
+
+
+def sent(history: History) -> list[Sent]:
+    """All messages, in the order in which their calls began."""
+    found: dict[int, Sent] = {}
+    for event in history.of("send", "sent", "mutated"):
+        seq = event.number("seq")
+        if event.kind == "send":
+            digest = event.text("digest")
+            found[seq] = Sent(seq, event.text("form"), event.number("size"), digest, event)
+        elif event.kind == "sent":
+            found[seq].ended = event
+        else:
+            found[seq].mutated = event.text("digest")
+    return list(found.values())
+
+
+def got(history: History, reader: str) -> list[Got]:
+    """All receive calls of a reader; with several threads, in the order of their ends."""
+    calls: list[Got] = []
+    began: list[Event] = []
+    for event in history.of("receive", "got", role=reader):
+        if event.kind == "receive":
+            began.append(event)
+        else:
+            start = began.pop(0) if began else event
+            outcome, digest = event.text("outcome"), event.text("digest")
+            calls.append(Got(outcome, event.number("seq"), digest, start, event))
+    calls += [Got("never returned", -1, "", start) for start in began]
+    return calls
+
+
+def wrong_data(history: History, readers: list[str]) -> Iterator[tuple[str, Sent | None, Got]]:
+    """Each arrival that is not equal to what was sent under its number."""
+    by_seq = {message.seq: message for message in sent(history)}
+    for reader in readers:
+        for call in got(history, reader):
+            if call.outcome == "ok":
+                message = by_seq.get(call.seq)
+                if message is None or call.digest != message.digest:
+                    yield reader, message, call
+
+
+def mismatches(
+    history: History,
+    reader: str,
+    *,
+    optional: frozenset[int] = frozenset(),
+    tail_may_miss: bool = False,
+) -> list[Violation]:
+    """How a reader's arrivals differ from every message whose send returned, in order.
+
+    Args:
+        optional: numbers that may arrive or not.
+        tail_may_miss: whether the reader may have stopped early (it was told, or told to).
+    """
+    expected = [m for m in sent(history) if m.ok or m.ended is None or m.seq in optional]
+    may_miss = optional | {m.seq for m in expected if not m.ok}
+    position = 0
+    for call in got(history, reader):
+        if call.outcome != "ok":
+            if call.outcome == "error" and position < len(expected):
+                ahead = expected[position]
+                if ahead.form == "undecodable":
+                    position += 1
+                    continue
+                return [_again(history, reader, call, expected[:position])]
+            continue
+        known = [m.seq for m in expected]
+        if call.seq not in known:
+            return [_odd(history, reader, call, "wrong-data", "which was never published")]
+        index = known.index(call.seq)
+        if index < position:
+            kind = "duplicate" if _had(history, reader, call) else "reordered"
+            return [_odd(history, reader, call, kind, f"after message {known[position - 1]}")]
+        skipped = [m for m in expected[position:index] if m.seq not in may_miss]
+        if skipped:
+            arrives_later = {c.seq for c in got(history, reader)}
+            kind = "reordered" if skipped[0].seq in arrives_later else "lost"
+            return [_odd(history, reader, call, kind, f"before message {skipped[0].seq}")]
+        position = index + 1
+    missing = [m for m in expected[position:] if m.seq not in may_miss]
+    if missing and not tail_may_miss:
+        return [_missing(history, reader, missing)]
+    return []
+
+
+def overflowing(message: Sent, chunk_bytes: int) -> bool:
+    """Whether the message was surely larger than a slot."""
+    return message.form != "buffers" and message.size >= chunk_bytes
+
+
+def _had(history: History, reader: str, call: Got) -> bool:
+    return sum(c.seq == call.seq and c.outcome == "ok" for c in got(history, reader)) > 1
+
+
+def _odd(history: History, reader: str, call: Got, kind: str, how: str) -> Violation:
+    words = {
+        "wrong-data": f"{reader} received message {call.seq}, {how}",
+        "duplicate": f"{reader} received message {call.seq} twice, the second time {how}",
+        "reordered": f"{reader} received message {call.seq} {how}: the order was shifted",
+        "lost": f"{reader} received message {call.seq} {how}, which never arrived:"
+        " it was skipped in silence",
+    }
+    return Violation(kind, words[kind], _lines(history, reader))  # type: ignore[arg-type] # one of the four keys
+
+
+def _again(history: History, reader: str, call: Got, before: list[Sent]) -> Violation:
+    error = call.ended.text("error") if call.ended else ""
+    failed = [m.seq for m in before if m.form == "undecodable"]
+    if failed:
+        times = sum(c.outcome == "error" for c in got(history, reader))
+        cause = (
+            f"{reader} raised for undecodable message {failed[-1]} {times} times, not once:"
+            " its slot is never marked read, so each receive decodes the same message again and"
+            " later ones cannot be reached"
+        )
+        return Violation("duplicate", cause, _lines(history, reader))
+    return Violation("lost", f"{reader}'s receive raised: {error}", _lines(history, reader))
+
+
+def _missing(history: History, reader: str, missing: list[Sent]) -> Violation:
+    last = got(history, reader)
+    how = last[-1].outcome if last else "nothing was received"
+    cause = (
+        f"{len(missing)} message(s) that were sent never arrived at {reader}, first message"
+        f" {missing[0].seq} ({missing[0].size} bytes); its last receive ended with: {how}"
+    )
+    return Violation("lost", cause, _lines(history, reader))
+
+
+def _lines(history: History, reader: str) -> list[str]:
+    return evidence(history, list(history.of("got", "hang", role=reader))[-6:])

@@ -1,0 +1,23 @@
+"""Leaks: what a play left behind (L1)."""
+
+from __future__ import annotations
+
+from killpoint.checkers.finding import Finding, evidence
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.verdict import Violation
+
+
+def nothing_left(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """L1: nothing remains, unless SIGKILL took every party and no start has followed."""
+    excused = ledger.all_killed and not scenario.restart
+    if ledger.empty() or excused:
+        return Finding([], {"plays": 1})
+    ends = [e for e in history.of("exit")]
+    how = ", ".join(
+        f"{e.text('target')} by signal {e.number('signal')}" for e in ends if e.number("signal", 0) > 0
+    )
+    after = f"after the death of {how}" if how else "after a clean end of every party"
+    cause = f"{after}, this was left: {ledger.words()}"
+    return Finding([Violation("leak", cause, evidence(history, ends))], {"plays": 1})

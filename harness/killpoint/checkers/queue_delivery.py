@@ -1,0 +1,192 @@
+"""Delivery: every message whole, once, in order (R2, R3, R6, R7, Q1 to Q4, Q13, Q14)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from killpoint.checkers.delivery import Sent, got, mismatches, sent, wrong_data
+from killpoint.checkers.finding import Finding, Inconclusive, crashes, evidence, hangs
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.verdict import Violation
+
+
+def whole(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """R2: what arrived under a number is, byte for byte, what was sent under it."""
+    torn = [_torn(history, *found) for found in wrong_data(history, scenario.readers())]
+    return _weighed(torn or crashes(history), {"messages": _arrived(scenario, history)})
+
+
+def all_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """R3, Q1, Q14: every reader gets every message, equal, once, in order, with no error."""
+    found = hangs(history) + crashes(history) + _failed_steps(history)
+    if not found:
+        found = [_torn(history, *wrong) for wrong in wrong_data(history, scenario.readers())]
+    for message in sent(history):
+        if not found and not message.ok and message.form != "unencodable":
+            outcome = message.ended.text("outcome") if message.ended else "never returned"
+            error = message.ended.text("error") if message.ended else ""
+            cause = f"message {message.seq} ({message.form}, {message.size} bytes) could not be"
+            found.append(Violation("lost", f"{cause} sent: {outcome} {error}".rstrip()))
+    for reader in scenario.readers():
+        found = found or mismatches(history, reader)
+    sizes = len({(m.form, m.size) for m in sent(history) if m.ok})
+    return _weighed(found, {"messages": _arrived(scenario, history), "sizes": sizes})
+
+
+def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """R6: what a reader holds is still what it received."""
+    found: list[Violation] = []
+    checked = 0
+    by_seq = {message.seq: message for message in sent(history)}
+    for event in history.of("recheck"):
+        checked += 1
+        if event.data.get("same") is not True:
+            seq = event.number("seq")
+            form = by_seq[seq].form if seq in by_seq else "message"
+            cause = (
+                f"the {form} of message {seq} that {event.role} holds changed after later messages"
+                " arrived: it still points into a slot that was marked read and written again"
+            )
+            lines = [e for e in history.of("got", "recheck", role=event.role)]
+            found.append(Violation("wrong-data", cause, evidence(history, lines[:5] + [event])))
+    if not found and not checked:
+        raise Inconclusive("no reader held a message to the end")
+    return Finding(found[:1], {"messages": checked})
+
+
+def as_enqueued(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """Q3: an object changed right after enqueue arrives as it was at enqueue."""
+    changed = {message.seq for message in sent(history) if message.mutated}
+    if not changed:
+        raise Inconclusive("no object was changed after its enqueue")
+    found = [_torn(history, *wrong) for wrong in wrong_data(history, scenario.readers())]
+    arrived = sum(
+        call.seq in changed for reader in scenario.readers() for call in got(history, reader)
+    )
+    if not found and not arrived:
+        raise Inconclusive("no changed object arrived")
+    return Finding(found[:1], {"messages": arrived})
+
+
+def failures_consumed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """R7 (queue level): a message that cannot be encoded or decoded harms no other."""
+    if any(message.form == "ring" for message in sent(history)):
+        return _ring_failures(scenario, history)
+    found: list[Violation] = []
+    for message in sent(history):
+        if message.form == "unencodable" and message.ok:
+            found.append(Violation("no-error", f"unencodable message {message.seq} was accepted"))
+    found += hangs(history) + crashes(history)
+    for reader in scenario.readers():
+        found = found or mismatches(history, reader)
+    return _weighed(found, {"messages": _arrived(scenario, history)})
+
+
+def one_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """Q2: inline and overflow messages in one order, whatever failed or came late."""
+    shifted = [
+        _torn(history, *wrong)
+        for wrong in wrong_data(history, scenario.readers())
+        if wrong[1] is None or not wrong[1].mutated
+    ]
+    for reader in scenario.readers():
+        shifted = shifted or mismatches(history, reader)
+    return _weighed(shifted or hangs(history), {"messages": _arrived(scenario, history)})
+
+
+def carried_or_refused(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """Q4: a message beyond a format limit arrives whole or is refused; the next ones arrive."""
+    found = hangs(history) + crashes(history)
+    found += [_torn(history, *wrong) for wrong in wrong_data(history, scenario.readers())]
+    for reader in scenario.readers():
+        found = found or mismatches(history, reader)
+    refused = sum(not message.ok for message in sent(history))
+    return _weighed(found, {"messages": _arrived(scenario, history), "refused": refused})
+
+
+def exactly_once(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """Q13: with two threads on one object, each message once at each reader, or an error."""
+    found = crashes(history)
+    accepted = {message.seq for message in sent(history) if message.ok}
+    maybe = {message.seq for message in sent(history) if not message.ok}
+    for reader in scenario.readers():
+        calls = got(history, reader)
+        counts = Counter(call.seq for call in calls if call.outcome == "ok")
+        twice = [seq for seq, times in counts.items() if times > 1]
+        raised = any(call.outcome not in ("ok", "timeout", "never returned") for call in calls)
+        lost = sorted(accepted - counts.keys())
+        alien = sorted(counts.keys() - accepted - maybe)
+        if twice:
+            found.append(Violation("duplicate", f"two threads of {reader} got message {twice[0]}"))
+        elif alien:
+            found.append(Violation("wrong-data", f"{reader} got a message numbered {alien[0]}"))
+        elif lost and not raised and not any(m.ended is None for m in sent(history)):
+            cause = f"{len(lost)} messages sent by two threads never reached {reader}"
+            found.append(Violation("lost", f"{cause}, first message {lost[0]}, and nobody was told"))
+    return _weighed(found or hangs(history), {"messages": _arrived(scenario, history)})
+
+
+def _ring_failures(scenario: Scenario, history: History) -> Finding:
+    published = [message for message in sent(history) if message.ok]
+    expected = [m.ended.text("digest") for m in published if m.ended]
+    reads = [
+        event
+        for event in history.of("end", role="reader-0")
+        if event.text("op") == "ring-read"
+    ]
+    digests = [event.text("digest") for event in history.of("got", role="reader-0")]
+    failed = [i for i, event in enumerate(reads) if event.text("outcome") != "ok"]
+    for index in failed:
+        del expected[index : index + 1]
+    found = hangs(history)
+    if not found and digests != expected:
+        how = "after a fill that raised" if len(published) < len(sent(history)) else (
+            "after a decode that raised"
+        )
+        cause = (
+            f"{how}, reader-0 read {len(digests)} slots where {len(expected)} others were"
+            " published, or not the same ones: the failed slot was published or read again"
+        )
+        found.append(Violation("wrong-data", cause, evidence(history, reads)))
+    if not found and not digests:
+        raise Inconclusive("no slot was read")
+    return Finding(found[:1], {"slots": len(digests)})
+
+
+def _weighed(found: list[Violation], counts: dict[str, int]) -> Finding:
+    if not found and not counts["messages"]:
+        raise Inconclusive("no message arrived anywhere")
+    return Finding(found[:1], counts)
+
+
+def _torn(history: History, reader: str, message: Sent | None, call: object) -> Violation:
+    del call
+    lines = evidence(history, list(history.of("got", role=reader))[-3:])
+    if message is None:
+        return Violation("wrong-data", f"{reader} received something that nobody sent", lines)
+    what = f"message {message.seq} ({message.form}, {message.size} bytes) arrived at {reader}"
+    if message.mutated:
+        cause = (
+            f"{what} with bytes that its sender wrote after enqueue had returned: the queue sends"
+            " from the caller's memory"
+        )
+    else:
+        cause = f"{what} different from what was sent: a torn or misplaced read"
+    return Violation("wrong-data", cause, lines)
+
+
+def _failed_steps(history: History) -> list[Violation]:
+    """An error where nothing was wrong: in making, attaching, or the handshake."""
+    for event in history.of("end"):
+        if event.text("op") in ("make", "attach", "ready") and event.text("outcome") != "ok":
+            cause = f"{event.role}'s {event.text('op')} failed: {event.text('error')}"
+            return [Violation("no-error", cause, evidence(history, [event]))]
+    return []
+
+
+def _arrived(scenario: Scenario, history: History) -> int:
+    return sum(
+        call.outcome == "ok" for reader in scenario.readers() for call in got(history, reader)
+    )

@@ -1,0 +1,1 @@
+"""What to try: plays of a case, sweeps of places, sizes around a boundary."""

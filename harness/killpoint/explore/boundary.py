@@ -1,0 +1,85 @@
+"""Sizes around the overflow boundary, chosen by Hypothesis and shrunk when they fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+
+from killpoint.explore.trial import Trial, Violated
+from killpoint.scenario import (
+    Attach,
+    Make,
+    Message,
+    MessageKind,
+    Ready,
+    Receive,
+    Scenario,
+    Send,
+    Wait,
+)
+from killpoint.targets.protocol import QueueShape
+
+KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested", "buffers")
+
+
+def sizes(chunk_bytes: int) -> st.SearchStrategy[int]:
+    """Sizes that crowd around the chunk size, small ones, and a few large ones."""
+    around = st.integers(max(0, chunk_bytes - 1500), chunk_bytes + 8)
+    return st.one_of(st.integers(0, 300), around, around, st.integers(0, 4 * chunk_bytes))
+
+
+def messages(chunk_bytes: int) -> st.SearchStrategy[Message]:
+    """One message of any kind."""
+    return st.builds(
+        Message, kind=st.sampled_from(KINDS), size=sizes(chunk_bytes), buffers=st.integers(0, 4)
+    )
+
+
+@st.composite
+def workloads(draw: st.DrawFn, case: str, seed: int) -> Scenario:
+    """A queue of any shape and a run of messages that every reader must get."""
+    chunk = draw(st.sampled_from([64, 256, 1024, 4096, 65536]))
+    shape = QueueShape(
+        readers=draw(st.integers(1, 3)), chunk_bytes=chunk, chunks=draw(st.integers(1, 4))
+    )
+    batch = draw(st.lists(messages(chunk), min_size=1, max_size=24))
+    steps: list[Any] = [Make(), Attach(), Ready(timeout=10.0)]
+    steps += [Send(batch, timeout=20.0), Receive(len(batch), timeout=20.0), Wait(within=60.0)]
+    return Scenario(case, [case.split("/")[0]], steps, shape=shape, seed=seed)
+
+
+def fuzz_messages(trial: Trial, case: str, examples: int) -> None:
+    """Play workloads until one is violated; then the shrunk one is what the outcome tells."""
+    fuzz(trial, workloads(case, trial.seed), examples)
+
+
+def fuzz(trial: Trial, scenarios: st.SearchStrategy[Scenario], examples: int) -> None:
+    """Let Hypothesis choose scenarios, and shrink the first that violates.
+
+    Raises:
+        Violated: the smallest violating scenario found has been recorded in the outcome.
+    """
+
+    @seeded(trial.seed)
+    @settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=False,
+        report_multiple_bugs=False,
+    )
+    @given(scenarios)
+    def attempt(scenario: Scenario) -> None:
+        trial.play(scenario)
+
+    try:
+        attempt()
+    except Violated:
+        raise
+    except BaseExceptionGroup as group:
+        raise Violated(str(group)) from group

@@ -1,0 +1,184 @@
+"""One case on trial: it plays scenarios, each is judged at once, and the evidence adds up."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from killpoint.checkers import CHECKERS
+from killpoint.checkers.finding import Finding, Inconclusive
+from killpoint.faults import FAULTS
+from killpoint.scenario import Fault, Scenario, dump
+from killpoint.stage.stage import Play
+from killpoint.stage.point_guard import EXIT_FAULT
+from killpoint.verdict import CaseOutcome, Violation
+
+
+class Player(Protocol):
+    """A stage, or whatever plays scenarios in its place."""
+
+    def play(self, scenario: Scenario) -> Play:
+        """Play one scenario to its end."""
+        ...
+
+    def forget(self, play: Play) -> None:
+        """Its record is not needed any more."""
+        ...
+
+
+class Violated(Exception):
+    """A play broke the invariant: the trial is over."""
+
+
+class Unsupported(Exception):
+    """The target cannot do what the case asks for."""
+
+
+class Leak(msgspec.Struct):
+    """What one play of a trial left behind."""
+
+    violation: Violation
+    replay: str | None
+
+
+class Trial:
+    """What a case plays with, and what it has shown so far."""
+
+    def __init__(
+        self, case: str, player: Player, *, seed: int, full: bool, folder: Path | None
+    ) -> None:
+        """``folder``: where replays and records of violations are kept, if anywhere."""
+        self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
+        self.seed = seed
+        self.full = full
+        self.random = random.Random(f"{seed}/{case}")
+        self.leaks: list[Leak] = []
+        self.plays = 0
+        self._player = player
+        self._folder = folder
+        self._doubts: list[str] = []
+        self._began = time.monotonic()
+
+    def play(self, scenario: Scenario) -> Play:
+        """Play a scenario and judge it.
+
+        Raises:
+            Violated: the invariant on trial is violated; the outcome says how.
+            Unsupported: the target said that it cannot do it.
+        """
+        play = self._player.play(scenario)
+        self.plays += 1
+        try:
+            self._judge(play)
+        finally:
+            self._player.forget(play)
+        return play
+
+    def scout(self, scenario: Scenario) -> Play:
+        """Play a scenario to learn from it; it is no evidence."""
+        play = self._player.play(scenario)
+        self._player.forget(play)
+        return play
+
+    def _judge(self, play: Play) -> None:
+        for event in play.history.of("end", "cancel-unsupported"):
+            if event.kind != "end" or event.text("outcome") == "unsupported":
+                raise Unsupported(event.text("error"))
+        self._note_leaks(play)
+        for event in play.history.of("exit"):
+            if event.number("code", 0) not in (0, EXIT_FAULT):
+                play.stalled = f"{event.text('target')} ended with status {event.number('code')}"
+        if self._note_strikes(play) and not play.stalled:
+            self._apply(play)
+        elif play.stalled:
+            self._doubts.append(play.stalled)
+
+    def _apply(self, play: Play) -> None:
+        checker = CHECKERS[self.outcome.invariant]
+        try:
+            finding = checker(play.scenario, play.history, play.ledger)
+        except Inconclusive as doubt:
+            self._doubts.append(str(doubt))
+            return
+        except Exception as broken:
+            # A judge that fails has judged nothing; the case must not pass for that.
+            self._doubts.append(f"the judge itself failed: {type(broken).__name__}: {broken}")
+            return
+        self._count(finding)
+        if finding.violations:
+            self._convict(play, finding.violations[0])
+
+    def _count(self, finding: Finding) -> None:
+        self.outcome.runs += 1
+        for unit, count in finding.counts.items():
+            self.outcome.counts[unit] = self.outcome.counts.get(unit, 0) + count
+
+    def _convict(self, play: Play, violation: Violation) -> None:
+        self.outcome.outcome = "violated"
+        self.outcome.kind, self.outcome.cause = violation.kind, violation.cause
+        self.outcome.evidence = violation.evidence
+        self.outcome.replay = self.keep(play, self.outcome.id)
+        raise Violated(violation.cause)
+
+    def keep(self, play: Play, name: str) -> str | None:
+        """Keep a play's scenario and record in the run's folder; the scenario's path."""
+        if self._folder is None:
+            return None
+        stem = re.sub(r"[^\w.-]+", "-", name)
+        replay = self._folder / "replays" / f"{stem}.toml"
+        replay.parent.mkdir(parents=True, exist_ok=True)
+        replay.write_text(dump(play.scenario), "utf-8")
+        record = self._folder / "plays" / stem
+        if play.folder.exists():
+            shutil.copytree(
+                play.folder, record, dirs_exist_ok=True, ignore=_only_logs
+            )
+            (record / "scenario.toml").write_text(dump(play.scenario), "utf-8")
+            (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
+        return str(replay)
+
+    def _note_leaks(self, play: Play) -> None:
+        found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
+        if found.violations and not play.stalled and not self.leaks:
+            replay = self.keep(play, f"L1/in/{self.outcome.id}")
+            self.leaks.append(Leak(found.violations[0], replay))
+
+    def _note_strikes(self, play: Play) -> bool:
+        """Whether each placed fault reached its point and was seen to act."""
+        placed = [step for step in play.scenario.steps if isinstance(step, Fault) and step.at]
+        if not placed:
+            return True
+        reached = {event.text("target") for event in play.history.of("reached")}
+        ended = {e.text("target") for e in play.history.of("exit")}
+        struck = all(
+            step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
+            for step in placed
+        ) and not play.unreached
+        self.outcome.struck = (self.outcome.struck or 0) + struck
+        if not struck:
+            self.outcome.runs += 1
+            self._doubts.append("a fault's point was not reached: " + ", ".join(play.unreached))
+        return struck
+
+    def conclude(self) -> CaseOutcome:
+        """The case's outcome after its last play."""
+        outcome = self.outcome
+        outcome.seconds = round(time.monotonic() - self._began, 3)
+        if outcome.outcome == "inconclusive" and not outcome.cause:
+            aimed = outcome.struck is not None
+            doubtful = len(self._doubts)
+            if outcome.runs and (not doubtful or (aimed and doubtful <= outcome.runs // 20)):
+                outcome.outcome = "held"
+            else:
+                outcome.cause = self._doubts[0] if self._doubts else "nothing was played"
+        return outcome
+
+
+def _only_logs(_folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if not name.endswith((".jsonl", ".err"))}

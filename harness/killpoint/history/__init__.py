@@ -1,0 +1,1 @@
+"""What happened: a crash-proof log per process, and the one ordered record made of them."""

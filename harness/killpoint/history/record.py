@@ -1,0 +1,62 @@
+"""The merged record of a play, and the questions that checkers ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from killpoint.history.event import Event
+
+_DECODER = msgspec.json.Decoder(Event)
+
+
+class History:
+    """All events of a play in the order of their times."""
+
+    def __init__(self, events: list[Event]) -> None:
+        """Take the events of any number of roles."""
+        self.events = sorted(events, key=lambda event: event.t)
+
+    @classmethod
+    def read(cls, folder: Path) -> History:
+        """Merge the logs in a folder; a last line torn by a death is dropped."""
+        events: list[Event] = []
+        for path in sorted(folder.glob("*.jsonl")):
+            for line in path.read_bytes().split(b"\n")[:-1]:
+                events.append(_DECODER.decode(line))
+        return cls(events)
+
+    def of(self, *kinds: str, role: str | None = None) -> Iterator[Event]:
+        """Events of these kinds, of one role if given, in order."""
+        for event in self.events:
+            if event.kind in kinds and (role is None or event.role == role):
+                yield event
+
+    def first(self, *kinds: str, role: str | None = None) -> Event | None:
+        """The first such event."""
+        return next(self.of(*kinds, role=role), None)
+
+    def start(self) -> int:
+        """Time of the first event, ns."""
+        return self.events[0].t if self.events else 0
+
+    def late_tick(self, since: int, until: int) -> int:
+        """Worst lateness, ns, of the control waits that touched this interval.
+
+        What the same machine made a plain wait wait beyond its time then: the allowance that
+        every verdict about time gives.
+        """
+        return max(
+            (
+                event.number("ns", 0)
+                for event in self.of("late-tick")
+                if event.t >= since and event.t - event.number("ns", 0) <= until
+            ),
+            default=0,
+        )
+
+    def lines(self, events: list[Event]) -> list[str]:
+        """Some events as lines for people."""
+        return [event.line(self.start()) for event in events]

@@ -1,0 +1,204 @@
+"""The catalogue: what is judged, under which id, how firmly, and how much evidence it takes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from killpoint.errors import BadUsage
+
+
+class Invariant(msgspec.Struct, frozen=True):
+    """One clause of the specification."""
+
+    id: str
+    clause: str
+    needs: tuple[str, ...]
+    """Capabilities without which the target is `unsupported`, whatever its cases said."""
+    minimum: dict[str, int]
+    """Least evidence for `holds`: units are `cases`, `runs`, and what cases count themselves."""
+    level: Literal["MUST", "SHOULD"] = "MUST"
+    awaits: str = ""
+    """Why this build cannot reach the minimum at all, if it cannot."""
+
+
+_SIMULATED = "needs every schedule of the simulated tier, which this build does not have"
+
+_QUEUE = ("queue",)
+_TIMED = ("queue", "deadlines")
+_RING = ("queue", "ring")
+_SLOTS = ("queue", "ring", "slots")
+_KILLS = ("queue", "points")
+
+CATALOGUE: tuple[Invariant, ...] = (
+    Invariant(
+        "R1",
+        "Judged on store events: slots move only 1→1, 4→1, 1→2 by the writer, and 2→3, 3→3, 3→4"
+        " (2→4 with one reader) by readers.",
+        _SLOTS,
+        {"cases": 2, "transitions": 200},
+    ),
+    Invariant("R2", "No torn read.", _QUEUE, {"cases": 2, "messages": 100}),
+    Invariant(
+        "R3",
+        "Each reader gets messages 0, 1, 2, … once each, in order.",
+        _QUEUE,
+        {"cases": 1, "messages": 500},
+    ),
+    Invariant(
+        "R4",
+        "The writer never overwrites a slot that a live reader has not marked read; at most as"
+        " many messages are outstanding as there are slots.",
+        _TIMED,
+        {"cases": 2, "messages": 30},
+    ),
+    Invariant(
+        "R5",
+        "R2 to R4 hold on weakly ordered memory, with slots reused at least twice (model only).",
+        _SLOTS,
+        {"cases": 1},
+        awaits=_SIMULATED,
+    ),
+    Invariant(
+        "R6",
+        "Nothing handed to a caller aliases a slot once that slot is marked read.",
+        _QUEUE,
+        {"cases": 2, "messages": 20},
+    ),
+    Invariant(
+        "R7",
+        "An exception in the writer's fill publishes nothing; one in the reader's decode is"
+        " raised once and the message consumed; other messages are untouched.",
+        _RING,
+        {"cases": 4},
+    ),
+    Invariant(
+        "R8",
+        "While the creator lives nobody else unlinks, a fork's copy included; at most one unlink"
+        " in all; a missing or too small segment is a clear error at attach or first use.",
+        _RING,
+        {"cases": 4},
+    ),
+    Invariant(
+        "R9",
+        "An exception that arrives between any two steps leaves each operation wholly done or"
+        " not done.",
+        _KILLS,
+        {"cases": 1},
+        awaits="needs the sweep over every step with injected exceptions, which this build does"
+        " not have",
+    ),
+    Invariant(
+        "Q1",
+        "Every object and size on both sides of the overflow boundary arrives equal at every"
+        " reader.",
+        _QUEUE,
+        {"cases": 4, "sizes": 400},
+    ),
+    Invariant(
+        "Q2",
+        "Inline and overflow messages keep one order; a failed or late overflow payload never"
+        " shifts later ones.",
+        _TIMED,
+        {"cases": 3},
+    ),
+    Invariant(
+        "Q3",
+        "What arrives is what was enqueued, also when the caller changes the object right after"
+        " enqueue returns.",
+        _QUEUE,
+        {"cases": 2, "messages": 10},
+    ),
+    Invariant(
+        "Q4",
+        "Format limits are judged before anything is published: carried correctly or refused,"
+        " and the queue works on.",
+        ("queue", "limits"),
+        {"cases": 2},
+    ),
+    Invariant(
+        "Q6",
+        "A writer that dies at any instant: each reader first gets every message already"
+        ' published whole, then "peer died" within 2 s.',
+        _KILLS,
+        {"cases": 4, "runs": 30},
+    ),
+    Invariant(
+        "Q7",
+        "A reader that dies at any instant: the writer's pending or next call errs within 2 s,"
+        " or, by policy, goes on with the others, who lose nothing.",
+        _KILLS,
+        {"cases": 3, "runs": 20},
+    ),
+    Invariant(
+        "Q8",
+        "No lost wake-up: an idle reader wakes for every publication within 100 ms.",
+        _QUEUE,
+        {"cases": 1, "wake-ups": 20},
+        awaits=_SIMULATED,
+    ),
+    Invariant(
+        "Q9",
+        "A deadline is honoured in every waiting state, never early; cancel or shutdown wakes"
+        " every one within 100 ms.",
+        ("queue", "deadlines", "cancel"),
+        {"cases": 6},
+    ),
+    Invariant(
+        "Q10",
+        "wait_until_ready ends in success or a clear error by its deadline when a party dies"
+        " before, during or after subscribing; a departure is not an arrival.",
+        _QUEUE,
+        {"cases": 3},
+    ),
+    Invariant(
+        "Q11",
+        "Closing, garbage collection (from a reference cycle too) and interpreter exit end"
+        " within 2 s.",
+        _QUEUE,
+        {"cases": 4},
+    ),
+    Invariant(
+        "Q13",
+        "A queue object used from two threads at once delivers each message exactly once, or"
+        " raises.",
+        _QUEUE,
+        {"cases": 1},
+        awaits=_SIMULATED,
+    ),
+    Invariant(
+        "Q14",
+        "Every topology of local readers builds and works: 1 … 64 readers.",
+        _QUEUE,
+        {"cases": 3},
+    ),
+    Invariant(
+        "Q16",
+        "What was enqueued before a clean close, garbage collection or normal exit is delivered,"
+        " or the reader's next dequeue raises with the number lost.",
+        _QUEUE,
+        {"cases": 4},
+    ),
+    Invariant(
+        "L1",
+        "After the last party's exit + 5 s nothing of ours remains; only what every party's"
+        " SIGKILL left behind may wait for the next start, which removes it.",
+        _QUEUE,
+        {"cases": 3, "plays": 5},
+    ),
+)
+
+BY_ID = {invariant.id: invariant for invariant in CATALOGUE}
+
+
+def invariant(id: str) -> Invariant:
+    """The invariant with this id.
+
+    Raises:
+        BadUsage: there is none.
+    """
+    found = BY_ID.get(id)
+    if found is None:
+        raise BadUsage(f"unknown invariant {id!r}; expected one of: {', '.join(BY_ID)}")
+    return found

@@ -1,0 +1,248 @@
+"""judge(target): plays every case asked for, and says of each invariant whether it holds."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from killpoint.cases import CASES, select
+from killpoint.cases.case import Case
+from killpoint.errors import KillpointError
+from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.invariants import CATALOGUE, Invariant, invariant
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
+
+Progress = Callable[[CaseOutcome, int, int], None]
+"""Called with each case as it ends, how many have ended, and how many there are."""
+
+_EVERY_PLAY = "L1/every-play"
+
+
+class Judgement(msgspec.Struct):
+    """What came out for one target."""
+
+    name: str
+    version: str
+    notes: list[str]
+    seed: int
+    device: str
+    full: bool
+    verdicts: list[InvariantVerdict]
+    seconds: float = 0.0
+    left_out: list[str] = []
+    """Cases that the budget left no time for."""
+
+    def status(self) -> int:
+        """Exit status of ``check``: 1 a violation, 3 inconclusive or nothing ran, else 0."""
+        words = [verdict.verdict for verdict in self.verdicts]
+        if "violated" in words:
+            return 1
+        expected = {v.id for v in self.verdicts if invariant(v.id).awaits}
+        doubtful = [v for v in self.verdicts if v.verdict == "inconclusive" and v.id not in expected]
+        ran = any(case.runs for verdict in self.verdicts for case in verdict.cases)
+        return 3 if doubtful or not ran else 0
+
+
+def judge(
+    target: str,
+    only: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    full: bool = False,
+    budget: float | None = None,
+    folder: Path | None = None,
+    jobs: int | None = None,
+    shard: tuple[int, int] = (1, 1),
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Judgement:
+    """Play the cases of the given invariants or names on a target, and combine their outcomes.
+
+    Args:
+        target: as after ``--target``.
+        only: invariant ids and case names; everything if empty.
+        budget: seconds after which no further case is begun.
+        folder: the run's folder, for replays and records of violations.
+        jobs: plays at a time, each with a zygote of its own; the number of cores by default.
+        shard: ``(i, n)``: only every n-th case, beginning with the i-th.
+
+    Raises:
+        BadUsage, CannotWork: nothing was judged.
+    """
+    began = time.monotonic()
+    chosen = select(list(only))[shard[0] - 1 :: shard[1]]
+    resolved = resolve(target)
+    bench = _Bench(resolved, min(jobs or os.cpu_count() or 1, max(1, len(chosen))))
+    try:
+        with bench:
+            loaded = bench.loaded()
+            run = _Run(bench, set(loaded.capabilities), seed, full, folder, progress)
+            end = began + budget if budget else None
+            outcomes, left_out = run.all(chosen, end)
+    except OSError as error:
+        raise KillpointError(f"the harness could not do its work: {error}") from error
+    ids = _ids(only, chosen)
+    verdicts = [
+        _verdict(item, outcomes, loaded.capabilities, _asked_whole(item.id, only, shard, left_out))
+        for item in CATALOGUE
+        if item.id in ids
+    ]
+    return Judgement(
+        loaded.name,
+        loaded.version,
+        loaded.notes,
+        seed,
+        device,
+        full,
+        verdicts,
+        round(time.monotonic() - began, 1),
+        left_out,
+    )
+
+
+def _ids(only: Sequence[str], chosen: Sequence[Case]) -> set[str]:
+    if not only:
+        return {item.id for item in CATALOGUE}
+    return {case.invariant for case in chosen} | {word.split("/")[0] for word in only}
+
+
+def _asked_whole(
+    id: str, only: Sequence[str], shard: tuple[int, int], left_out: Sequence[str]
+) -> bool:
+    named = not only or id in only
+    return named and shard[1] == 1 and not any(case.split("/")[0] == id for case in left_out)
+
+
+def _verdict(
+    item: Invariant, outcomes: list[CaseOutcome], capabilities: list[str], whole: bool
+) -> InvariantVerdict:
+    cases = [outcome for outcome in outcomes if outcome.invariant == item.id]
+    lacking = [word for word in item.needs if word not in capabilities]
+    return combine(item, cases, lacking, whole=whole)
+
+
+class _Bench:
+    """Stages that wait for work; each is used by one thread at a time."""
+
+    def __init__(self, spec: str, count: int) -> None:
+        self._spec = spec
+        self._free: queue.SimpleQueue[Stage] = queue.SimpleQueue()
+        self._all: list[Stage] = []
+        self.count = count
+
+    def __enter__(self) -> _Bench:
+        with concurrent.futures.ThreadPoolExecutor(self.count) as pool:
+            starts = [pool.submit(Stage, self._spec) for _ in range(self.count)]
+        errors: list[BaseException] = []
+        for start in starts:
+            error = start.exception()
+            if error is not None:
+                errors.append(error)
+            else:
+                self._all.append(start.result())
+                self._free.put(start.result())
+        if errors:
+            self.__exit__()
+            raise errors[0]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stage in self._all:
+            stage.close()
+
+    def loaded(self):  # noqa: ANN201 # Loaded, a packet of the stage
+        return self._all[0].zygote.loaded
+
+    def take(self) -> Stage:
+        return self._free.get()
+
+    def give(self, stage: Stage) -> None:
+        self._free.put(stage)
+
+
+class _Run:
+    """The cases of one judgement, spread over the bench."""
+
+    def __init__(
+        self,
+        bench: _Bench,
+        capabilities: set[str],
+        seed: int,
+        full: bool,
+        folder: Path | None,
+        progress: Progress | None,
+    ) -> None:
+        self._bench = bench
+        self._capabilities = capabilities
+        self._seed = seed
+        self._full = full
+        self._folder = folder
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._done = 0
+        self._leaks: list[CaseOutcome] = []
+        self._plays = 0
+
+    def all(self, cases: Sequence[Case], end: float | None) -> tuple[list[CaseOutcome], list[str]]:
+        left_out: list[str] = []
+        outcomes: list[CaseOutcome] = []
+
+        def work(case: Case) -> CaseOutcome | None:
+            if end is not None and time.monotonic() > end:
+                left_out.append(case.id)
+                return None
+            outcome = self._one(case)
+            with self._lock:
+                self._done += 1
+                if self._progress:
+                    self._progress(outcome, self._done, len(cases))
+            return outcome
+
+        with concurrent.futures.ThreadPoolExecutor(self._bench.count) as pool:
+            outcomes = [outcome for outcome in pool.map(work, cases) if outcome is not None]
+        if any(case.invariant == "L1" for case in cases) and self._plays:
+            outcomes.append(self._every_play())
+        return outcomes, left_out
+
+    def _one(self, case: Case) -> CaseOutcome:
+        stage = self._bench.take()
+        trial = Trial(case.id, stage, seed=self._seed, full=self._full, folder=self._folder)
+        lacking = case.needs - self._capabilities
+        try:
+            if lacking:
+                raise Unsupported("the target lacks " + ", ".join(sorted(lacking)))
+            case.run(trial)
+        except Unsupported as reason:
+            trial.outcome.outcome, trial.outcome.cause = "unsupported", str(reason)
+        except Violated:
+            pass
+        finally:
+            self._bench.give(stage)
+        with self._lock:
+            self._plays += trial.plays
+            for leak in trial.leaks[:1]:
+                kept = CaseOutcome(_EVERY_PLAY, "L1", "violated", leak.violation.kind)
+                kept.cause = f"in {case.id}, {leak.violation.cause}"
+                kept.evidence, kept.replay = leak.violation.evidence, leak.replay
+                self._leaks.append(kept)
+        return trial.conclude()
+
+    def _every_play(self) -> CaseOutcome:
+        outcome = self._leaks[0] if self._leaks else CaseOutcome(_EVERY_PLAY, "L1", "held")
+        outcome.runs = self._plays
+        outcome.counts = {"plays": self._plays}
+        return outcome
+
+
+def all_case_ids() -> list[str]:
+    """The names of all cases."""
+    return [case.id for case in CASES]

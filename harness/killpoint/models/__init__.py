@@ -1,0 +1,1 @@
+"""Executable specifications of the state machines."""

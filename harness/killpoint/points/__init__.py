@@ -1,0 +1,1 @@
+"""Places in a role's execution where a fault may be put."""

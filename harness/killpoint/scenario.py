@@ -1,0 +1,344 @@
+"""A scenario is data: topology, workload, faults in the order they happen, and what must hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import tomli_w
+
+from killpoint.errors import BadUsage
+from killpoint.targets.protocol import QueueShape
+
+Verb = Literal["make", "attach", "ready", "send", "receive", "close"]
+FaultName = Literal["kill", "stop", "continue", "exit", "raise", "slow"]
+StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
+MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
+
+Times = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
+Seconds = Annotated[float, msgspec.Meta(le=3600)]
+
+
+class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """A place in a role's execution: the n-th line of an operation, or a named one."""
+
+    op: Verb
+    line: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """The how-many-th line of the target's own code that the operation executes."""
+    name: Literal["overflow-marker"] | None = None
+    """``overflow-marker``: a slot that promises an overflow payload has just been published."""
+    nth: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """In the how-many-th such operation after the fault was declared."""
+
+
+class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
+    """One thing the director does; steps that name roles post an order and go on."""
+
+
+class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One message, or a run of them whose size grows by ``step``."""
+
+    kind: MessageKind = "bytes"
+    size: Size = 64
+    """Bytes of its body; of each buffer for ``buffers``."""
+    buffers: Annotated[int, msgspec.Meta(ge=0, le=200_000)] = 1
+    repeat: Times = 1
+    step: int = 0
+
+
+class Make(Step, tag="make"):
+    """The writer makes the queue."""
+
+
+class Attach(Step, tag="attach"):
+    """Readers attach by the handle."""
+
+    roles: tuple[str, ...] = ("readers",)
+
+
+class Ready(Step, tag="ready"):
+    """The collective handshake."""
+
+    roles: tuple[str, ...] = ("all",)
+    timeout: Seconds | None = None
+
+
+class Send(Step, tag="send"):
+    """The writer enqueues; unless told otherwise it overwrites each object right afterwards."""
+
+    messages: list[Message]
+    role: str = "writer"
+    timeout: Seconds | None = None
+    mutate: bool = True
+    threads: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    keep_on: bool = False
+    """Go on with the next message after one that could not be sent."""
+    burst: bool = False
+    """Build every message before the first is sent, so that they leave without a pause."""
+
+
+class Receive(Step, tag="receive"):
+    """Readers dequeue; what they got is held and judged again at the end."""
+
+    count: Times
+    roles: tuple[str, ...] = ("readers",)
+    timeout: Seconds | None = None
+    hold: bool = True
+    threads: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    keep_on: bool = False
+    """Go on after a call that raised (each such call counts towards ``count``)."""
+
+
+class RingWrite(Step, tag="ring-write"):
+    """Fill one slot at the level of the ring; ``fails`` raises inside the fill."""
+
+    size: Size = 64
+    role: str = "writer"
+    timeout: Seconds | None = None
+    fails: bool = False
+
+
+class RingRead(Step, tag="ring-read"):
+    """Read one slot at the level of the ring; ``fails`` raises inside the read."""
+
+    roles: tuple[str, ...] = ("readers",)
+    timeout: Seconds | None = None
+    fails: bool = False
+
+
+class RingAttach(Step, tag="ring-attach"):
+    """Attach to a segment that is not there, or not large enough, and look once."""
+
+    how: Literal["missing", "small"]
+    role: str = "reader-0"
+
+
+class ForkCopy(Step, tag="fork-copy"):
+    """The role forks; the child drops its copy of the end and exits, the parent goes on."""
+
+    role: str = "writer"
+
+
+class Recheck(Step, tag="recheck"):
+    """Roles compare everything they hold with what it was on arrival."""
+
+    roles: tuple[str, ...] = ("readers",)
+
+
+class Close(Step, tag="close"):
+    """A clean close, then the last reference is dropped."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Drop(Step, tag="drop"):
+    """The last reference is dropped without a close, out of a reference cycle if asked."""
+
+    roles: tuple[str, ...]
+    cycle: bool = False
+
+
+class Exit(Step, tag="exit"):
+    """The interpreter ends normally.
+
+    ``brief`` runs the exit handlers and leaves out tearing down the modules, which takes a
+    forked interpreter longer than everything else in a play.
+    """
+
+    roles: tuple[str, ...]
+    brief: bool = False
+
+
+class Cancel(Step, tag="cancel"):
+    """A second thread of the role cancels what its first one waits in."""
+
+    roles: tuple[str, ...]
+
+
+class Settle(Step, tag="settle"):
+    """Go on once these roles are seen waiting inside their operation."""
+
+    roles: tuple[str, ...]
+    within: Seconds = 5.0
+
+
+class Pause(Step, tag="pause"):
+    """Let the parties idle for a time: part of the workload, never a wait for something."""
+
+    seconds: Seconds
+
+
+class Wait(Step, tag="wait"):
+    """Go on once these roles have done all they were told; a hang if they do not in time."""
+
+    roles: tuple[str, ...] = ("all",)
+    within: Seconds = 10.0
+
+
+class Count(Step, tag="count"):
+    """Count the lines of the target's code that an operation executes (declare it before)."""
+
+    role: str
+    at: Point
+
+
+class Fault(Step, tag="fault"):
+    """A fault, at once, or when the role reaches a point (declare it before that operation)."""
+
+    fault: FaultName
+    role: str
+    at: Point | None = None
+    pause: Seconds = 0.0
+    """For ``slow``: seconds between two receives."""
+
+
+AnyStep = (
+    Make
+    | Attach
+    | Ready
+    | Send
+    | Receive
+    | RingWrite
+    | RingRead
+    | RingAttach
+    | ForkCopy
+    | Recheck
+    | Close
+    | Drop
+    | Exit
+    | Cancel
+    | Settle
+    | Pause
+    | Wait
+    | Count
+    | Fault
+)
+
+
+class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What is played, and which invariants judge it."""
+
+    case: str
+    judges: list[str]
+    steps: list[AnyStep]
+    title: str = ""
+    shape: QueueShape = QueueShape()
+    start: StartMethod = "zygote"
+    seed: int = 0
+    observe: bool = False
+    """Record every store to the slots' flags, in one order over all roles."""
+    restart: bool = False
+    """After the steps, a second set of roles makes, uses and closes a new queue (L1)."""
+    device: Literal["cpu", "cuda"] = "cpu"
+
+    def readers(self) -> list[str]:
+        """The names of its readers."""
+        return [f"reader-{rank}" for rank in range(self.shape.readers)]
+
+    def roles(self) -> list[str]:
+        """The names of its roles, the writer first."""
+        return ["writer", *self.readers()]
+
+    def named(self, roles: tuple[str, ...]) -> list[str]:
+        """Role names with ``readers`` and ``all`` spelled out."""
+        out: list[str] = []
+        for role in roles:
+            out += {"all": self.roles(), "readers": self.readers()}.get(role, [role])
+        return out
+
+
+def dump(scenario: Scenario) -> str:
+    """The scenario as TOML text that :func:`parse` takes back."""
+    return tomli_w.dumps(msgspec.to_builtins(scenario))
+
+
+def load(path: Path) -> Scenario:
+    """The scenario in a file.
+
+    Raises:
+        BadUsage: the file cannot be read or is not a scenario: file, line, what, expected.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{path}: cannot be read: {error}; expected a scenario file") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, name: str) -> Scenario:
+    """The scenario in a text; ``name`` stands for it in errors."""
+    try:
+        scenario = msgspec.toml.decode(text, type=Scenario)
+    except msgspec.ValidationError as error:
+        line = _line_of(text, str(error))
+        raise BadUsage(f"{name}:{line}: {_explain(str(error))}") from error
+    except msgspec.DecodeError as error:
+        at = re.search(r"line (\d+)", str(error))
+        line = int(at.group(1)) if at else max(1, text.count("\n"))
+        raise BadUsage(f"{name}:{line}: {error}; expected a scenario in TOML") from error
+    known = {"all", "readers", *scenario.roles()}
+    for index, step in enumerate(scenario.steps):
+        for role in getattr(step, "roles", [getattr(step, "role", "writer")]):
+            if role not in known:
+                line = _line_of(text, f"`{role}` - at `$.steps[{index}]`")
+                raise BadUsage(f"{name}:{line}: no role {role!r}; expected one of: {_list(known)}")
+    return scenario
+
+
+def parse_shape(data: bytes) -> QueueShape:
+    """A queue's shape from the bytes of :func:`dump_shape`."""
+    return msgspec.json.decode(data, type=QueueShape)
+
+
+def dump_shape(shape: QueueShape) -> bytes:
+    """A queue's shape as bytes."""
+    return msgspec.json.encode(shape)
+
+
+def _list(words: set[str]) -> str:
+    return ", ".join(sorted(words))
+
+
+def _explain(message: str) -> str:
+    unknown = re.match(r"Object contains unknown field `([^`]+)` - at `\$(.*)`", message)
+    if not unknown:
+        unknown = re.match(r"Object contains unknown field `([^`]+)`()", message)
+    if not unknown:
+        return message[0].lower() + message[1:]
+    fields: set[str] = set()
+    path = unknown.group(2)
+    holders: list[type[msgspec.Struct]]
+    if path.endswith(".shape"):
+        holders = [QueueShape]
+    elif path.endswith(".at"):
+        holders = [Point]
+    elif ".messages[" in path:
+        holders = [Message]
+    elif path.startswith(".steps["):
+        holders = list(Step.__subclasses__())
+    else:
+        holders = [Scenario]
+    for holder in holders:
+        fields |= set(holder.__struct_fields__)
+    return f"unknown key {unknown.group(1)!r}; expected one of: {_list(fields)}"
+
+
+def _line_of(text: str, message: str) -> int:
+    """Best line for a validation message: the named key inside the named step."""
+    lines = text.splitlines()
+    first = 0
+    step = re.search(r"\$\.steps\[(\d+)\]", message)
+    if step:
+        headers = [i for i, line in enumerate(lines) if re.match(r"\s*\[\[\s*steps\s*\]\]", line)]
+        index = int(step.group(1))
+        if index < len(headers):
+            first = headers[index]
+    words = re.findall(r"`\$?[^`]*?([\w-]+)`", message)
+    for word in words:
+        for number in range(first, len(lines)):
+            if re.search(rf"(^|[^\w-]){re.escape(word)}($|[^\w-])", lines[number]):
+                return number + 1
+    return first + 1

@@ -1,0 +1,1 @@
+"""The real stage: processes in roles, and a director that gives the orders."""

@@ -1,0 +1,167 @@
+"""What director, zygote and roles say to each other, one packet a message."""
+
+from __future__ import annotations
+
+import socket
+
+
+import msgspec
+
+from killpoint.scenario import AnyStep, Point
+
+
+class Order(msgspec.Struct, tag=True):
+    """Director to role: do this step."""
+
+    id: int
+    step: AnyStep
+    first: int = 0
+    """Sequence number of a send's first message."""
+    data: bytes = b""
+    """A queue's handle for ``attach``, its shape for ``make``."""
+    rank: int = 0
+
+
+class Arm(msgspec.Struct, tag=True):
+    """Director to role: meet me at this point (one that names no line is only counted)."""
+
+    id: int
+    point: Point
+
+
+class Release(msgspec.Struct, tag=True):
+    """Director to a role at a point: go on, raise, or exit from there."""
+
+    action: str = "go"
+
+
+class Hello(msgspec.Struct, tag=True):
+    """Role to director: I am here."""
+
+    role: str
+    pid: int
+
+
+class Begun(msgspec.Struct, tag=True):
+    """Role to director: I have started on an order."""
+
+    id: int
+
+
+class Done(msgspec.Struct, tag=True):
+    """Role to director: the order has ended, well or not."""
+
+    id: int
+    outcome: str = "ok"
+    error: str = ""
+    handle: bytes = b""
+
+
+class Reached(msgspec.Struct, tag=True):
+    """Role to director: I stand at the point and wait for a release."""
+
+    id: int
+    where: str
+
+
+class ForkRole(msgspec.Struct, tag=True):
+    """Director to zygote: a process for this role."""
+
+    role: str
+    folder: str
+    start: str = "zygote"
+    observe: bool = False
+    cancels: bool = False
+    seed: int = 0
+
+
+class Forked(msgspec.Struct, tag=True):
+    """Zygote to director: the process exists."""
+
+    role: str
+    pid: int
+
+
+class Exited(msgspec.Struct, tag=True):
+    """Zygote to director: a descendant was reaped; ``status`` as :func:`os.waitpid` gives it."""
+
+    pid: int
+    status: int
+
+
+class Loaded(msgspec.Struct, tag=True):
+    """Zygote to director: the target is imported, or why not."""
+
+    pid: int
+    name: str = ""
+    version: str = ""
+    capabilities: list[str] = []
+    notes: list[str] = []
+    error: str = ""
+    missing: bool = False
+
+
+Packet = (
+    Order
+    | Arm
+    | Release
+    | Hello
+    | Begun
+    | Done
+    | Reached
+    | ForkRole
+    | Forked
+    | Exited
+    | Loaded
+)
+
+_LARGEST = 1 << 20
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Packet)
+
+
+class Closed(Exception):
+    """The other side is gone."""
+
+
+class Channel:
+    """Packets over a SOCK_SEQPACKET socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Own the socket."""
+        self.sock = sock
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, _LARGEST)
+
+    def fileno(self) -> int:
+        """For selectors."""
+        return self.sock.fileno()
+
+    def put(self, packet: Packet) -> None:
+        """Send one packet.
+
+        Raises:
+            Closed: nobody is there to take it.
+        """
+        try:
+            self.sock.send(_ENCODER.encode(packet))
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed from error
+
+    def get(self) -> Packet:
+        """Wait for one packet.
+
+        Raises:
+            Closed: the other side is gone.
+        """
+        try:
+            data = self.sock.recv(_LARGEST)
+        except ConnectionResetError as error:
+            raise Closed from error
+        if not data:
+            raise Closed
+        return _DECODER.decode(data)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()

@@ -1,0 +1,66 @@
+"""What a process is doing, seen from outside, without changing it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def state(pid: int) -> str:
+    """The process's state letter from the kernel, empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def burnt(pid: int) -> float:
+    """Seconds of CPU time used so far."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+    except (OSError, IndexError):
+        return 0.0
+
+
+def mapped_segments(pid: int) -> list[str]:
+    """Names under /dev/shm that the process maps and that still exist there."""
+    try:
+        text = Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return []
+    found = re.findall(r"\s/dev/shm/(\S+)(?:$|\n)(?! \(deleted\))", text)
+    return sorted({name for name in found if Path("/dev/shm", name).exists()})
+
+
+def stack(pid: int, within: float = 5.0) -> list[str]:
+    """The Python stack of the process's main thread, innermost first, taken by py-spy."""
+    tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    if tool is None:
+        return [_kernel_wait(pid)]
+    try:
+        done = subprocess.run(
+            [tool, "dump", "--nonblocking", "--pid", str(pid)],
+            capture_output=True,
+            text=True,
+            timeout=within,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return [_kernel_wait(pid)]
+    frames = [
+        line.strip()
+        for line in done.stdout.splitlines()
+        if line.startswith("    ") and "killpoint/stage/" not in line
+    ]
+    return frames or [_kernel_wait(pid)]
+
+
+def _kernel_wait(pid: int) -> str:
+    try:
+        return "in kernel: " + (Path(f"/proc/{pid}/wchan").read_text() or "running")
+    except OSError:
+        return "gone"

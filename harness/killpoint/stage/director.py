@@ -1,0 +1,332 @@
+"""The director: plays a scenario with real processes, places its faults, and keeps the record."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from killpoint import scenario as script
+from killpoint.faults import FAULTS
+from killpoint.history.log import Log
+from killpoint.scenario import Scenario
+from killpoint.stage import diagnosis
+from killpoint.stage.cast import Actor
+from killpoint.stage.channel import (
+    Arm,
+    Begun,
+    Channel,
+    Closed,
+    Done,
+    Exited,
+    ForkRole,
+    Hello,
+    Order,
+    Packet,
+    Reached,
+)
+from killpoint.stage.zygote_client import Zygote
+
+_TICK = 0.02
+"""The control wait: how much longer than this a plain wait took is what time verdicts allow."""
+_LATE = 0.005
+_SETTLED = 6
+"""Looks in a row, a tick apart, at which a role is inside its operation."""
+
+
+class Stalled(Exception):
+    """The harness's own part of a play did not go on: the play says nothing of the target."""
+
+
+class Director:
+    """Gives the orders of one play. Use once."""
+
+    def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path) -> None:
+        """Take a started zygote and an empty folder whose path is short (sockets live in it)."""
+        self.scenario = scenario
+        self.folder = folder
+        self.zygote = zygote
+        self.log = Log(folder / "director.jsonl", "director")
+        self.actors: dict[str, Actor] = {}
+        self.unreached: list[str] = []
+        self._next = 0
+        self._sequence = 0
+        self._handle = b""
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        (folder / "d").unlink(missing_ok=True)
+        self._listener.bind(str(folder / "d"))
+        self._listener.listen(128)
+        self._poll = select.poll()
+        self._ears: dict[int, Channel | socket.socket] = {}
+        self._hear(self._listener)
+        self._hear(zygote.channel)
+
+    # -- the play ---------------------------------------------------------------------------
+
+    def play(self) -> None:
+        """All steps, then the epilogue: recheck, close, exit."""
+        cancelled = {
+            role
+            for step in self.scenario.steps
+            if isinstance(step, script.Cancel)
+            for role in self.scenario.named(step.roles)
+        }
+        for role in self.scenario.roles():
+            self._start(role, role in cancelled)
+        self._until(self._all_present, 60.0, "the roles did not start")
+        for step in self.scenario.steps:
+            self._do(step)
+        self._epilogue()
+
+    def _epilogue(self) -> None:
+        roles = [name for name, actor in self.actors.items() if actor.alive]
+        for name in roles:
+            self._wake_stopped(self.actors[name])
+        told = [name for name in roles if not self.actors[name].told_to_exit]
+        if told:
+            names = tuple(told)
+            for step in (script.Recheck(names), script.Close(names), script.Exit(names, brief=True)):
+                self._do(step)
+        self._do(script.Wait(tuple(roles), within=5.0))
+        self._until(lambda: not any(a.alive for a in self.actors.values()), 5.0, "")
+        for name, actor in self.actors.items():
+            if actor.alive:
+                self._hang(name, actor, "interpreter exit")
+        for arm in [f for a in self.actors.values() for f in a.armed.values()]:
+            self.unreached.append(f"{arm.fault} of {arm.role}")
+            self.log.write("not-reached", target=arm.role, fault=arm.fault)
+
+    def _wake_stopped(self, actor: Actor) -> None:
+        if actor.held_up:
+            self.log.write("intent", fault="continue", target=actor.name, teardown=True)
+            FAULTS["continue"].act(actor)
+
+    def close(self) -> None:
+        """Release sockets; roles are gone by then."""
+        for actor in self.actors.values():
+            if actor.channel:
+                actor.channel.close()
+        self._listener.close()
+        self.log.close()
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def _do(self, step: script.AnyStep) -> None:
+        if isinstance(step, script.Wait):
+            self._wait(step)
+        elif isinstance(step, script.Settle):
+            self._settle(step)
+        elif isinstance(step, script.Pause):
+            self._until(lambda: False, step.seconds, None)
+        elif isinstance(step, script.Fault):
+            self._declare(step)
+        elif isinstance(step, script.Count):
+            self.actors[step.role].put(Arm(self._number(), step.at))
+        elif isinstance(step, script.Cancel):
+            for role in self.scenario.named(step.roles):
+                self.log.write("intent", fault="cancel", target=role)
+                with (self.folder / f"{role}.wake").open("wb") as wake:
+                    wake.write(b"!")
+        elif isinstance(step, script.Make):
+            self._post("writer", step, data=script.dump_shape(self.scenario.shape))
+            self._until(
+                lambda: bool(self._handle) or not self.actors["writer"].outstanding, 60.0, "no queue"
+            )
+        else:
+            roles = getattr(step, "roles", None)
+            for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
+                self._post(role, step)
+
+    def _post(self, role: str, step: script.AnyStep, data: bytes = b"") -> None:
+        actor = self.actors[role]
+        if not actor.alive or actor.told_to_exit:
+            return
+        rank = self.scenario.readers().index(role) if role != "writer" else 0
+        if isinstance(step, script.Attach):
+            data = self._handle
+        elif isinstance(step, script.RingAttach):
+            data = script.dump_shape(self.scenario.shape)
+        actor.told_to_exit = isinstance(step, script.Exit)
+        actor.post(Order(self._number(), step, self._sequence, data, rank))
+        if isinstance(step, script.Send):
+            self._sequence += sum(message.repeat for message in step.messages)
+        elif isinstance(step, script.RingWrite):
+            self._sequence += 1
+
+    def _declare(self, step: script.Fault) -> None:
+        actor = self.actors[step.role]
+        if step.at is None:
+            self._act(actor, step)
+            return
+        arm = Arm(self._number(), step.at)
+        actor.armed[arm.id] = step
+        actor.put(arm)
+
+    def _act(self, actor: Actor, step: script.Fault, where: str = "") -> None:
+        kind = FAULTS[step.fault]
+        if not actor.alive:
+            return
+        self._look_at_maps(actor)
+        actor.by_itself = Order(self._number(), step)
+        self.log.write("intent", fault=step.fault, target=actor.name, where=where)
+        kind.act(actor)
+        self.log.write("fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid)
+        if kind.ends:
+            self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
+
+    # -- waiting ----------------------------------------------------------------------------
+
+    def _wait(self, step: script.Wait) -> None:
+        names = self.scenario.named(step.roles)
+        waited = [self.actors[name] for name in names if name in self.actors]
+
+        def quiet() -> bool:
+            return not any(a.alive and a.outstanding and not a.held_up for a in waited)
+
+        if self._until(quiet, step.within, None):
+            return
+        for actor in waited:
+            if actor.alive and actor.outstanding and not actor.held_up:
+                self._hang(actor.name, actor, self._doing(actor))
+
+    def _doing(self, actor: Actor) -> str:
+        step = actor.outstanding.get(actor.begun) or next(iter(actor.outstanding.values()))
+        return str(step.__struct_config__.tag)
+
+    def _hang(self, name: str, actor: Actor, doing: str) -> None:
+        frames = diagnosis.stack(actor.pid)
+        letter = diagnosis.state(actor.pid)
+        self.log.write("hang", target=name, op=doing, stack=frames[:6], state=letter)
+        self._look_at_maps(actor)
+        self.log.write("intent", fault="kill", target=name, teardown=True)
+        FAULTS["kill"].act(actor)
+        self._until(lambda: not actor.alive, 10.0, f"{name} did not die")
+
+    def _settle(self, step: script.Settle) -> None:
+        for name in self.scenario.named(step.roles):
+            actor = self.actors[name]
+            inside = 0
+
+            def settled(actor: Actor = actor) -> bool:
+                nonlocal inside
+                inside = inside + 1 if actor.begun in actor.outstanding else 0
+                return inside > _SETTLED or not actor.alive or not actor.outstanding
+
+            self._until(settled, step.within, f"{name} did not begin to wait", paced=True)
+            self.log.write("settled", target=name, state=diagnosis.state(actor.pid))
+
+    def _until(
+        self, done: Callable[[], bool], within: float, complaint: str | None, *, paced: bool = False
+    ) -> bool:
+        """Serve everybody until ``done``; on expiry complain, or just say no for None and ''."""
+        end = time.monotonic() + within
+        while not done():
+            if time.monotonic() >= end:
+                if complaint:
+                    raise Stalled(f"{complaint} within {within:g} s")
+                return False
+            if paced:
+                stop = time.monotonic() + _TICK
+                while (left := stop - time.monotonic()) > 0:
+                    self._serve(left)
+            else:
+                self._serve(_TICK)
+        return True
+
+    # -- what comes in ----------------------------------------------------------------------
+
+    def _serve(self, seconds: float) -> None:
+        before = time.monotonic()
+        events = self._poll.poll(seconds * 1000)
+        if not events:
+            late = time.monotonic() - before - seconds
+            if late > _LATE:
+                self.log.write("late-tick", ns=int(late * 1e9))
+        for exited in self.zygote.exits():
+            self._ended(exited)
+        for fd, _ in events:
+            self._take(fd)
+
+    def _take(self, fd: int) -> None:
+        ear = self._ears[fd]
+        if isinstance(ear, socket.socket):
+            connection, _ = ear.accept()
+            self._hear(Channel(connection))
+            return
+        try:
+            packet = ear.get()
+        except Closed:
+            self._poll.unregister(fd)
+            del self._ears[fd]
+            if ear is self.zygote.channel:
+                raise Stalled("the zygote ended") from None
+            return
+        if isinstance(packet, Exited):
+            self._ended(packet)
+        else:
+            self._answer(ear, packet)
+
+    def _answer(self, channel: Channel, packet: Packet) -> None:
+        if isinstance(packet, Hello):
+            actor = self.actors[packet.role]
+            actor.channel, actor.pid = channel, packet.pid
+            return
+        actor = next(a for a in self.actors.values() if a.channel is channel)
+        if isinstance(packet, Begun):
+            actor.begun = packet.id
+        elif isinstance(packet, Done):
+            step = actor.outstanding.pop(packet.id, None)
+            if isinstance(step, script.Make):
+                self._handle = packet.handle
+            if isinstance(step, (script.Make, script.Attach)):
+                self._look_at_maps(actor)
+        elif isinstance(packet, Reached):
+            actor.at_point = True
+            step = actor.armed.pop(packet.id)
+            self.log.write("reached", target=actor.name, where=packet.where)
+            self._act(actor, step, packet.where)
+
+    def _ended(self, packet: Exited) -> None:
+        for actor in self.actors.values():
+            if actor.child == packet.pid and actor.alive:
+                actor.status = packet.status
+                self.log.write("exit", target=actor.name, pid=actor.pid, **ending(packet.status))
+                actor.outstanding.clear()
+
+    def _hear(self, ear: Channel | socket.socket) -> None:
+        self._ears[ear.fileno()] = ear
+        self._poll.register(ear.fileno(), select.POLLIN)
+
+    # -- roles ------------------------------------------------------------------------------
+
+    def _start(self, role: str, cancels: bool) -> None:
+        order = ForkRole(
+            role,
+            str(self.folder),
+            self.scenario.start,
+            observe=self.scenario.observe,
+            cancels=cancels,
+            seed=self.scenario.seed,
+        )
+        child = self.zygote.fork(order)
+        self.actors[role] = Actor(role, child, child)
+
+    def _all_present(self) -> bool:
+        return all(actor.channel or not actor.alive for actor in self.actors.values())
+
+    def _look_at_maps(self, actor: Actor) -> None:
+        names = diagnosis.mapped_segments(actor.pid)
+        if names:
+            self.log.write("mapped", target=actor.name, names=" ".join(names))
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+
+def ending(status: int) -> dict[str, int]:
+    """How a process ended: ``signal`` or ``code``."""
+    number = status & 0x7F
+    return {"signal": number} if number else {"code": status >> 8}

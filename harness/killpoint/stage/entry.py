@@ -1,0 +1,27 @@
+"""How a process becomes a role, whatever started it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from killpoint.stage.channel import ForkRole
+from killpoint.stage.role import Role
+from killpoint.targets.protocol import Target
+
+
+def enter_play(folder: Path, role: str) -> None:
+    """Make a play's folder the place for this process's temporary files and its stderr."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "t")
+    complaints = os.open(folder / f"{role}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(complaints, 2)
+    os.close(complaints)
+
+
+def live_as_role(order: ForkRole, target: Target) -> None:
+    """Serve one play as this role; returns when the interpreter is to end normally."""
+    role = Role(order.role, target, Path(order.folder), seed=order.seed, observe=order.observe)
+    if order.cancels:
+        role.listen_for_cancel()
+    role.run()

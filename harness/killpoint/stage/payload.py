@@ -1,0 +1,161 @@
+"""The messages of a workload: each carries its number and checksum, and can be told apart whole.
+
+A message is the tuple ``(seq, crc, body)``. Bodies are made from (seed, seq, kind, size) alone, so
+a scenario replays with the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from killpoint.scenario import Message
+
+
+class Undecodable(Exception):
+    """Raised while a message is being decoded, on purpose."""
+
+
+class Unencodable(Exception):
+    """Raised while a message is being encoded, on purpose."""
+
+
+class _FailsOnArrival:
+    def __init__(self, seq: int, ballast: bytes) -> None:
+        self.seq = seq
+        self.ballast = ballast
+
+    def __reduce__(self) -> Any:
+        return _explode, (self.seq, self.ballast)
+
+
+def _explode(seq: int, _ballast: bytes) -> NoReturn:
+    raise Undecodable(f"message {seq} cannot be decoded, on purpose")
+
+
+class _FailsOnLeaving:
+    def __reduce__(self) -> Any:
+        raise Unencodable("this message cannot be encoded, on purpose")
+
+
+def pattern(seed: int, seq: int, size: int, part: int = 0) -> bytearray:
+    """``size`` bytes in which every 8-byte word differs, also from those of other messages."""
+    first = (seed * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F + part * 0x165667B19E3779F9) % 2**64
+    words = np.arange((size + 7) // 8, dtype=np.uint64)
+    words *= np.uint64(0x9E3779B97F4A7C15)
+    words += np.uint64(first)
+    return bytearray(words.tobytes()[:size])
+
+
+def build(message: Message, seed: int, seq: int, size: int) -> Any:
+    """The object of one message."""
+    if message.kind == "undecodable":
+        return (seq, 0, _FailsOnArrival(seq, bytes(pattern(seed, seq, size))))
+    if message.kind == "unencodable":
+        return (seq, 0, [bytes(pattern(seed, seq, size)), _FailsOnLeaving()])
+    body = _body(message, seed, seq, size)
+    return (seq, int(digest(body)[:8], 16), body)
+
+
+def _body(message: Message, seed: int, seq: int, size: int) -> Any:
+    raw = pattern(seed, seq, size)
+    if message.kind == "bytes":
+        return bytes(raw)
+    if message.kind == "array":
+        return np.frombuffer(raw, np.uint8)
+    if message.kind == "tensor":
+        import torch
+
+        return torch.frombuffer(raw, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+    if message.kind == "buffers":
+        return [
+            np.frombuffer(pattern(seed, seq, size, part), np.uint8)
+            for part in range(message.buffers)
+        ]
+    return {
+        "step": seq,
+        "requests": [f"request-{seq}-{i}" for i in range(3)],
+        "tokens": {"ids": np.frombuffer(raw, np.uint8), "empty": np.zeros((0, 3), np.float32)},
+        "flags": (None, True, 1.5, -(2**70), b"\x00", ""),
+        "grid": np.arange(12, dtype=np.int32).reshape(3, 4).T,
+    }
+
+
+def sequence_of(obj: Any) -> int:
+    """The number a message carries, -1 if it is not one of ours."""
+    if isinstance(obj, tuple):
+        parts = cast("tuple[object, ...]", obj)
+        if len(parts) == 3 and isinstance(parts[0], int):
+            return parts[0]
+    return -1
+
+
+def intact(obj: Any) -> bool:
+    """Whether the body matches the checksum that the message carries."""
+    return sequence_of(obj) >= 0 and obj[1] == int(digest(obj[2])[:8], 16)
+
+
+def digest(obj: Any) -> str:
+    """A fingerprint of an object's types, shapes and bytes."""
+    state = hashlib.blake2b(digest_size=8)
+    _feed(state, obj)
+    return state.hexdigest()
+
+
+def checksum(data: bytes | memoryview) -> str:
+    """A fingerprint of plain bytes, for the ring level."""
+    return f"{zlib.crc32(data):08x}"
+
+
+def mutate(obj: Any) -> bool:
+    """Overwrite in place whatever can be overwritten; whether anything could."""
+    if isinstance(obj, np.ndarray):
+        array = cast("np.ndarray[Any, np.dtype[Any]]", obj)
+        if array.size and array.flags.writeable:
+            flipped = np.ascontiguousarray(array).reshape(-1).view(np.uint8) ^ 0xFF
+            array[...] = flipped.view(array.dtype).reshape(array.shape)
+            return True
+        return False
+    if _is_tensor(obj):
+        if obj.numel():
+            obj.bitwise_not_()
+            return True
+        return False
+    if isinstance(obj, dict):
+        values = cast("dict[object, object]", obj).values()
+        return any([mutate(value) for value in values])
+    if isinstance(obj, (list, tuple)):
+        return any([mutate(part) for part in cast("list[object]", obj)])
+    return False
+
+
+def _is_tensor(obj: Any) -> bool:
+    return type(obj).__module__.split(".")[0] == "torch" and hasattr(obj, "numel")
+
+
+def _feed(state: Any, obj: Any) -> None:
+    state.update(type(obj).__name__.encode())
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        state.update(str(len(cast("bytes", obj))).encode())
+        state.update(obj)
+    elif isinstance(obj, np.ndarray):
+        array = cast("np.ndarray[Any, np.dtype[Any]]", obj)
+        state.update(f"{array.dtype}{array.shape}".encode())
+        state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    elif _is_tensor(obj):
+        state.update(f"{obj.dtype}{tuple(obj.shape)}".encode())
+        state.update(obj.contiguous().numpy().data if obj.numel() else b"")
+    elif isinstance(obj, dict):
+        for key, value in cast("dict[object, object]", obj).items():
+            _feed(state, key)
+            _feed(state, value)
+    elif isinstance(obj, (list, tuple)):
+        parts = cast("list[object]", obj)
+        state.update(str(len(parts)).encode())
+        for part in parts:
+            _feed(state, part)
+    else:
+        state.update(repr(obj).encode())

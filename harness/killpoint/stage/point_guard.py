@@ -1,0 +1,107 @@
+"""The role's half of a rendezvous: count the lines of an operation, stop at the point, wait."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any, cast
+
+from killpoint.history.log import Log
+from killpoint.points.lines import lines
+from killpoint.stage.channel import Arm, Channel, Reached, Release
+from killpoint.targets.protocol import HasPoints, HasSlots, Target
+
+
+EXIT_FAULT = 3
+"""Status of a role that a scenario had end itself."""
+
+
+class InjectedError(Exception):
+    """Raised at a point on the director's behalf."""
+
+
+class PointGuard:
+    """Watches the operations of one role for the points it was armed with."""
+
+    def __init__(self, target: Target, channel: Channel, log: Log) -> None:
+        self._target = target
+        self._channel = channel
+        self._log = log
+        self._armed: list[Arm] = []
+        self._seen: dict[int, int] = {}
+
+    def arm(self, order: Arm) -> None:
+        """Be ready for one more point."""
+        self._armed.append(order)
+
+    @contextlib.contextmanager
+    def during(self, verb: str, end: Any) -> Iterator[None]:
+        """Run one operation under watch, if anything is armed for it."""
+        arm = self._due(verb)
+        if arm is None or not isinstance(self._target, HasPoints):
+            yield
+            return
+        watch = _Watch(self, arm, self._target, end)
+        try:
+            with lines(self._target.is_own_code, watch.on_line):
+                yield
+        finally:
+            if not watch.reached:
+                self._log.write("lines", op=verb, arm=arm.id, count=watch.count)
+
+    def _due(self, verb: str) -> Arm | None:
+        for arm in self._armed:
+            if arm.point.op != verb:
+                continue
+            nth = self._seen.get(arm.id, 0)
+            self._seen[arm.id] = nth + 1
+            if nth == arm.point.nth:
+                self._armed.remove(arm)
+                return arm
+        return None
+
+    def meet(self, arm: Arm, where: str) -> None:
+        """Stand at the point until the director has acted."""
+        self._log.write("at-point", arm=arm.id, where=where)
+        self._channel.put(Reached(arm.id, where))
+        release = self._channel.get()
+        if isinstance(release, Release) and release.action == "raise":
+            raise InjectedError(f"injected at {where}")
+        if isinstance(release, Release) and release.action == "exit":
+            os._exit(EXIT_FAULT)
+
+
+class _Watch:
+    def __init__(self, guard: PointGuard, arm: Arm, target: Target, end: Any) -> None:
+        self._guard = guard
+        self._arm = arm
+        self._slots = cast("HasSlots", target) if isinstance(target, HasSlots) else None
+        self._end = end
+        self.count = 0
+        self.reached = False
+        self._cleared = False
+        named = arm.point.name is not None
+        self._slot = self._slots.position(end) if named and self._slots and end is not None else 0
+
+    def on_line(self, code: CodeType, line: int) -> None:
+        """Called before each line of the target's code."""
+        at = self.count
+        self.count += 1
+        point = self._arm.point
+        if self.reached:
+            return
+        here = at == point.line if point.name is None else self._marker_published()
+        if here:
+            self.reached = True
+            file = os.path.basename(code.co_filename)
+            self._guard.meet(self._arm, f"{file}:{line} in {code.co_name}")
+
+    def _marker_published(self) -> bool:
+        """Whether this operation has published its slot, with an overflow payload promised."""
+        if self._slots is None or self._end is None:
+            return False
+        written = self._slots.flags(self._end, self._slot)[0]
+        self._cleared = self._cleared or not written
+        return self._cleared and bool(written) and self._slots.overflowed(self._end, self._slot)

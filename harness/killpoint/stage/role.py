@@ -1,0 +1,331 @@
+"""A role: a process under test that does what it is ordered, and logs before and after each act."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import os
+import pickle
+import select
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from killpoint import scenario as script
+from killpoint.history.log import Log
+from killpoint.stage import payload
+from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
+from killpoint.stage.names import journal_names
+from killpoint.stage.point_guard import EXIT_FAULT, InjectedError, PointGuard
+from killpoint.stage.stores import StoreRecorder
+from killpoint.targets.protocol import Cancels, HasRing, HasSlots, Target, UnsupportedByTarget
+
+
+class _Ends(Exception):
+    """The role's interpreter is to end normally."""
+
+
+class Role:
+    """Executes orders on one end of a queue of the target."""
+
+    def __init__(self, name: str, target: Target, folder: Path, *, seed: int, observe: bool) -> None:
+        """Connect to the director of this play."""
+        self.name = name
+        self.target = target
+        self.seed = seed
+        self.log = Log(folder / f"{name}.jsonl", name)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sock.connect(str(folder / "d"))
+        self.channel = Channel(sock)
+        self.guard = PointGuard(target, self.channel, self.log)
+        self.end: Any = None
+        self.held: list[tuple[int, str, Any]] = []
+        self.pause = 0.0
+        self._wake = folder / f"{name}.wake"
+        journal_names(self.log)
+        if observe and isinstance(target, HasSlots):
+            target.observe(StoreRecorder(folder / "order", self.log))
+        self._acts: dict[type, Callable[[Order, Any], str]] = {
+            script.Make: self._make,
+            script.Attach: self._attach,
+            script.Ready: self._ready,
+            script.Send: self._send,
+            script.Receive: self._receive,
+            script.RingWrite: self._ring_write,
+            script.RingRead: self._ring_read,
+            script.RingAttach: self._ring_attach,
+            script.ForkCopy: self._fork_copy,
+            script.Recheck: self._recheck,
+            script.Close: self._close,
+            script.Drop: self._drop,
+            script.Exit: self._exit,
+            script.Fault: self._fault,
+        }
+
+    def run(self) -> None:
+        """Obey until told to exit; return to let the interpreter end normally."""
+        self.channel.put(Hello(self.name, os.getpid()))
+        with contextlib.suppress(Closed, _Ends):
+            while True:
+                packet = self.channel.get()
+                if isinstance(packet, Arm):
+                    self.guard.arm(packet)
+                elif isinstance(packet, Order):
+                    self._obey(packet)
+
+    def _obey(self, order: Order) -> None:
+        verb = str(order.step.__struct_config__.tag)
+        self.log.write("begin", order=order.id, op=verb)
+        self.channel.put(Begun(order.id))
+        began = time.monotonic()
+        self._handle = b""
+        error = ""
+        try:
+            outcome = self._acts[type(order.step)](order, order.step)
+        except UnsupportedByTarget as lacking:
+            outcome, error = "unsupported", str(lacking)
+        except InjectedError as injected:
+            outcome, error = "injected", str(injected)
+        except _Ends:
+            self.log.write("end", order=order.id, op=verb, outcome="ok")
+            self.channel.put(Done(order.id))
+            raise
+        except Exception as raised:
+            outcome, error = self.target.classify(raised), brief(raised)
+        seconds = round(time.monotonic() - began, 6)
+        self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
+        self.channel.put(Done(order.id, outcome, error, self._handle))
+
+    # -- life of the queue ------------------------------------------------------------------
+
+    def _make(self, order: Order, _step: script.Make) -> str:
+        with self.guard.during("make", None):
+            self.end = self.target.make(script.parse_shape(order.data))
+            self._handle = pickle.dumps(self.target.handle(self.end))
+        return "ok"
+
+    def _attach(self, order: Order, _step: script.Attach) -> str:
+        with self.guard.during("attach", None):
+            self.end = self.target.attach(pickle.loads(order.data), order.rank)
+        return "ok"
+
+    def _ready(self, _order: Order, step: script.Ready) -> str:
+        with self.guard.during("ready", self.end):
+            self.target.ready(self.end, step.timeout)
+        return "ok"
+
+    def _close(self, _order: Order, _step: script.Close) -> str:
+        end, self.end = self.end, None
+        if end is not None:
+            with self.guard.during("close", end):
+                self.target.close(end)
+                del end
+                gc.collect()
+        return "ok"
+
+    def _drop(self, _order: Order, step: script.Drop) -> str:
+        if step.cycle:
+            knot: list[Any] = [self.end]
+            knot.append(knot)
+            del knot
+        self.end = None
+        gc.collect()
+        return "ok"
+
+    def _exit(self, order: Order, step: script.Exit) -> str:
+        if step.brief:
+            atexit._run_exitfuncs()  # what sys.exit would run before tearing modules down
+            self.log.write("end", order=order.id, op="exit", outcome="ok")
+            os._exit(0)
+        raise _Ends
+
+    def _fault(self, _order: Order, step: script.Fault) -> str:
+        if step.fault == "slow":
+            self.pause = step.pause
+        elif step.fault == "exit":
+            self.log.write("exiting", how="os._exit")
+            os._exit(EXIT_FAULT)
+        return "ok"
+
+    # -- messages ---------------------------------------------------------------------------
+
+    def _send(self, order: Order, step: script.Send) -> str:
+        todo: list[tuple[int, script.Message, int]] = []
+        for message in step.messages:
+            for turn in range(message.repeat):
+                size = max(0, message.size + turn * message.step)
+                todo.append((order.first + len(todo), message, size))
+        built = {item[0]: self._build(*item) for item in todo} if step.burst else {}
+        return self._in_threads(
+            step.threads,
+            todo,
+            lambda item: self._send_one(step, built.get(item[0]) or self._build(*item), *item),
+        )
+
+    def _build(self, seq: int, message: script.Message, size: int) -> tuple[Any, str]:
+        obj = payload.build(message, self.seed, seq, size)
+        known = message.kind not in ("undecodable", "unencodable")
+        return obj, payload.digest(obj) if known else message.kind
+
+    def _send_one(
+        self, step: script.Send, built: tuple[Any, str], seq: int, message: script.Message, size: int
+    ) -> bool:
+        obj, whole = built
+        known = whole != message.kind
+        self.log.write("send", seq=seq, form=message.kind, size=size, digest=whole)
+        outcome, error, seconds = self._timed(
+            "send", lambda: self.target.send(self.end, obj, step.timeout)
+        )
+        self.log.write("sent", seq=seq, outcome=outcome, error=error, s=seconds)
+        if step.mutate and outcome == "ok" and known and payload.mutate(obj):
+            self.log.write("mutated", seq=seq, digest=payload.digest(obj))
+        return outcome == "ok" or step.keep_on
+
+    def _receive(self, _order: Order, step: script.Receive) -> str:
+        todo = list(range(step.count))
+        return self._in_threads(step.threads, todo, lambda _: self._receive_one(step))
+
+    def _receive_one(self, step: script.Receive) -> bool:
+        if self.pause:
+            select.select([], [], [], self.pause)
+        self.log.write("receive", timeout=step.timeout)
+        got: list[Any] = []
+        outcome, error, seconds = self._timed(
+            "receive", lambda: got.append(self.target.receive(self.end, step.timeout))
+        )
+        if not got:
+            self.log.write("got", outcome=outcome, error=error, s=seconds)
+            return step.keep_on
+        seq, whole = payload.sequence_of(got[0]), payload.digest(got[0])
+        self.log.write(
+            "got", outcome="ok", seq=seq, digest=whole, intact=payload.intact(got[0]), s=seconds
+        )
+        if step.hold:
+            self.held.append((seq, whole, got[0]))
+        return True
+
+    def _timed(self, verb: str, act: Callable[[], object]) -> tuple[str, str, float]:
+        began = time.monotonic()
+        outcome, error = "ok", ""
+        try:
+            with self.guard.during(verb, self.end):
+                began = time.monotonic()
+                self._until_taken(act)
+        except InjectedError as injected:
+            outcome, error = "injected", str(injected)
+        except Exception as raised:
+            outcome, error = self.target.classify(raised), brief(raised)
+        return outcome, error, round(time.monotonic() - began, 6)
+
+    def _until_taken(self, act: Callable[[], object]) -> None:
+        """Call; while another thread of this role is in the object and it says so, call again."""
+        while True:
+            try:
+                act()
+                return
+            except Exception as raised:
+                if threading.active_count() == 1 or self.target.classify(raised) != "busy":
+                    raise
+            os.sched_yield()
+
+    def _in_threads(self, count: int, todo: list[Any], act: Callable[[Any], bool]) -> str:
+        if count == 1:
+            return "ok" if all(act(item) for item in todo) else "stopped"
+        threads = [
+            threading.Thread(
+                target=lambda lane=todo[lane::count]: all(act(item) for item in lane), daemon=True
+            )
+            for lane in range(count)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return "ok"
+
+    def _recheck(self, _order: Order, _step: script.Recheck) -> str:
+        for seq, before, obj in self.held:
+            now = payload.digest(obj)
+            self.log.write("recheck", seq=seq, same=now == before, digest=now)
+        self.held.clear()
+        return "ok"
+
+    # -- the ring below the queue -----------------------------------------------------------
+
+    def _ring(self) -> HasRing:
+        if not isinstance(self.target, HasRing):
+            raise UnsupportedByTarget("no ring below the queue")
+        return self.target
+
+    def _ring_write(self, order: Order, step: script.RingWrite) -> str:
+        body = payload.pattern(self.seed, order.first, step.size)
+        self.log.write("send", seq=order.first, form="ring", size=step.size)
+        with self._ring().ring_write(self.end, step.timeout) as chunk:
+            chunk[: step.size] = body
+            if step.fails:
+                raise payload.Unencodable("the fill failed, on purpose")
+        self.log.write("sent", seq=order.first, outcome="ok", digest=payload.checksum(body))
+        return "ok"
+
+    def _ring_read(self, order: Order, step: script.RingRead) -> str:
+        with self._ring().ring_read(self.end, step.timeout) as chunk:
+            whole = payload.checksum(bytes(chunk[:64]))
+            if step.fails:
+                raise payload.Undecodable("the decode failed, on purpose")
+        self.log.write("got", outcome="ok", digest=whole, order=order.id)
+        return "ok"
+
+    def _ring_attach(self, order: Order, step: script.RingAttach) -> str:
+        shape = script.parse_shape(order.data)
+        name = f"killpoint-{os.getpid()}-{step.how}"
+        path = Path("/dev/shm") / name
+        if step.how == "small":
+            path.write_bytes(bytes(4096))
+        try:
+            self._ring().ring_attach(shape, name)
+        finally:
+            path.unlink(missing_ok=True)
+        return "ok"
+
+    def _fork_copy(self, _order: Order, _step: script.ForkCopy) -> str:
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            self.log.write("forked-copy", pid=os.getpid())
+            with contextlib.suppress(BaseException):
+                self.end = None
+                gc.collect()
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        self.log.write("copy-ended", pid=pid, status=status)
+        return "ok"
+
+    # -- being cancelled --------------------------------------------------------------------
+
+    def listen_for_cancel(self) -> None:
+        """Start the second thread: it cancels this role's end when the director says so."""
+        if not isinstance(self.target, Cancels):
+            return
+        os.mkfifo(self._wake, 0o600)
+        threading.Thread(target=self._cancel_when_told, daemon=True).start()
+
+    def _cancel_when_told(self) -> None:
+        with self._wake.open("rb") as wake:
+            wake.read(1)
+        self.log.write("cancel")
+        cast("Cancels", self.target).cancel(self.end)
+        self.log.write("cancelled")
+
+
+def brief(error: BaseException) -> str:
+    """An exception in one line, with the place that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}{where}" if text else f"{type(error).__name__}{where}"

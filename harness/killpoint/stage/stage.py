@@ -1,0 +1,145 @@
+"""Playing scenarios one after another on real processes, each in a folder of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from killpoint import ledger as books
+from killpoint.errors import CannotWork
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import (
+    AnyStep,
+    Attach,
+    Make,
+    Message,
+    Ready,
+    Receive,
+    Scenario,
+    Send,
+    Wait,
+)
+from killpoint.stage.director import Director, Stalled
+from killpoint.stage.zygote_client import Zygote
+
+_LEFT_WITHIN = 5.0
+"""L1's grace. Once no process is left nothing can go away by itself: no need to wait for it."""
+
+
+_PLAIN: list[AnyStep] = [
+    Make(),
+    Attach(),
+    Ready(timeout=5.0),
+    Send([Message()]),
+    Receive(1, timeout=5.0),
+    Wait(),
+]
+"""What the next start does: an ordinary queue, from the making to a clean end."""
+
+
+class Play(msgspec.Struct):
+    """A scenario as it was played: the record that checkers judge."""
+
+    scenario: Scenario
+    history: History
+    ledger: Ledger
+    unreached: list[str]
+    """Faults whose point was not reached: then the play says nothing of what they aim at."""
+    stalled: str
+    """Why the harness could not play it to the end, empty if it did."""
+    folder: Path
+    seconds: float
+
+
+class Stage:
+    """A zygote of one target, and the plays it gives. Use as a context manager."""
+
+    def __init__(self, spec: str) -> None:
+        """Start the zygote of a resolved target.
+
+        Raises:
+            BadUsage, CannotWork: see :class:`Zygote`.
+        """
+        self.spec = spec
+        try:
+            self.root = Path(tempfile.mkdtemp(prefix="kp-", dir="/tmp"))
+        except OSError as error:
+            raise CannotWork(f"no place for the plays: {error}") from error
+        self._count = 0
+        try:
+            self.zygote = Zygote(spec)
+        except BaseException:
+            shutil.rmtree(self.root, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the zygote and remove every play's folder."""
+        self.zygote.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def play(self, scenario: Scenario) -> Play:
+        """Play a scenario to its end, look at what it left, then clean up.
+
+        Raises:
+            CannotWork: the machine has no room for its record.
+        """
+        began = time.monotonic()
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            (folder / "t").mkdir(parents=True, mode=0o700)
+            stalled, unreached = self._run(scenario, folder)
+            history = History.read(folder)
+        except OSError as error:
+            raise CannotWork(f"cannot keep the record of a play: {error}") from error
+        left = self._settle_accounts(history, folder)
+        seconds = time.monotonic() - began
+        return Play(scenario, history, left, unreached, stalled, folder, seconds)
+
+    def _run(self, scenario: Scenario, folder: Path) -> tuple[str, list[str]]:
+        stalled, unreached = self._direct(scenario, folder)
+        if scenario.restart and not stalled:
+            again = msgspec.structs.replace(scenario, steps=_PLAIN)
+            stalled, _ = self._direct(again, folder)
+        return stalled, unreached
+
+    def _direct(self, scenario: Scenario, folder: Path) -> tuple[str, list[str]]:
+        director = Director(self.zygote, scenario, folder)
+        try:
+            director.play()
+        except Stalled as error:
+            return str(error), director.unreached
+        finally:
+            director.close()
+        return "", director.unreached
+
+    def _settle_accounts(self, history: History, folder: Path) -> Ledger:
+        names = books.owned_names(history)
+        temporary = folder / "t"
+        began = time.monotonic()
+        left = books.look(names, temporary, self.zygote.descendants())
+        while left.processes and time.monotonic() - began < _LEFT_WITHIN:
+            self.zygote.pause(0.05)
+            left = books.look(names, temporary, self.zygote.descendants())
+        left.waited = round(time.monotonic() - began, 3)
+        exits = list(history.of("exit"))
+        left.all_killed = bool(exits) and all(event.number("signal") == 9 for event in exits)
+        books.remove(left, temporary)
+        if self.zygote.descendants():
+            self.zygote.pause(0.5)
+        return left
+
+    def forget(self, play: Play) -> None:
+        """Remove a play's folder."""
+        shutil.rmtree(play.folder, ignore_errors=True)

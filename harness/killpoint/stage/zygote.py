@@ -1,0 +1,154 @@
+"""The zygote: imports the target once, single-threaded, and forks roles from that state.
+
+It is a subreaper: whatever a role leaves running becomes its child, so that nothing of a play
+can escape the ledger. It ends with its director.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from killpoint.errors import KillpointError
+from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
+from killpoint.stage.entry import enter_play, live_as_role
+from killpoint.stage.launcher import launch
+from killpoint.stage.role import brief
+from killpoint.targets.protocol import Target
+from killpoint.targets.registry import build
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG = 1
+
+
+class _BecomeRole(BaseException):
+    """In a forked child: leave the zygote's stack and live as this role."""
+
+    def __init__(self, order: ForkRole) -> None:
+        super().__init__(order.role)
+        self.order = order
+
+
+def main() -> None:
+    """Serve the director at the other end of the inherited socket; ``argv``: descriptor, spec."""
+    fd, spec = int(sys.argv[1]), sys.argv[2]
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    channel = Channel(socket.socket(fileno=fd))
+    target = _load(spec, channel)
+    parent = os.getpid()
+    try:
+        _serve(channel, parent)
+    except _BecomeRole as role:
+        channel.close()
+        _live(role.order, target, parent, spec)
+
+
+def _load(spec: str, channel: Channel) -> Target:
+    try:
+        target = build(spec)
+        target.load()
+        import numpy  # noqa: F401 # roles must not pay for it
+
+        import torch
+
+        torch.set_num_threads(1)
+        threads = len(os.listdir("/proc/self/task"))
+        if threads != 1:
+            raise RuntimeError(f"importing {spec} started {threads - 1} threads: cannot fork safely")
+    except Exception as error:
+        known = isinstance(error, (KillpointError, ImportError))
+        channel.put(Loaded(os.getpid(), error=brief(error), missing=known))
+        sys.exit(0)
+    notes = [str(note) for note in getattr(target, "notes", ())]
+    gc.collect()
+    gc.freeze()
+    words = sorted(target.capabilities)
+    channel.put(Loaded(os.getpid(), target.name, target.version, list(words), notes))
+    return target
+
+
+def _serve(channel: Channel, parent: int) -> NoReturn:
+    wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.set_wakeup_fd(wake_w)
+    poller = select.poll()
+    poller.register(channel.fileno(), select.POLLIN)
+    poller.register(wake_r, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poller.poll()}
+        if wake_r in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake_r, 4096)
+        _reap(channel)
+        if channel.fileno() in ready:
+            try:
+                order = channel.get()
+            except Closed:
+                _end_descendants()
+                sys.exit(0)
+            if isinstance(order, ForkRole):
+                _fork(order, channel, (wake_r, wake_w))
+
+
+def _reap(channel: Channel) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        with contextlib.suppress(Closed):
+            channel.put(Exited(pid, status))
+
+
+def _fork(order: ForkRole, channel: Channel, fds: tuple[int, int]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for fd in fds:
+            os.close(fd)
+        raise _BecomeRole(order)
+    channel.put(Forked(order.role, pid))
+
+
+def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
+    """Be the role (or the process that starts it by another method) until it ends normally."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        return
+    enter_play(Path(order.folder), order.role)
+    if order.start == "zygote":
+        live_as_role(order, target)
+    else:
+        launch(order, spec, target)
+
+
+def _end_descendants() -> None:
+    """The director is gone: end what it had us start."""
+    me = os.getpid()
+    for _ in range(64):
+        kids = Path(f"/proc/{me}/task/{me}/children").read_text().split()
+        if not kids:
+            return
+        for kid in kids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(kid), signal.SIGKILL)
+        for kid in kids:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(int(kid), 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""The reference implementation as a target: every capability of this step."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import refengine
+from refengine.cells import MakeCells, plain
+from refengine.encoding import Limits
+from refengine.errors import (
+    Busy,
+    Cancelled,
+    EncodingLimit,
+    MessagesLost,
+    PeerDied,
+    QueueClosed,
+    RankRefused,
+)
+from refengine.layout import Layout
+from refengine.queue import MessageQueue
+from refengine.ring import Ring, RingHandle
+
+from killpoint.targets.protocol import Capability, Outcome, QueueShape, StoreSink
+
+__all__ = ["RefengineTarget"]
+
+_HOME = str(Path(refengine.__file__).parent) + "/"
+_OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
+    (TimeoutError, "timeout"),
+    (PeerDied, "peer-died"),
+    (QueueClosed, "closed"),
+    (MessagesLost, "lost"),
+    (Cancelled, "cancelled"),
+    (EncodingLimit, "refused"),
+    (RankRefused, "refused"),
+    (Busy, "busy"),
+)
+
+
+class RefengineTarget:
+    """:mod:`refengine` behind the harness's protocol."""
+
+    name = "refengine"
+    version = "reference"
+    capabilities: frozenset[Capability] = frozenset(
+        ("queue", "deadlines", "cancel", "limits", "ring", "slots", "points")
+    )
+
+    def __init__(self) -> None:
+        """Nothing is observed until asked for."""
+        self._sink: StoreSink | None = None
+
+    def load(self) -> None:
+        """The import of this module has done it."""
+
+    def make(self, shape: QueueShape) -> MessageQueue:
+        """The writer's end."""
+        limits = Limits()
+        if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
+            limits = Limits(
+                shape.max_buffers or limits.max_buffers,
+                shape.max_buffer_bytes or limits.max_buffer_bytes,
+            )
+        layout = Layout(shape.readers, shape.chunk_bytes, shape.chunks)
+        return MessageQueue(
+            shape.readers,
+            max_chunk_bytes=shape.chunk_bytes,
+            max_chunks=shape.chunks,
+            limits=limits,
+            cells=self._cells(layout),
+        )
+
+    def handle(self, end: MessageQueue) -> Any:
+        """What a reader needs."""
+        return end.export_handle()
+
+    def attach(self, handle: Any, rank: int) -> MessageQueue:
+        """The end of reader ``rank``."""
+        ring: RingHandle = handle.ring
+        layout = Layout(ring.n_reader, ring.max_chunk_bytes, ring.max_chunks)
+        return MessageQueue.create_from_handle(handle, rank, cells=self._cells(layout))
+
+    def ready(self, end: MessageQueue, timeout: float | None) -> None:
+        """The collective handshake."""
+        end.wait_until_ready(timeout)
+
+    def send(self, end: MessageQueue, obj: Any, timeout: float | None) -> None:
+        """Enqueue for every reader."""
+        end.enqueue(obj, timeout)
+
+    def receive(self, end: MessageQueue, timeout: float | None) -> Any:
+        """Dequeue the next message."""
+        return end.dequeue(timeout)
+
+    def close(self, end: MessageQueue) -> None:
+        """Close cleanly."""
+        end.close()
+
+    def cancel(self, end: MessageQueue) -> None:
+        """Wake whoever waits on this end."""
+        end.shutdown()
+
+    def classify(self, error: BaseException) -> Outcome:
+        """The outcome that an exception stands for."""
+        for kind, outcome in _OUTCOMES:
+            if isinstance(error, kind):
+                return outcome
+        return "error"
+
+    # -- the ring ---------------------------------------------------------------------------
+
+    def ring_write(
+        self, end: MessageQueue, timeout: float | None
+    ) -> AbstractContextManager[memoryview]:
+        """The next chunk to fill."""
+        return _ring(end).acquire_write(timeout)
+
+    def ring_read(
+        self, end: MessageQueue, timeout: float | None
+    ) -> AbstractContextManager[memoryview]:
+        """The next chunk to read."""
+        return _ring(end).acquire_read(timeout)
+
+    def ring_attach(self, shape: QueueShape, name: str) -> Any:
+        """Attach reader 0 to a segment by name, and look at its first slot."""
+        handle = RingHandle(shape.readers, shape.chunk_bytes, shape.chunks, name)
+        ring = Ring.attach(handle, 0)
+        return ring.cells[ring.layout.written_at(0)]
+
+    # -- slots ------------------------------------------------------------------------------
+
+    def flags(self, end: MessageQueue, slot: int) -> bytes:
+        """Written flag, then the readers' flags."""
+        ring = _ring(end)
+        at = ring.layout.written_at(slot)
+        return bytes(ring.segment.buf[at : at + 1 + ring.layout.n_reader])
+
+    def position(self, end: MessageQueue) -> int:
+        """The slot of the next operation."""
+        ring = _ring(end)
+        side = ring.writer if ring.rank is None else ring.reader
+        return side.number % ring.layout.max_chunks
+
+    def overflowed(self, end: MessageQueue, slot: int) -> bool:
+        """Whether the slot holds a marker instead of a message."""
+        ring = _ring(end)
+        return ring.segment.buf[ring.layout.chunk_at(slot)] == 1
+
+    def observe(self, sink: StoreSink) -> None:
+        """Report each store to a flag from now on."""
+        self._sink = sink
+
+    def _cells(self, layout: Layout) -> MakeCells:
+        sink = self._sink
+        if sink is None:
+            return plain
+        return lambda memory: _ObservedCells(memory, layout, sink)
+
+    # -- points -----------------------------------------------------------------------------
+
+    def is_own_code(self, code: CodeType) -> bool:
+        """Code that stands in the package's own files."""
+        return code.co_filename.startswith(_HOME)
+
+
+def _ring(end: MessageQueue) -> Ring:
+    return end._end._ring  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+
+
+class _ObservedCells:
+    """The ring's memory, with each store to a slot's flags made inside the sink."""
+
+    def __init__(self, memory: memoryview, layout: Layout, sink: StoreSink) -> None:
+        self._memory = memory
+        self._sink = sink
+        self._where = {
+            layout.written_at(slot) + flag: (slot, flag)
+            for slot in range(layout.max_chunks)
+            for flag in range(1 + layout.n_reader)
+        }
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._memory[at]
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        if isinstance(at, slice):
+            for offset, byte in zip(range(*at.indices(len(self._memory))), value, strict=True):
+                self[offset] = byte
+            return
+        where = self._where.get(at)
+        with self._sink(*where, value) if where else contextlib.nullcontext():
+            self._memory[at] = value

@@ -1,0 +1,218 @@
+"""vLLM's message queue as a target: one adapter for all releases, going by what each offers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from threading import Event
+from types import CodeType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import zmq
+
+from killpoint.errors import CannotWork
+from killpoint.targets.protocol import (
+    Capability,
+    Outcome,
+    QueueShape,
+    StoreSink,
+    UnsupportedByTarget,
+)
+from killpoint.targets.vllm import neighbours, standins
+from killpoint.targets.vllm.sources import Sources
+from killpoint.targets.vllm.stores import Layout, Watched, view_of
+
+
+class VllmTarget:
+    """One copy of vLLM's ``shm_broadcast``, unmodified, with local readers.
+
+    Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
+    stays cancelled for calls that would have to wait, as for vLLM's own users.
+    """
+
+    name = "vllm"
+
+    def __init__(self, sources: Sources) -> None:
+        self.version = sources.version
+        self.sources = sources
+        self.features = sources.features()
+        self.capabilities = _capabilities(self)
+        self._files = frozenset(str(path) for path in sources.modules().values())
+        self._module: ModuleType | None = None
+        self._sink: StoreSink | None = None
+        self._events: WeakKeyDictionary[Any, Event] = WeakKeyDictionary()
+        """What ends a reader's waiting calls, in releases whose ``dequeue`` takes an event."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Where the code came from, and what of vLLM's was replaced or switched off."""
+        return (f"{self.sources.spec}: {self.sources.origin}", *neighbours.NOTES)
+
+    def load(self) -> None:
+        """Import the queue among stand-ins; once in a process.
+
+        Raises:
+            CannotWork: something that it needs is missing, or a file was changed.
+        """
+        if self._module is None:
+            with _one_native_thread():
+                self._module = standins.serve(self.sources)
+
+    @property
+    def module(self) -> Any:
+        """The served module, once it is loaded."""
+        if self._module is None:
+            raise CannotWork(f"{self.sources.spec} was not loaded")
+        return self._module
+
+    def make(self, shape: QueueShape) -> Any:
+        """The writer's end."""
+        if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
+            raise UnsupportedByTarget("vLLM's format limits cannot be set")
+        end = self.module.MessageQueue(
+            n_reader=shape.readers,
+            n_local_reader=shape.readers,
+            max_chunk_bytes=shape.chunk_bytes,
+            max_chunks=shape.chunks,
+        )
+        self._watch(end)
+        return end
+
+    def handle(self, end: Any) -> Any:
+        """The handle that vLLM's own users pass on."""
+        return end.export_handle()
+
+    def attach(self, handle: Any, rank: int) -> Any:
+        """The end of reader ``rank``."""
+        end = self.module.MessageQueue.create_from_handle(handle, rank)
+        if self.features.cancel_event:
+            self._events[end] = Event()
+        self._watch(end)
+        return end
+
+    def ready(self, end: Any, timeout: float | None) -> None:
+        """The handshake. No release has a deadline for it."""
+        del timeout
+        end.wait_until_ready()
+
+    def send(self, end: Any, obj: Any, timeout: float | None) -> None:
+        """Enqueue."""
+        end.enqueue(obj, **self._deadline(timeout))
+
+    def receive(self, end: Any, timeout: float | None) -> Any:
+        """Dequeue."""
+        return end.dequeue(**self._deadline(timeout), **self._event(end))
+
+    def close(self, end: Any) -> None:
+        """Nothing: a queue of vLLM's is closed by dropping it. ``shutdown`` wakes readers only."""
+        self._events.pop(end, None)
+
+    def classify(self, error: BaseException) -> Outcome:
+        """What vLLM raises when a call ends early: a timeout, or its own word for cancelled."""
+        if isinstance(error, TimeoutError | zmq.Again):
+            return "timeout"
+        if isinstance(error, RuntimeError) and str(error) == "cancelled":
+            return "cancelled"
+        return "error"
+
+    def cancel(self, end: Any) -> None:
+        """Set the event that its calls were given, or ``shutdown()`` where there is that."""
+        if self.features.shutdown:
+            end.shutdown()
+            return
+        if end not in self._events:
+            raise UnsupportedByTarget(f"vllm {self.version} has no way to end this end's calls")
+        self._events[end].set()
+
+    def ring_write(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
+        """The queue's own step below ``enqueue``."""
+        return end.acquire_write(**self._deadline(timeout))
+
+    def ring_read(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
+        """The queue's own step below ``dequeue``."""
+        return end.acquire_read(**self._deadline(timeout), **self._event(end))
+
+    def ring_attach(self, shape: QueueShape, name: str) -> Any:
+        """Open a ring by name, and look at the first slot's flags."""
+        ring = self.module.ShmRingBuffer(shape.readers, shape.chunk_bytes, shape.chunks, name)
+        with ring.get_metadata(0) as flags:
+            bytes(flags)
+        return ring
+
+    def flags(self, end: Any, slot: int) -> bytes:
+        """One slot's flags, read past vLLM and past the watch."""
+        return bytes(_segment(end).buf[_layout(end).slot_flags(slot)])
+
+    def position(self, end: Any) -> int:
+        """The slot that comes next for this end."""
+        return int(end.current_idx)
+
+    def overflowed(self, end: Any, slot: int) -> bool:
+        """The slot's first byte: 1 where the payload goes through the socket."""
+        return bool(_segment(end).buf[slot * _layout(end).chunk_bytes] == 1)
+
+    def observe(self, sink: StoreSink) -> None:
+        """Ends made or attached from now on report their stores. The file is untouched."""
+        self._sink = sink
+        self.module.memoryview = view_of
+
+    def is_own_code(self, code: CodeType) -> bool:
+        """Whether it is code of a file that was served."""
+        return code.co_filename in self._files
+
+    def _watch(self, end: Any) -> None:
+        ring = end.buffer
+        if self._sink is not None and hasattr(ring, "shared_memory"):
+            ring.shared_memory = Watched(_segment(end), _layout(end), self._sink)
+
+    def _deadline(self, timeout: float | None) -> dict[str, Any]:
+        if self.features.deadlines:
+            return {"timeout": timeout}
+        if timeout is not None:
+            raise UnsupportedByTarget(f"vllm {self.version} has no deadlines")
+        return {}
+
+    def _event(self, end: Any) -> dict[str, Event]:
+        event = self._events.get(end)
+        return {} if event is None else {"cancel": event}
+
+
+@contextmanager
+def _one_native_thread() -> Generator[None]:
+    """Numpy's algebra library starts threads when it is imported: not before a fork, please."""
+    name = "OPENBLAS_NUM_THREADS"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _capabilities(target: VllmTarget) -> frozenset[Capability]:
+    features = target.features
+    offered: dict[Capability, bool] = {
+        "queue": True,
+        "points": True,
+        "deadlines": features.deadlines,
+        "cancel": features.cancel_event or features.shutdown,
+        "ring": features.ring,
+        "slots": features.slots,
+    }
+    return frozenset(word for word, there in offered.items() if there)
+
+
+def _segment(end: Any) -> Any:
+    """The real shared memory object of an end."""
+    held = end.buffer.shared_memory
+    return held.real if isinstance(held, Watched) else held
+
+
+def _layout(end: Any) -> Layout:
+    ring = end.buffer
+    return Layout(ring.metadata_offset, ring.metadata_size, ring.max_chunk_bytes)

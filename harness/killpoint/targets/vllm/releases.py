@@ -1,0 +1,143 @@
+"""Published releases: found once through the machine's index, then kept in a cache."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+from unearth import Link
+
+from killpoint.errors import BadUsage, CannotWork
+from killpoint.targets.vllm import archive, lookup
+from killpoint.targets.vllm.index import configured
+from killpoint.targets.vllm.sources import Sources
+
+_RECORD = "source.json"
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of a stored release."""
+
+    version: str
+    url: str
+    sha256: str
+    """Of the whole source archive."""
+    from_index: bool
+    """Whether the index gave that hash; if not, it is only what came."""
+    files: dict[str, str]
+    """sha256 of each stored file, by its path."""
+
+
+def parse(text: str) -> Version:
+    """A version as written after ``vllm==``.
+
+    Raises:
+        BadUsage: it is not a version.
+    """
+    try:
+        return Version(text)
+    except InvalidVersion as error:
+        raise BadUsage(f"vllm=={text}: {text!r} is not a version; expected vllm==X.Y.Z") from error
+
+
+def cache_folder() -> Path:
+    """Where releases are kept, by version."""
+    chosen = os.environ.get("KILLPOINT_CACHE")
+    if chosen:
+        return Path(chosen).absolute() / "vllm"
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base).absolute() / "killpoint" / "vllm"
+
+
+def stored(version: Version) -> Sources | None:
+    """A release that was fetched before, or None. Never uses the network."""
+    home = cache_folder() / str(version)
+    try:
+        record = msgspec.json.decode((home / _RECORD).read_bytes(), type=Record)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise CannotWork(f"{home / _RECORD}: {error}; remove {home} and start again") from error
+    whose = "as given by the index" if record.from_index else "the index gave none to compare"
+    return Sources(
+        spec=f"vllm=={version}",
+        version=record.version,
+        root=home,
+        expected=record.files,
+        origin=f"{record.url} (sha256 {record.sha256}, {whose})",
+    )
+
+
+def fetch(version: Version) -> Sources:
+    """A release from the cache, or from the machine's package index.
+
+    Raises:
+        BadUsage: no such release, none with a source archive, or one without a message queue.
+        CannotWork: the index, the network, the disk or the archive is at fault.
+    """
+    found = stored(version)
+    if found is not None:
+        return found
+    index = configured()
+    with lookup.session(index) as client:
+        link = lookup.choose(version, lookup.listing(index, client))
+        try:
+            with _alone(cache_folder()) as folder:
+                found = stored(version)
+                if found is None:
+                    with _incoming(folder) as incoming:
+                        lookup.download(client, link, incoming / "archive")
+                        _keep(incoming / "archive", link, version, incoming / "release")
+                        (incoming / "release").replace(folder / str(version))
+                    found = stored(version)
+        except OSError as error:
+            raise CannotWork(f"vllm=={version}: cannot be stored: {error}") from error
+    if found is None:
+        raise CannotWork(f"vllm=={version}: vanished from {cache_folder()} while being stored")
+    return found
+
+
+def _keep(path: Path, link: Link, version: Version, home: Path) -> None:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        files = archive.take(file, home)
+    compared = "sha256" in (link.hash_option or {})
+    record = Record(str(version), link.redacted, digest, compared, files)
+    home.mkdir(exist_ok=True)
+    Sources(f"vllm=={version}", str(version), home, files, link.redacted).features()
+    with (home / _RECORD).open("wb") as out:
+        out.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[Path]:
+    """Hold the cache: whoever asks for the same release meanwhile waits, and then has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _incoming(folder: Path) -> Generator[Path]:
+    """A place for what is not whole yet; a killed predecessor's is removed first."""
+    place = folder / "incoming"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

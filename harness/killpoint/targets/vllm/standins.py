@@ -1,0 +1,110 @@
+"""Serves vLLM's own queue module unmodified, among stand-ins for its neighbours."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from killpoint.errors import CannotWork
+from killpoint.targets.vllm import neighbours
+from killpoint.targets.vllm.sources import PACKAGE, QUEUE, Sources
+
+
+def serve(sources: Sources) -> ModuleType:
+    """The queue's module, imported. Once in a process: there is one ``vllm`` in it.
+
+    Raises:
+        CannotWork: vLLM is imported here already, something it needs is not installed, or the
+            queue asks for something of vLLM's that has no stand-in.
+    """
+    if "vllm" in sys.modules:
+        raise CannotWork(f"{sources.spec}: another vllm is imported in this process already")
+    finder = Finder(sources)
+    sys.meta_path.insert(0, finder)
+    try:
+        return importlib.import_module(f"{PACKAGE}.{QUEUE}")
+    except CannotWork:
+        withdraw(finder)
+        raise
+    except Exception as error:
+        withdraw(finder)
+        what = f"{type(error).__name__}: {error}"
+        raise CannotWork(f"{sources.spec} cannot be imported: {' '.join(what.split())}") from error
+
+
+def withdraw(finder: Finder) -> None:
+    """Undo :func:`serve`, as far as an import can be undone."""
+    sys.meta_path.remove(finder)
+    for name in [name for name in sys.modules if name == "vllm" or name.startswith("vllm.")]:
+        del sys.modules[name]
+
+
+class Finder(MetaPathFinder):
+    """Answers for everything called ``vllm``, and for nothing else."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self._real = sources.modules()
+        self._stood_in = neighbours.modules()
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """How to load a module of vLLM's: the real file, a stand-in, or a refusal by name."""
+        del path, target
+        if fullname != "vllm" and not fullname.startswith("vllm."):
+            return None
+        if fullname in self._real:
+            file = self._real[fullname]
+            spec = ModuleSpec(fullname, Unmodified(self.sources, file), origin=str(file))
+            spec.has_location = True
+            return spec
+        if fullname in self._stood_in:
+            contents = self._stood_in[fullname]
+            loader = Replaced(contents)
+            return ModuleSpec(fullname, loader, is_package="__path__" in contents)
+        raise ModuleNotFoundError(f"killpoint has no stand-in for {fullname}", name=fullname)
+
+
+class Unmodified(Loader):
+    """Runs a file as it is. Nothing is written beside it."""
+
+    def __init__(self, sources: Sources, file: Path) -> None:
+        self._sources = sources
+        self._file = file
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """An ordinary module."""
+        del spec
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the file, once its content is known to be what was stored."""
+        exec(self._code(), module.__dict__)
+
+    def _code(self) -> CodeType:
+        content = self._sources.read(self._file)
+        return compile(content, str(self._file), "exec", dont_inherit=True)
+
+
+class Replaced(Loader):
+    """Makes a stand-in."""
+
+    def __init__(self, contents: dict[str, object]) -> None:
+        self._contents = contents
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """A module that refuses what it was not given."""
+        return neighbours.StandIn(spec.name, self._contents)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do."""
+        del module

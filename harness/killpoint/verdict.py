@@ -1,0 +1,132 @@
+"""What came out: of a case an outcome, of an invariant a verdict with its strength."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from killpoint.invariants import Invariant
+
+Kind = Literal[
+    "wrong-data",
+    "lost",
+    "duplicate",
+    "reordered",
+    "hang",
+    "late",
+    "starved",
+    "crash",
+    "leak",
+    "growth",
+    "exposure",
+    "bad-transition",
+    "no-error",
+]
+CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
+VerdictWord = Literal["holds", "violated", "inconclusive", "unsupported"]
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """One broken promise: of which kind, and the cause in one sentence."""
+
+    kind: Kind
+    cause: str
+    evidence: list[str] = []
+    """The few history lines that show it."""
+
+
+class CaseOutcome(msgspec.Struct):
+    """How one named case ended, over all the runs it took."""
+
+    id: str
+    invariant: str
+    outcome: CaseWord
+    kind: Kind | None = None
+    cause: str = ""
+    replay: str | None = None
+    """File that plays the violating scenario again."""
+    evidence: list[str] = []
+    runs: int = 0
+    struck: int | None = None
+    """Of the runs with a placed fault, how many reached their point and saw the fault act."""
+    counts: dict[str, int] = {}
+    """What the strength is made of: sizes, points, wake-ups…"""
+    seconds: float = 0.0
+
+
+class InvariantVerdict(msgspec.Struct):
+    """The verdict of one invariant with what it rests on."""
+
+    id: str
+    level: Literal["MUST", "SHOULD"]
+    verdict: VerdictWord
+    strength: str
+    cases: list[CaseOutcome]
+
+
+def combine(
+    invariant: Invariant, cases: Sequence[CaseOutcome], lacking: Sequence[str], *, whole: bool = True
+) -> InvariantVerdict:
+    """The verdict of an invariant from the outcomes of its cases.
+
+    Args:
+        cases: outcomes of the cases that were asked for.
+        lacking: capabilities that the invariant needs and the target has not.
+        whole: whether every case of the invariant was asked for. A part is judged by what
+            that part says, and its strength says that it is a part.
+    """
+    strength = _strength(invariant, cases, lacking, whole)
+    words = {case.outcome for case in cases}
+    if "violated" in words:
+        word: VerdictWord = "violated"
+    elif lacking or words == {"unsupported"}:
+        word = "unsupported"
+    elif not cases or "inconclusive" in words or (whole and shortfall(invariant, cases)):
+        word = "inconclusive"
+    else:
+        word = "holds"
+    return InvariantVerdict(invariant.id, invariant.level, word, strength, list(cases))
+
+
+def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
+    """What is missing to the invariant's minimum strength, empty if nothing is."""
+    if invariant.awaits:
+        return invariant.awaits
+    have = _totals(cases)
+    missing = [
+        f"{have.get(unit, 0)} of {least} {unit}"
+        for unit, least in invariant.minimum.items()
+        if have.get(unit, 0) < least
+    ]
+    return ", ".join(missing)
+
+
+def _totals(cases: Sequence[CaseOutcome]) -> dict[str, int]:
+    totals: dict[str, int] = {"runs": 0, "cases": 0}
+    for case in cases:
+        if case.outcome in ("held", "violated"):
+            totals["cases"] += 1
+            totals["runs"] += case.runs
+            for unit, count in case.counts.items():
+                totals[unit] = totals.get(unit, 0) + count
+    return totals
+
+
+def _strength(
+    invariant: Invariant, cases: Sequence[CaseOutcome], lacking: Sequence[str], whole: bool
+) -> str:
+    parts: list[str] = []
+    if cases:
+        parts = [f"{count} {unit}" for unit, count in _totals(cases).items() if count]
+    aimed = sum(case.runs for case in cases if case.struck is not None)
+    if aimed:
+        parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")
+    if not whole:
+        parts.append("a part of its cases")
+    elif short := shortfall(invariant, cases):
+        parts.append(f"below minimum: {short}")
+    if lacking:
+        parts.append("target lacks " + ", ".join(lacking))
+    return ", ".join(parts) or "nothing ran"

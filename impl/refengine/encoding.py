@@ -1,0 +1,172 @@
+"""Objects to buffers and back: pickle 5 with large buffers out of band (SPEC 3, Q1, Q3, Q4).
+
+Inline, a slot holds `[0][count, 2][length, 4][bytes]…`, big-endian, the pickle first: that is
+`total + 1` bytes, so a message of `total == max_chunk_bytes - 1` fills its chunk exactly. An
+overflow payload has the same form; its slot holds only a marker.
+"""
+
+import copyreg
+import io
+import pickle
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import EncodingLimit, Unencodable
+from .reducers import install
+
+OUT_OF_BAND_FROM = 1 << 20
+INLINE, OVERFLOW = 0, 1
+SMALLEST_TOTAL = 6  # plus the pickle: `total_of` for a message without other buffers
+SMALLEST_CHUNK = 32
+
+_COUNT = struct.Struct(">BH")
+_LENGTH = struct.Struct(">I")
+_ONE = struct.Struct(">BHI")
+_MARKER = struct.Struct(">BQQ")
+_KEEP = 1 << 20
+_SIMPLE = {bytes, str, int, float, bool, type(None)}
+
+Buffer = bytes | memoryview
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the format carries; smaller ones make the refusals testable."""
+
+    max_buffers: int = (1 << 16) - 1
+    max_buffer_bytes: int = (1 << 32) - 1
+
+
+def total_of(sizes: Sequence[int]) -> int:
+    """SPEC 3's `total` for a pickle of sizes[0] and out-of-band buffers of the others."""
+    return 2 + sum(sizes) + 4 * len(sizes)
+
+
+def overflows(total: int, max_chunk_bytes: int) -> bool:
+    """Whether a message of this total goes by the overflow path."""
+    return total >= max_chunk_bytes
+
+
+def judge(sizes: Sequence[int], limits: Limits) -> None:
+    """Raise EncodingLimit for what the format cannot carry."""
+    if len(sizes) > limits.max_buffers:
+        raise EncodingLimit("the number of buffers", len(sizes), limits.max_buffers)
+    largest = max(sizes)
+    if largest > limits.max_buffer_bytes:
+        raise EncodingLimit("a buffer's length", largest, limits.max_buffer_bytes)
+
+
+class Encoder:
+    """Pickles with one kept C pickler (a new one per message costs a microsecond more)."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._modules = -1
+        self._fresh()
+
+    def encode(self, obj: object) -> list[Buffer]:
+        """The pickle, then its out-of-band buffers, which still are the caller's memory."""
+        try:
+            if type(obj) in _SIMPLE:
+                buffers: list[Buffer] = [pickle.dumps(obj, 5)]
+            else:
+                buffers = self._pickle(obj)
+        except Exception as error:
+            self._fresh()
+            raise Unencodable(type(obj).__name__) from error
+        except BaseException:
+            self._fresh()
+            raise
+        if len(buffers) > 1 or len(buffers[0]) > self._limits.max_buffer_bytes:
+            judge([len(b) for b in buffers], self._limits)
+        return buffers
+
+    def _pickle(self, obj: object) -> list[Buffer]:
+        known = ("numpy" in sys.modules) + 2 * ("torch" in sys.modules)
+        if known != self._modules:
+            self._fresh()
+            self._modules = known
+        file, large = self._file, self._large
+        self._pickler.dump(obj)
+        buffers: list[Buffer] = [file.getvalue()]
+        if large:
+            buffers += large
+            large.clear()
+        file.seek(0)
+        file.truncate()
+        self._pickler.clear_memo()
+        if len(buffers[0]) > _KEEP:
+            self._fresh()
+        return buffers
+
+    def _fresh(self) -> None:
+        table: dict[type, Any] = dict(copyreg.dispatch_table)
+        install(table)
+        self._file, self._large = io.BytesIO(), list[Buffer]()
+        self._pickler = pickle.Pickler(self._file, 5, buffer_callback=_keeper(self._large))
+        self._pickler.dispatch_table = table
+
+
+def _keeper(large: list[Buffer]) -> Callable[[pickle.PickleBuffer], bool]:
+    def keep(buffer: pickle.PickleBuffer) -> bool:
+        """True leaves the buffer in the pickle."""
+        raw = buffer.raw()
+        if raw.nbytes < OUT_OF_BAND_FROM:
+            return True
+        large.append(raw)
+        return False
+
+    return keep
+
+
+def put(buffers: Sequence[Buffer], into: memoryview) -> None:
+    """Lay an inline message into a chunk (or an overflow payload into its frame)."""
+    main = buffers[0]
+    if len(buffers) == 1:
+        _ONE.pack_into(into, 0, INLINE, 1, len(main))
+        into[7 : 7 + len(main)] = main
+        return
+    _COUNT.pack_into(into, 0, INLINE, len(buffers))
+    at = _COUNT.size
+    for buffer in buffers:
+        _LENGTH.pack_into(into, at, len(buffer))
+        into[at + 4 : at + 4 + len(buffer)] = buffer
+        at += 4 + len(buffer)
+
+
+def take(chunk: memoryview) -> list[bytes | bytearray]:
+    """Copy an inline message out; nothing of it aliases the chunk (SPEC R6).
+
+    Out-of-band buffers come as bytearrays, so that arrays over them are writable.
+    """
+    _, count, length = _ONE.unpack_from(chunk, 0)
+    buffers: list[bytes | bytearray] = [bytes(chunk[7 : 7 + length])]
+    if count == 1:
+        return buffers
+    at = 7 + length
+    for _ in range(count - 1):
+        (length,) = _LENGTH.unpack_from(chunk, at)
+        buffers.append(bytearray(chunk[at + 4 : at + 4 + length]))
+        at += 4 + length
+    return buffers
+
+
+def put_marker(into: memoryview, payload_id: int, nbytes: int) -> None:
+    """Lay an overflow marker into a chunk: which payload to await, and its size."""
+    _MARKER.pack_into(into, 0, OVERFLOW, payload_id, nbytes)
+
+
+def marker(chunk: memoryview) -> tuple[int, int]:
+    """(payload id, bytes) of the marker in a chunk whose first byte is OVERFLOW."""
+    _, payload_id, nbytes = _MARKER.unpack_from(chunk, 0)
+    return payload_id, nbytes
+
+
+def decode(buffers: Sequence[bytes | bytearray]) -> Any:
+    """The object again."""
+    if len(buffers) == 1:
+        return pickle.loads(buffers[0])
+    return pickle.loads(buffers[0], buffers=buffers[1:])

@@ -1,0 +1,108 @@
+"""What the two ends of a queue share: being entered, refused, stopped and taken down once."""
+
+import os
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from .clock import Clock
+from .errors import DeadlinePassed, ForkedCopy, NotReady, QueueClosed, RefengineError
+from .guard import Guard
+from .vigil import EpollVigil
+
+
+class End(ABC):
+    """`obstacle` makes the error every operation raises while it stands (None: go ahead)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.obstacle: Callable[[str], RefengineError] | None = NotReady
+        self.ready = False
+        self._pid = os.getpid()
+        self._clock = clock
+        self._guard = Guard()
+        self._closed = False
+        self._undo = ExitStack()
+        self._vigil = EpollVigil(clock)
+        self._undo.callback(self._vigil.close)
+        _ends.add(self)
+
+    @abstractmethod
+    def _arrive(self, left: Callable[[], float | None]) -> bool:
+        """One round of the rendezvous, sleeping at most `left()`; True when complete."""
+
+    @abstractmethod
+    def _part(self, seconds: float) -> None:
+        """Say goodbye; hand over what is under way within that time."""
+
+    def wait_until_ready(self, timeout: float | None) -> None:
+        """Meet the other parties; may be retried after its deadline (SPEC Q10)."""
+        if self.obstacle not in (None, NotReady):
+            raise self.obstacle("wait_until_ready")
+        self._guard.enter("wait_until_ready")
+        try:
+            left = countdown(timeout, self._clock)
+            while not self.ready:
+                if self._arrive(left):
+                    self.ready, self.obstacle = True, None
+                elif (seconds := left()) is not None and seconds <= 0:
+                    raise DeadlinePassed(self._missing(), timeout or 0)
+        finally:
+            self._guard.leave()
+
+    def stop(self) -> None:
+        """Wake every waiter of this end and refuse further calls (any thread)."""
+        if os.getpid() == self._pid:
+            self._vigil.stop()
+
+    def close(self, timeout: float) -> bool:
+        """Stop, say goodbye, give everything back, within about `timeout`. Idempotent.
+
+        False if a call is still inside (a signal handler closed the queue of its own thread).
+        """
+        if os.getpid() != self._pid or self._closed:
+            return True
+        left = countdown(timeout, self._clock)
+        self._vigil.stop()
+        if not self._guard.enter_within(timeout):
+            return False
+        try:
+            if not self._closed:
+                self._closed = True
+                self.obstacle = _closed_here
+                with self._undo:
+                    self._part(left() or 0.0)
+        finally:
+            self._guard.leave()
+        return True
+
+    def inherited(self) -> None:
+        """We are a fork's copy: never touch what the parent owns."""
+        pid = self._pid
+        self.obstacle = lambda _: ForkedCopy(pid)
+
+    @abstractmethod
+    def _missing(self) -> str: ...
+
+
+def countdown(timeout: float | None, clock: Clock) -> Callable[[], float | None]:
+    """A function that gives the seconds left (negative when past), None for no deadline."""
+    if timeout is None:
+        return lambda: None
+    end = clock() + timeout
+    return lambda: end - clock()
+
+
+def _closed_here(_: str) -> QueueClosed:
+    return QueueClosed("this end")
+
+
+_ends: "weakref.WeakSet[End]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for end in list(_ends):
+        end.inherited()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,154 @@
+"""What can go wrong, as types: each carries the facts, and its text says what to do next."""
+
+
+class RefengineError(Exception):
+    """Base of every error raised here; `facts` are the constructor's arguments."""
+
+    def __init__(self, text: str, *facts: object) -> None:
+        super().__init__(text)
+        self.facts = facts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.facts
+
+
+class DeadlinePassed(RefengineError, TimeoutError):
+    """A deadline ran out; the operation had no effect and may be retried (SPEC X1, Q9)."""
+
+    def __init__(self, waiting_for: str, seconds: float) -> None:
+        self.waiting_for, self.seconds = waiting_for, seconds
+        text = f"waited {seconds:g} s for {waiting_for}; nothing was changed, the call can be retried"
+        super().__init__(text, waiting_for, seconds)
+
+
+class Cancelled(RefengineError):
+    """A cancel token or `shutdown()` woke the waiter; the operation had no effect."""
+
+    def __init__(self, waiting_for: str, cause: str) -> None:
+        self.waiting_for, self.cause = waiting_for, cause
+        super().__init__(f"{cause} while waiting for {waiting_for}", waiting_for, cause)
+
+
+class PeerDied(RefengineError):
+    """A process on the other side ended without saying goodbye (SPEC Q6, Q7, Q10)."""
+
+    def __init__(self, role: str, pid: int, waiting_for: str, signal: int | None = None) -> None:
+        self.role, self.pid, self.waiting_for, self.signal = role, pid, waiting_for, signal
+        how = f"was killed by signal {signal}" if signal else "ended without closing the queue"
+        text = (
+            f"{role} (pid {pid}) {how}; noticed while waiting for {waiting_for}. "
+            "Find out why that process ended, then build a new queue"
+        )
+        super().__init__(text, role, pid, waiting_for, signal)
+
+
+class QueueClosed(RefengineError):
+    """The other side closed cleanly and nothing is left to take, or nobody is left to give to."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+        super().__init__(f"{who} closed the queue; leave the loop or build a new queue", who)
+
+
+class MessagesLost(RefengineError):
+    """The writer closed before these messages could be handed over (SPEC Q16)."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        text = (
+            f"{count} message(s) were not handed over before the writer's close gave up; "
+            "give close() more time or take messages faster. Later messages are still readable"
+        )
+        super().__init__(text, count)
+
+
+class Busy(RefengineError):
+    """Two threads (or a signal handler) used one queue object at once (SPEC Q13)."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        text = f"{operation}: another thread is inside this queue object; give each its own queue"
+        super().__init__(text, operation)
+
+
+class WrongRole(RefengineError):
+    """An operation of the other role, e.g. dequeue on the writer (SPEC Q17)."""
+
+    def __init__(self, operation: str, role: str) -> None:
+        self.operation, self.role = operation, role
+        super().__init__(f"{operation} is not for a {role}; call it on the other end", operation, role)
+
+
+class NotReady(RefengineError):
+    """A message operation before the rendezvous is complete."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        text = f"{operation} before wait_until_ready(); call it first, at every party"
+        super().__init__(text, operation)
+
+
+class RankRefused(RefengineError):
+    """An unknown or duplicate reader rank (SPEC Q17)."""
+
+    def __init__(self, rank: int, reason: str) -> None:
+        self.rank, self.reason = rank, reason
+        super().__init__(f"reader rank {rank} refused: {reason}", rank, reason)
+
+
+class AttachFailed(RefengineError):
+    """The thing to attach to is missing, too small, or not what the handle says (SPEC R8)."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        self.what, self.reason = what, reason
+        text = f"cannot attach to {what}: {reason}. Is the writer alive, and the handle its newest?"
+        super().__init__(text, what, reason)
+
+
+class MemoryShort(RefengineError):
+    """The shared memory cannot be had (SPEC Q15)."""
+
+    def __init__(self, path: str, nbytes: int, reason: str) -> None:
+        self.path, self.nbytes, self.reason = path, nbytes, reason
+        text = f"no {nbytes} bytes for {path}: {reason}. Enlarge /dev/shm or use smaller/fewer chunks"
+        super().__init__(text, path, nbytes, reason)
+
+
+class EncodingLimit(RefengineError):
+    """The object does not fit the format; nothing was published (SPEC Q4)."""
+
+    def __init__(self, what: str, value: int, limit: int) -> None:
+        self.what, self.value, self.limit = what, value, limit
+        super().__init__(f"{what} is {value}, the format carries {limit}; split it", what, value, limit)
+
+
+class Unencodable(RefengineError):
+    """Pickling failed (see __cause__); nothing was published (SPEC R7)."""
+
+    def __init__(self, type_name: str) -> None:
+        self.type_name = type_name
+        super().__init__(f"cannot encode a {type_name}; nothing was published", type_name)
+
+
+class Undecodable(RefengineError):
+    """Unpickling failed (see __cause__); raised once, the message is consumed (SPEC R7)."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"message {number} cannot be decoded here; it was consumed", number)
+
+
+class ForkedCopy(RefengineError):
+    """This object was inherited through fork and belongs to the parent."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        super().__init__(f"this queue belongs to process {pid}; attach from its handle instead", pid)
+
+
+class Unsupported(RefengineError):
+    """Asked for something a later step brings."""
+
+    def __init__(self, what: str, step: str) -> None:
+        self.what, self.step = what, step
+        super().__init__(f"{what} comes with {step}", what, step)

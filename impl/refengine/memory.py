@@ -1,0 +1,98 @@
+"""Named shared memory under /dev/shm that its creator alone unlinks (SPEC R8, Q15)."""
+
+import contextlib
+import mmap
+import os
+import stat
+from typing import Protocol
+
+from .errors import AttachFailed, MemoryShort
+from .ownership import SHM, new_name
+
+
+class Segment(Protocol):
+    """Memory that parties share; `buf` is writable and of at least the size asked for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def buf(self) -> memoryview: ...
+
+    def unlink(self) -> None:
+        """Remove the name (the creator only, once; a no-op elsewhere)."""
+        ...
+
+    def close(self) -> None:
+        """Drop the mapping."""
+        ...
+
+
+class Memory(Protocol):
+    """Where segments come from: the seam for simulated memory."""
+
+    def create(self, nbytes: int) -> Segment: ...
+
+    def attach(self, name: str, nbytes: int) -> Segment: ...
+
+
+class SharedSegment:
+    """One mapped file of /dev/shm. Make it by `create` or `attach`."""
+
+    def __init__(self, name: str, mapping: mmap.mmap, creator_pid: int | None) -> None:
+        self.name = name
+        self._mapping = mapping
+        self._creator_pid = creator_pid
+        self.buf = memoryview(mapping)
+
+    @classmethod
+    def create(cls, nbytes: int) -> "SharedSegment":
+        """A new segment with every page reserved; MemoryShort if there is no room."""
+        name = new_name()
+        path = str(SHM / name)
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(path, flags, 0o600)
+        try:
+            os.fchmod(fd, 0o600)
+            os.posix_fallocate(fd, 0, nbytes)
+            return cls(name, mmap.mmap(fd, nbytes), os.getpid())
+        except OSError as error:
+            os.unlink(path)
+            raise MemoryShort(path, nbytes, os.strerror(error.errno or 0)) from error
+        except BaseException:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(fd)
+
+    @classmethod
+    def attach(cls, name: str, nbytes: int) -> "SharedSegment":
+        """Map an existing segment; AttachFailed if it is missing, foreign or too small."""
+        path = str(SHM / os.path.basename(name))
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError as error:
+            raise AttachFailed(path, os.strerror(error.errno or 0)) from error
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                raise AttachFailed(path, "it is not a file of this user")
+            if found.st_size < nbytes:
+                raise AttachFailed(path, f"{found.st_size} bytes, {nbytes} needed")
+            return cls(name, mmap.mmap(fd, nbytes), None)
+        finally:
+            os.close(fd)
+
+    def unlink(self) -> None:
+        """Remove the name: only in the creating process, and only once."""
+        if self._creator_pid != os.getpid():
+            return
+        self._creator_pid = None
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SHM / self.name)
+
+    def close(self) -> None:
+        """Drop the mapping; views still held elsewhere keep it until they go."""
+        with contextlib.suppress(BufferError):
+            self.buf.release()
+            self._mapping.close()

@@ -1,0 +1,144 @@
+"""Messages too large for a chunk travel whole, as one ZeroMQ frame each (SPEC 3, Q2, X1).
+
+One frame, not a multipart: an exception between two parts would leave half a message in the
+socket. A frame starts with the payload's id, so that one nobody awaits any more (its enqueue
+was interrupted before its marker) is recognised and dropped.
+"""
+
+import struct
+from collections.abc import Sequence
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from .clock import Clock, monotonic
+from .encoding import Buffer, put, take, total_of
+from .security import SocketFactory
+
+_ID = struct.Struct(">Q")
+_DRAIN_CAP = 1.0
+_SETTLE_MS = 50
+_NEVER_MS = 24 * 3600 * 1000
+
+
+def _tagged(frame: zmq.Frame) -> tuple[int, zmq.Frame]:
+    return _ID.unpack_from(frame.buffer, 0)[0], frame
+
+
+def _flush(socket: "zmq.Socket[bytes]", linger: float) -> None:
+    socket.close(linger=max(0, int(linger * 1000)))
+
+
+class PayloadSender:
+    """The writer's XPUB. Its queue is bounded by the ring: a payload needs a free slot first."""
+
+    def __init__(self, address: str, sockets: SocketFactory) -> None:
+        self._context = sockets.context()
+        self.socket = self._context.socket(zmq.XPUB)
+        self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self.socket.setsockopt(zmq.SNDHWM, 0)
+        self.socket.bind(address)
+        self._last_id = 0
+
+    def send(self, buffers: Sequence[Buffer]) -> tuple[int, int]:
+        """Copy and send; returns (payload id, bytes) for the marker."""
+        self._last_id += 1
+        nbytes = total_of([len(b) for b in buffers]) + 1
+        frame = bytearray(_ID.size + nbytes)
+        _ID.pack_into(frame, 0, self._last_id)
+        with memoryview(frame) as view:
+            put(buffers, view[_ID.size :])
+        self.socket.send(frame, copy=True)
+        return self._last_id, nbytes
+
+    def subscription(self) -> bytes | None:
+        """The next frame a subscriber sent up, if one is there."""
+        try:
+            return self.socket.recv(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def close(self, linger: float) -> None:
+        """Send what is queued, for at most `linger` seconds."""
+        if not self.socket.closed:
+            _flush(self.socket, linger)
+            self._context.term()
+
+
+class PayloadReceiver:
+    """A reader's SUB. Keeps a payload that arrived until its marker is consumed."""
+
+    def __init__(self, sockets: SocketFactory, clock: Clock = monotonic) -> None:
+        self._clock = clock
+        self._context = sockets.context()
+        self.socket = self._context.socket(zmq.SUB)
+        self.socket.setsockopt(zmq.RCVHWM, 0)
+        # Not -1: that ends the pipe with its connection, and payloads still in it with the pipe.
+        self.socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+        self._monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._last: tuple[int, zmq.Frame] | None = None
+        self.disconnected = False
+        self._concluded = False
+        self._gone_since: float | None = None
+
+    def connect(self, address: str, nonce: bytes) -> None:
+        """Subscribe to everything, then to `nonce`, which tells the writer who subscribed."""
+        self.socket.connect(address)
+        self.socket.setsockopt(zmq.SUBSCRIBE, b"")
+        self.socket.setsockopt(zmq.SUBSCRIBE, nonce)
+
+    def find(self, payload_id: int) -> list[bytes | bytearray] | None:
+        """Payload `payload_id` if it has arrived; drops those before it. Finds it again, too."""
+        while self._last is None or self._last[0] < payload_id:
+            try:
+                self._last = _tagged(self.socket.recv(zmq.NOBLOCK, copy=False))
+            except zmq.Again:
+                return None
+        if self._last[0] != payload_id:
+            return None
+        return take(self._last[1].buffer[_ID.size :])
+
+    def forget(self) -> None:
+        """The payload found last is consumed."""
+        self._last = None
+
+    def wait(self, vigil_fd: int, seconds: float | None) -> None:
+        """Sleep until a payload, the connection's end, or news at the vigil."""
+        poller = zmq.Poller()
+        for source in (self.socket, self._monitor, vigil_fd):
+            poller.register(source, zmq.POLLIN)
+        if seconds is None:
+            poller.poll()
+        elif seconds > 0:
+            poller.poll(int(seconds * 1000) + 1)
+        self._hear()
+
+    def wait_gone(self, seconds: float) -> None:
+        """With the writer gone: sleep until data, or until the connection proves empty."""
+        if self.disconnected:
+            self._concluded = not self.socket.poll(_SETTLE_MS)  # the event may overtake data
+            return
+        poller = zmq.Poller()
+        poller.register(self.socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        poller.poll(int(max(0.0, min(seconds, _DRAIN_CAP)) * 1000) + 1)
+        self._hear()
+
+    def is_empty(self) -> bool:
+        """With the writer gone: whether nothing can arrive any more (known within a second)."""
+        if self._gone_since is None:
+            self._gone_since = self._clock()
+        return self._concluded or self._clock() - self._gone_since >= _DRAIN_CAP
+
+    def close(self) -> None:
+        """Drop everything."""
+        if not self.socket.closed:
+            self.socket.disable_monitor()
+            self._monitor.close(linger=0)
+            self.socket.close(linger=0)
+            self._context.term()
+
+    def _hear(self) -> None:
+        while self._monitor.poll(0):
+            recv_monitor_message(self._monitor, zmq.NOBLOCK)
+            self.disconnected = True

@@ -1,0 +1,105 @@
+"""Names that say which process owns them, and the removal of what dead owners left (SPEC L1)."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+PREFIX = "refengine"
+SHM = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process: its pid namespace, pid, and start time in clock ticks since boot."""
+
+    namespace: int
+    pid: int
+    start: int
+
+    @classmethod
+    def me(cls) -> "Owner":
+        """The calling process."""
+        pid = os.getpid()
+        return cls(_namespace(), pid, _start_of(pid) or 0)
+
+    @classmethod
+    def named(cls, name: str) -> "Owner | None":
+        """The owner that a name from `new_name` carries, or None for any other name."""
+        parts = Path(name).name.split("-")
+        if len(parts) != 5 or parts[0] != PREFIX:
+            return None
+        try:
+            return cls(int(parts[1]), int(parts[2]), int(parts[3]))
+        except ValueError:
+            return None
+
+    def is_gone(self) -> bool:
+        """True only if this process certainly no longer runs (never across pid namespaces)."""
+        return self.namespace == _namespace() and _start_of(self.pid) != self.start
+
+
+def new_name() -> str:
+    """A fresh name that carries the calling process."""
+    me = Owner.me()
+    return f"{PREFIX}-{me.namespace}-{me.pid}-{me.start}-{secrets.token_hex(6)}"
+
+
+def new_directory() -> str:
+    """A fresh private (0700) directory for sockets, short enough for a socket path in it."""
+    for parent in (tempfile.gettempdir(), "/tmp"):
+        path = os.path.join(parent, new_name())
+        if len(path) <= 90:  # sockaddr_un holds 108
+            os.mkdir(path, 0o700)
+            os.chmod(path, 0o700)  # whatever the umask took away
+            return path
+    raise OSError("no directory for sockets has a path short enough")
+
+
+def remove_if_orphan(path: str) -> bool:
+    """Remove a segment or socket directory whose owner is dead and of our user; else leave it."""
+    owner = Owner.named(path)
+    if owner is None or not owner.is_gone():
+        return False
+    try:
+        stat = os.lstat(path)
+        if stat.st_uid != os.geteuid():
+            return False
+    except FileNotFoundError:
+        return False
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    return True
+
+
+def sweep() -> list[str]:
+    """Remove what dead owners of this user left behind; returns the paths removed."""
+    removed: list[str] = []
+    for folder in {str(SHM), tempfile.gettempdir(), "/tmp"}:
+        with contextlib.suppress(OSError):
+            paths = [os.path.join(folder, n) for n in os.listdir(folder) if n.startswith(PREFIX)]
+            removed += [path for path in paths if remove_if_orphan(path)]
+    return removed
+
+
+def _namespace() -> int:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def _start_of(pid: int) -> int | None:
+    """Start time of a running process; None when there is none, or only its zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,141 @@
+"""The message queue: one writer, n readers; small messages by the ring, large ones beside it.
+
+    writer: queue = MessageQueue(2); give queue.export_handle() to two processes;
+            queue.wait_until_ready(30); queue.enqueue(obj, timeout=5)
+    reader: queue = MessageQueue.create_from_handle(handle, rank)
+            queue.wait_until_ready(30); obj = queue.dequeue(timeout=5)
+"""
+
+from collections.abc import Sequence
+from multiprocessing.util import Finalize
+from typing import Any, Self, TypedDict, Unpack
+
+from .cancel import CancelToken, EventLike
+from .cells import MakeCells
+from .clock import Clock
+from .encoding import SMALLEST_CHUNK, Limits
+from .errors import Unsupported, WrongRole
+from .fence import Fence
+from .handle import Handle
+from .memory import Memory, SharedSegment
+from .receiving import ReceivingEnd
+from .security import SocketFactory
+from .sending import SendingEnd
+from .settings import ReaderPolicy, Settings
+from .waiting import Waiting
+
+__all__ = ["CancelToken", "Handle", "MessageQueue"]
+
+_EXIT_SECONDS = 2.0
+
+
+class Seams(TypedDict, total=False):
+    """Keyword arguments of both ends; see `Settings`."""
+
+    waiting: Waiting | None
+    reader_policy: ReaderPolicy
+    limits: Limits
+    clock: Clock
+    memory: Memory | type[SharedSegment]
+    sockets: SocketFactory
+    cells: MakeCells
+    fence: Fence | None
+
+
+class MessageQueue:
+    """One end. The constructor makes the writer's, `create_from_handle` a reader's.
+
+    What was enqueued before `close`, garbage collection or a normal exit is delivered, or the
+    reader is told how many were lost (SPEC Q16); each takes at most 2 s.
+    """
+
+    def __init__(
+        self,
+        n_reader: int,
+        n_local_reader: int | None = None,
+        local_reader_ranks: Sequence[int] | None = None,
+        max_chunk_bytes: int = 24 << 20,
+        max_chunks: int = 10,
+        *,
+        connect_ip: str | None = None,
+        **seams: Unpack[Seams],
+    ) -> None:
+        n_local = n_reader if n_local_reader is None else n_local_reader
+        ranks = list(range(n_local)) if local_reader_ranks is None else list(local_reader_ranks)
+        _check(n_reader, n_local, ranks, max_chunk_bytes, max_chunks)
+        if n_local < n_reader or connect_ip is not None:
+            raise Unsupported("a remote reader", "the step that adds TCP and CURVE keys")
+        self._adopt(SendingEnd(ranks, max_chunk_bytes, max_chunks, Settings(**seams)))
+
+    @classmethod
+    def create_from_handle(cls, handle: Handle, rank: int, **seams: Unpack[Seams]) -> Self:
+        """Reader `rank`'s end; AttachFailed, PeerDied or RankRefused if it cannot be."""
+        queue = cls.__new__(cls)
+        queue._adopt(ReceivingEnd(handle, rank, Settings(**seams)))
+        return queue
+
+    def _adopt(self, end: SendingEnd | ReceivingEnd) -> None:
+        self._end = end
+        self._sending = end if isinstance(end, SendingEnd) else None
+        self._receiving = end if isinstance(end, ReceivingEnd) else None
+        # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
+        self._finalizer = Finalize(self, end.close, args=(_EXIT_SECONDS,), exitpriority=20)
+
+    def export_handle(self) -> Handle:
+        """What `create_from_handle` needs; send it only where the key may go."""
+        return self._end.handle
+
+    def wait_until_ready(self, timeout: float | None = None) -> None:
+        """Collective: returns when every party has arrived, or raises (SPEC Q10)."""
+        self._end.wait_until_ready(timeout)
+
+    def enqueue(self, obj: object, timeout: float | None = None) -> None:
+        """Publish to every reader; blocks while the slot is unread by a live one."""
+        if self._sending is None:
+            raise WrongRole("enqueue", "reader")
+        self._sending.enqueue(obj, timeout)
+
+    def dequeue(
+        self,
+        timeout: float | None = None,
+        *,
+        cancel: EventLike | None = None,
+        indefinite: bool = False,
+    ) -> Any:
+        """The next message, in order, once. `indefinite`: a long wait is not worth a warning."""
+        if self._receiving is None:
+            raise WrongRole("dequeue", "writer")
+        return self._receiving.dequeue(timeout, cancel, indefinite)
+
+    def broadcast_object(self, obj: object = None) -> Any:
+        """The writer's `obj`, at every party."""
+        if self._sending is None:
+            return self.dequeue()
+        self._sending.enqueue(obj, None)
+        return obj
+
+    def shutdown(self) -> None:
+        """Wake whoever waits in this object (any thread); they and later calls raise Cancelled."""
+        self._end.stop()
+
+    def close(self, timeout: float = _EXIT_SECONDS) -> None:
+        """Hand over what is under way, say goodbye, give everything back. Idempotent."""
+        if self._end.close(timeout):
+            self._finalizer.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _check(
+    n_reader: int, n_local: int, ranks: list[int], max_chunk_bytes: int, max_chunks: int
+) -> None:
+    if n_reader < 1 or max_chunks < 1:
+        raise ValueError("a queue needs at least one reader and one chunk")
+    if max_chunk_bytes < SMALLEST_CHUNK:
+        raise ValueError(f"max_chunk_bytes is {max_chunk_bytes}, at least {SMALLEST_CHUNK}")
+    if len(set(ranks)) != n_local or not all(0 <= r < n_reader for r in ranks):
+        raise ValueError(f"{n_local} different local ranks below {n_reader} needed, not {ranks}")

@@ -1,0 +1,115 @@
+"""A reader's half of a ring: wait for a message, copy it, mark it read (SPEC R1 to R6, R9)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .cells import Cells
+from .fence import Fence
+from .layout import WRITER_SLEEPS, Layout
+from .waiting.strategy import Post, Waiting
+
+
+@dataclass(frozen=True)
+class _Slot:
+    written: int
+    own: int
+    number: int  # index among 8-byte words
+    chunk: memoryview
+
+
+class ReadSide:
+    """One reader. `number` is that of the next message; the slot follows from it.
+
+    The slot carries its message's number, so that after an exception around the one store that
+    gives it back this side can tell "not given back" from "given back and since reused".
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        rank: int,
+        cells: Cells,
+        memory: memoryview,
+        fence: Fence,
+        waiting: Waiting,
+    ) -> None:
+        self.number = 0
+        self.post: Post
+        self.ring_writer: Callable[[], None] = lambda: None
+        self._cells, self._wait = cells, waiting.wait
+        self._fence_in, self._fence_out = fence.acquire, fence.release
+        self._numbers = memory.cast("Q")
+        self._slots = [_slot(layout, rank, memory, k) for k in range(layout.max_chunks)]
+        self._slot = self._slots[0]  # the one claimed last
+        self._giving = -1  # the message this side last began to give back
+
+    def claim(self, timeout: float | None) -> memoryview | None:
+        """The chunk of the next message once it is there; None at the deadline."""
+        if self._giving == self.number:
+            self.settle()
+        self._slot = slot = self._slots[self.number % len(self._slots)]
+        if not self._is_there(slot) and not self._wait(
+            lambda: self._is_there(slot), self.post, timeout
+        ):
+            return None
+        self._fence_in(False)
+        self._fence_out()
+        return slot.chunk
+
+    def done(self) -> None:
+        """Give the claimed slot back; nothing may look into its chunk afterwards."""
+        number, cells, slot = self.number, self._cells, self._slot
+        self._giving = number
+        self._fence_in(False)
+        self._fence_out()
+        try:
+            cells[slot.own] = 1
+            self._fence_in(False)
+            self._fence_out()
+            self.number = number + 1
+            if cells[WRITER_SLEEPS]:
+                cells[WRITER_SLEEPS] = 0  # clear, then ring, as in writing.py
+                self.ring_writer()
+        except BaseException:
+            self.ring_writer()  # given back perhaps: a sleeping writer must look (Q8, R9)
+            raise
+
+    def settle(self) -> None:
+        """After an exception inside `done`: count the message if it was given back."""
+        number = self.number
+        if self._giving != number:
+            return
+        slot = self._slots[number % len(self._slots)]
+        there = not self._cells[slot.own] and self._cells[slot.written]
+        if not there or self._numbers[slot.number] != number:
+            self.number = number + 1
+
+    def waiting_chunks(self) -> list[memoryview]:
+        """Chunks of the messages that are there to read, oldest first."""
+        first, found = self.number, list[memoryview]()
+        for number in range(first, first + len(self._slots)):
+            slot = self._slots[number % len(self._slots)]
+            if not self._is_there(slot):
+                break
+            found.append(slot.chunk)
+        return found
+
+    def release(self) -> None:
+        """Drop every view of the memory."""
+        self._numbers.release()
+        for slot in self._slots:
+            slot.chunk.release()
+
+    def _is_there(self, slot: _Slot) -> bool:
+        cells = self._cells
+        if cells[slot.own]:
+            return False
+        self._fence_in(False)
+        self._fence_out()
+        return bool(cells[slot.written])
+
+
+def _slot(layout: Layout, rank: int, memory: memoryview, k: int) -> _Slot:
+    at = layout.chunk_at(k)
+    chunk = memory[at : at + layout.max_chunk_bytes]
+    return _Slot(layout.written_at(k), layout.read_at(k, rank), layout.number_at(k) // 8, chunk)

@@ -1,0 +1,234 @@
+"""A reader's end of a queue: take, copy, give back, decode; hear of the writer's end (SPEC 3)."""
+
+import os
+import select
+from collections.abc import Callable
+from typing import Any
+
+from .cancel import EventLike
+from .door import Knock
+from .encoding import INLINE, OVERFLOW, decode, marker, take
+from .end import End
+from .errors import (
+    AttachFailed,
+    Busy,
+    DeadlinePassed,
+    MessagesLost,
+    PeerDied,
+    QueueClosed,
+    RankRefused,
+    Undecodable,
+)
+from .handle import Handle
+from .liveness import Peer
+from .overflow import PayloadReceiver
+from .ownership import SHM, Owner, remove_if_orphan
+from .rendezvous import hello
+from .ring import Ring
+from .settings import Settings
+
+Left = Callable[[], float | None]
+Raw = list[bytes | bytearray]
+
+
+class ReceivingEnd(End):
+    """Attaches to a handle's queue as one rank.
+
+    A message is copied, kept, given back, decoded, and dropped from `_kept` only when the call
+    returns: an exception in between leaves it to the next call (SPEC R9).
+    """
+
+    def __init__(self, handle: Handle, rank: int, settings: Settings) -> None:
+        super().__init__(settings.clock)
+        self.handle, self.rank = handle, rank
+        if rank not in handle.local_reader_ranks:
+            raise RankRefused(rank, f"unknown; the ranks are {list(handle.local_reader_ranks)}")
+        with self._undo as undo:
+            try:
+                self._ring = Ring.attach(
+                    handle.ring,
+                    handle.local_reader_ranks.index(rank),
+                    memory=settings.memory,
+                    waiting=settings.waiting_for(handle.n_reader),
+                    cells=settings.cells,
+                    fence=settings.fence,
+                )
+                undo.callback(self._ring.drop)
+                self._knock = Knock(handle.door, hello(rank, handle.keys), settings.sockets)
+            except (AttachFailed, OSError) as error:
+                raise self._cannot_attach(error) from error
+            self._peer = self._knock.peer
+            undo.callback(self._peer.close)
+            self._payloads = PayloadReceiver(settings.sockets, settings.clock)
+            undo.callback(self._payloads.close)
+            self._undo = undo.pop_all()
+        self._side = self._ring.reader
+        self._ring.hear(self._vigil)
+        self._peer.watch(self._vigil, self._writer_gone)
+        self._kept: tuple[int, Raw] | None = None
+        self._lost_told = False
+
+    def dequeue(self, timeout: float | None, cancel: EventLike | None, indefinite: bool) -> Any:
+        """The next message. Raises DeadlinePassed, Cancelled, PeerDied, QueueClosed,
+        MessagesLost or Undecodable."""
+        guard = self._guard
+        if guard.inside:
+            raise Busy("dequeue")
+        watched = cancel is not None or indefinite
+        given: tuple[int, Raw] | None = None
+        try:
+            if not guard.acquire(False):
+                raise Busy("dequeue")
+            guard.inside = True
+            if self.obstacle is not None:
+                raise self.obstacle("dequeue")
+            if watched:
+                self._vigil.begin(cancel, indefinite)
+            obj = self._next(timeout)
+            if watched:
+                self._vigil.end()
+            given, self._kept = self._kept, None
+            guard.leave()
+            return obj
+        except BaseException:
+            if given is not None:
+                self._kept = given  # nobody got it: the next call gives it
+            if watched:
+                self._vigil.end()
+            guard.leave()
+            raise
+
+    def _next(self, timeout: float | None) -> Any:
+        side = self._side
+        side.settle()
+        if self._kept is None or self._kept[0] >= side.number:
+            raw = self._copy(timeout)
+            self._kept = side.number, raw
+            side.done()
+            self._payloads.forget()
+        return self._decode(*self._kept)
+
+    def _decode(self, number: int, raw: Raw) -> Any:
+        try:
+            return decode(raw)
+        except BaseException as error:
+            try:
+                decode(raw)
+            except BaseException as again:
+                if type(again) is type(error):
+                    self._kept = None
+                if isinstance(error, Exception):
+                    raise Undecodable(number) from error
+                raise error from None
+            raise  # it does not repeat: it came from outside, and the message stays ours
+
+    def _copy(self, timeout: float | None) -> Raw:
+        """The next message's bytes, its slot not yet given back."""
+        start = 0.0 if timeout is None else self._clock()
+        seconds = timeout
+        while True:
+            if self._vigil.stopped:
+                raise self._refusal("a message")
+            chunk = self._side.claim(seconds)
+            if chunk is None:
+                raise DeadlinePassed("a message", timeout or 0)
+            if chunk[0] == INLINE:
+                return take(chunk)
+            end = None if timeout is None else start + timeout
+            raw = self._await_payload(marker(chunk)[0], end, timeout)
+            if raw is not None:
+                return raw
+            self._lose()
+            seconds = None if end is None else end - self._clock()
+
+    def _await_payload(self, payload_id: int, end: float | None, timeout: float | None) -> Raw | None:
+        """The payload; None if the writer closed and it can no longer come."""
+        while True:
+            self._vigil.block(0)
+            if (raw := self._payloads.find(payload_id)) is not None:
+                return raw
+            fault = self._vigil.fault()
+            gone = self._vigil.lasting
+            if fault is not None and (fault is not gone or self._payloads.is_empty()):
+                if fault is gone and self._ring.writer_left():
+                    return None
+                raise fault("an overflow payload")
+            seconds = None if end is None else end - self._clock()
+            if seconds is not None and seconds <= 0:
+                raise DeadlinePassed("an overflow payload", timeout or 0)
+            seconds = self._vigil.slice(seconds)
+            if gone is not None:
+                self._payloads.wait_gone(1.0 if seconds is None else seconds)
+            else:
+                self._payloads.wait(self._vigil.fileno(), seconds)
+
+    def _lose(self) -> None:
+        """Consume a message whose payload will not come; tell once how many such there are."""
+        told, self._lost_told = self._lost_told, True
+        count = sum(chunk[0] == OVERFLOW for chunk in self._side.waiting_chunks())
+        self._side.done()
+        if not told:
+            raise MessagesLost(count)
+
+    def _refusal(self, waiting_for: str) -> Exception:
+        fault = self._vigil.fault()
+        return fault(waiting_for) if fault else QueueClosed("this end")
+
+    def _arrive(self, left: Left) -> bool:
+        self._vigil.block(0)
+        if self._vigil.stopped:
+            raise self._refusal(self._missing())
+        try:
+            heard = self._knock.hear()
+        except PeerDied:
+            self._writer_gone(self._peer)
+            raise self._refusal(self._missing()) from None
+        if heard is None:
+            self._sleep(left())
+            return False
+        nonce, fds = heard
+        if not fds:
+            return self._knock.welcomed
+        self._take_bells(*fds)
+        self._payloads.connect("ipc://" + self.handle.overflow, nonce)
+        return False
+
+    def _sleep(self, seconds: float | None) -> None:
+        poller = select.poll()
+        poller.register(self._peer.link.fileno(), select.POLLIN)
+        poller.register(self._vigil.fileno(), select.POLLIN)
+        poller.poll(None if seconds is None else max(0.0, seconds) * 1000)
+
+    def _take_bells(self, own_bell: int, writers_bell: int) -> None:
+        self._undo.callback(os.close, own_bell)
+        self._undo.callback(os.close, writers_bell)
+        self._vigil.watch_bell(own_bell)
+        self._ring.reader.ring_writer = lambda: os.eventfd_write(writers_bell, 1)
+
+    def _missing(self) -> str:
+        return "the writer's go"
+
+    def _writer_gone(self, peer: Peer) -> None:
+        if self._ring.writer_left():
+            self._vigil.alarm(lambda _: QueueClosed("the writer"))
+            return
+        role, pid, signal = peer.role, peer.pid, peer.signal()
+        self._vigil.alarm(lambda waiting_for: PeerDied(role, pid, waiting_for, signal))
+        self._remove_orphans()
+
+    def _cannot_attach(self, error: Exception) -> Exception:
+        owner = Owner.named(self.handle.ring.name)
+        if owner is not None and owner.is_gone():
+            self._remove_orphans()
+            return PeerDied("writer", owner.pid, "attaching")
+        if isinstance(error, AttachFailed):
+            return error
+        return AttachFailed(self.handle.door, str(error))
+
+    def _remove_orphans(self) -> None:
+        remove_if_orphan(str(SHM / self.handle.ring.name))
+        remove_if_orphan(os.path.dirname(self.handle.door))
+
+    def _part(self, seconds: float) -> None:
+        self._ring.say_left()
+        self._ring.reader.ring_writer()

@@ -1,0 +1,32 @@
+"""The seams and policies of one end of a queue, in one parcel."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .cells import MakeCells, plain
+from .clock import Clock, monotonic
+from .encoding import Limits
+from .fence import Fence
+from .memory import Memory, SharedSegment
+from .security import SocketFactory
+from .waiting import Adaptive, Waiting
+
+ReaderPolicy = Literal["raise", "continue"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every field has a default that serves; tests and simulations bring their own."""
+
+    waiting: Waiting | None = None
+    reader_policy: ReaderPolicy = "raise"
+    limits: Limits = field(default_factory=Limits)
+    clock: Clock = monotonic
+    memory: Memory | type[SharedSegment] = SharedSegment
+    sockets: SocketFactory = field(default_factory=SocketFactory)
+    cells: MakeCells = plain
+    fence: Fence | None = None
+
+    def waiting_for(self, n_reader: int) -> Waiting:
+        """The strategy asked for, or ours."""
+        return self.waiting or Adaptive(n_reader, self.clock)

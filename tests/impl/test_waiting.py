@@ -1,0 +1,193 @@
+"""The strategies and the vigil: deadlines, wake-ups, idleness (Q8, Q9)."""
+
+import os
+import resource
+import threading
+import time
+from typing import Any
+
+import pytest
+from refengine.cancel import CancelToken
+from refengine.cells import plain
+from refengine.errors import Cancelled, QueueClosed
+from refengine.fence import lock_fence
+from refengine.post import RingPost
+from refengine.vigil import EpollVigil
+from refengine.waiting import Adaptive, BellAfterSpin, Yielding
+
+from .roles import Role
+
+STRATEGIES = [Adaptive(1), Adaptive(64), Yielding(), Yielding(0.1), BellAfterSpin()]
+names = [type(s).__name__ + str(i) for i, s in enumerate(STRATEGIES)]
+
+
+@pytest.fixture
+def vigil():
+    vigil = EpollVigil()
+    yield vigil
+    vigil.close()
+
+
+def post_of(vigil: Any, memory: Any = None) -> RingPost:
+    memory = memory or memoryview(bytearray(8))
+    return RingPost(plain(memory), 0, lock_fence(), vigil, "a message")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
+@pytest.mark.parametrize("timeout", [0.0005, 0.03, 0.1])
+def test_a_deadline_is_never_early_and_soon(strategy: Any, timeout: float, vigil: Any):
+    start = time.monotonic()
+    assert not strategy.wait(lambda: False, post_of(vigil), timeout)
+    assert timeout <= time.monotonic() - start < timeout + 1
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
+@pytest.mark.parametrize("timeout", [0, -1, -1e9])
+def test_zero_and_negative_mean_one_look(strategy: Any, timeout: float, vigil: Any):
+    looks: list[int] = []
+    assert not strategy.wait(lambda: bool(looks.append(1)), post_of(vigil), timeout)
+    assert len(looks) == 1
+    assert strategy.wait(lambda: True, post_of(vigil), timeout)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
+def test_a_fault_is_raised_only_after_a_later_look(strategy: Any, vigil: Any):
+    vigil.alarm(lambda _: QueueClosed("the writer"))
+    assert strategy.wait(lambda: True, post_of(vigil), None)
+    with pytest.raises(QueueClosed):
+        strategy.wait(lambda: False, post_of(vigil), None)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
+@pytest.mark.parametrize("how", ["stop", "token", "event"])
+def test_every_wait_wakes_when_cancelled(strategy: Any, how: str, vigil: Any):
+    token = {"token": CancelToken(), "event": threading.Event()}.get(how)
+    vigil.begin(token)
+    waiting = threading.Event()
+    fired: list[float] = []
+
+    def fire() -> None:
+        waiting.wait(10)
+        fired.append(time.monotonic())
+        token.set() if token else vigil.stop()
+
+    thread = threading.Thread(target=fire)
+    thread.start()
+
+    def look() -> bool:
+        waiting.set()
+        return False
+
+    with pytest.raises(Cancelled):
+        strategy.wait(look, post_of(vigil), 10)
+    took = time.monotonic() - fired[0]
+    thread.join()
+    vigil.end()
+    assert took < 0.5  # 0.1 s, and a busy machine
+
+
+def test_a_ring_between_the_look_and_the_sleep_is_not_lost(vigil: Any):
+    bell = os.eventfd(0)
+    vigil.watch_bell(bell)
+    memory = memoryview(bytearray(8))
+    there: list[int] = []
+
+    class RungWhileArming(RingPost):
+        def arm(self) -> None:
+            super().arm()
+            if memory[0] and not there:
+                os.eventfd_write(bell, 1)
+
+        blocks = 0
+
+    post = RungWhileArming(plain(memory), 0, lock_fence(), vigil, "a message")
+    block = post.block
+
+    def counted(seconds: float | None) -> None:
+        block(seconds)
+        there.append(1)
+
+    post.block = counted
+    start = time.monotonic()
+    assert Adaptive(64).wait(lambda: bool(there), post, 10)
+    assert time.monotonic() - start < 5
+    os.close(bell)
+
+
+def test_the_sleeper_looks_again_after_it_raised_its_flag(vigil: Any):
+    memory = memoryview(bytearray(8))
+    post = post_of(vigil, memory)
+    start = time.monotonic()
+    assert Adaptive(64).wait(lambda: bool(memory[0]), post, 10)  # true from `arm` on, no bell
+    assert time.monotonic() - start < 5
+
+
+def test_no_wake_up_is_lost_between_processes():
+    """Ping-pong through one shared byte each way with flags and bells: 3 000 rounds, no net."""
+    import mmap
+
+    memory = memoryview(mmap.mmap(-1, 256))
+    bells = [os.eventfd(0), os.eventfd(0)]
+
+    def play(say: Any, me: int) -> None:
+        vigil, fence, cells = EpollVigil(), lock_fence(), plain(memory)
+        vigil.watch_bell(bells[me])
+        post = RingPost(cells, 64 * me, fence, vigil, "the ball")
+        strategy = Sleepy()
+        for n in range(3000):
+            if n or me:
+                wanted = (n if me else n - 1) % 250 + 1
+                assert strategy.wait(lambda w=wanted: memory[128 + me] == w, post, 20), n
+            memory[128 + 1 - me] = n % 250 + 1
+            fence.acquire(False)
+            fence.release()
+            if memory[64 * (1 - me)]:
+                memory[64 * (1 - me)] = 0
+                os.eventfd_write(bells[1 - me], 1)
+        say("done")
+
+    with Role(play, 0) as a, Role(play, 1) as b:
+        assert a.finish(30) == ["done"]
+        assert b.finish(30) == ["done"]
+    for bell in bells:
+        os.close(bell)
+
+
+class Sleepy:
+    """Adaptive without its spinning: goes to sleep at every miss."""
+
+    def wait(self, look: Any, post: Any, timeout: float | None) -> bool:
+        return Adaptive(64, clock=Jumping()).wait(look, post, timeout)
+
+
+class Jumping:
+    """A clock on which the yielding phase is over at once."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1e-4
+        return self.now
+
+
+def test_a_blocked_wait_costs_no_processor(vigil: Any):
+    def cpu() -> float:
+        use = resource.getrusage(resource.RUSAGE_THREAD)
+        return use.ru_utime + use.ru_stime
+
+    before = cpu()
+    assert not Adaptive(1).wait(lambda: False, post_of(vigil), 0.5)
+    assert cpu() - before < 0.05
+
+
+def test_a_cancel_token_wakes_a_sleeper_through_its_descriptor(vigil: Any):
+    token = CancelToken()
+    vigil.begin(token)
+    token.set()
+    vigil.block(10)
+    assert vigil.fault() is not None
+    vigil.end()
+    assert vigil.fault() is None
+
+
