@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.cases import CASES, select
+from killpoint.cases import select
 from killpoint.cases.case import Case
 from killpoint.errors import KillpointError
 from killpoint.explore.trial import Trial, Unsupported, Violated
 from killpoint.invariants import CATALOGUE, Invariant, invariant
+from killpoint.stage.channel import Loaded
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
@@ -47,7 +48,9 @@ class Judgement(msgspec.Struct):
         if "violated" in words:
             return 1
         expected = {v.id for v in self.verdicts if invariant(v.id).awaits}
-        doubtful = [v for v in self.verdicts if v.verdict == "inconclusive" and v.id not in expected]
+        doubtful = [
+            v for v in self.verdicts if v.verdict == "inconclusive" and v.id not in expected
+        ]
         ran = any(case.runs for verdict in self.verdicts for case in verdict.cases)
         return 3 if doubtful or not ran else 0
 
@@ -85,7 +88,7 @@ def judge(
     try:
         with bench:
             loaded = bench.loaded()
-            run = _Run(bench, set(loaded.capabilities), seed, full, folder, progress)
+            run = _Run(bench, target, seed, full, folder, progress)
             end = began + budget if budget else None
             outcomes, left_out = run.all(chosen, end)
     except OSError as error:
@@ -159,7 +162,7 @@ class _Bench:
         for stage in self._all:
             stage.close()
 
-    def loaded(self):  # noqa: ANN201 # Loaded, a packet of the stage
+    def loaded(self) -> Loaded:
         return self._all[0].zygote.loaded
 
     def take(self) -> Stage:
@@ -175,14 +178,15 @@ class _Run:
     def __init__(
         self,
         bench: _Bench,
-        capabilities: set[str],
+        target: str,
         seed: int,
         full: bool,
         folder: Path | None,
         progress: Progress | None,
     ) -> None:
         self._bench = bench
-        self._capabilities = capabilities
+        self._target = target
+        self._capabilities = set(bench.loaded().capabilities)
         self._seed = seed
         self._full = full
         self._folder = folder
@@ -215,7 +219,14 @@ class _Run:
 
     def _one(self, case: Case) -> CaseOutcome:
         stage = self._bench.take()
-        trial = Trial(case.id, stage, seed=self._seed, full=self._full, folder=self._folder)
+        trial = Trial(
+            case.id,
+            stage,
+            seed=self._seed,
+            full=self._full,
+            folder=self._folder,
+            target=self._target,
+        )
         lacking = case.needs - self._capabilities
         try:
             if lacking:
@@ -241,8 +252,3 @@ class _Run:
         outcome.runs = self._plays
         outcome.counts = {"plays": self._plays}
         return outcome
-
-
-def all_case_ids() -> list[str]:
-    """The names of all cases."""
-    return [case.id for case in CASES]

@@ -225,6 +225,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     judges: list[str]
     steps: list[AnyStep]
     title: str = ""
+    target: str = ""
+    """The target it was found on: what a replay plays it on unless told otherwise."""
     shape: QueueShape = QueueShape()
     start: StartMethod = "zygote"
     seed: int = 0

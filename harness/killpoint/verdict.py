@@ -67,7 +67,11 @@ class InvariantVerdict(msgspec.Struct):
 
 
 def combine(
-    invariant: Invariant, cases: Sequence[CaseOutcome], lacking: Sequence[str], *, whole: bool = True
+    invariant: Invariant,
+    cases: Sequence[CaseOutcome],
+    lacking: Sequence[str],
+    *,
+    whole: bool = True,
 ) -> InvariantVerdict:
     """The verdict of an invariant from the outcomes of its cases.
 

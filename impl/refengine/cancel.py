@@ -7,7 +7,9 @@ from typing import Protocol
 class EventLike(Protocol):
     """threading.Event, or anything with its `is_set`; looked at every 50 ms while blocked."""
 
-    def is_set(self) -> bool: ...
+    def is_set(self) -> bool:
+        """Whether it was set."""
+        ...
 
 
 class CancelToken:

@@ -1,5 +1,6 @@
 """The writer's door: where local readers connect, prove themselves, and get the bells."""
 
+import contextlib
 import os
 import socket
 import struct
@@ -94,10 +95,8 @@ class Door:
             self._welcome(link, verdict)
 
     def _refuse(self, link: socket.socket, refusal: Refusal) -> None:
-        try:
+        with contextlib.suppress(OSError):  # it may have gone away by itself
             link.send(REFUSED + struct.pack(">i", refusal.rank) + refusal.reason.encode())
-        except OSError:
-            pass  # it went away by itself
         link.close()
         if refusal.ours:
             raise RankRefused(refusal.rank, refusal.reason)
@@ -168,5 +167,3 @@ class Knock:
 
     def _death(self) -> PeerDied:
         return PeerDied("writer", self.peer.pid, "the rendezvous", self.peer.signal())
-
-

@@ -39,7 +39,8 @@ class End(ABC):
         """Meet the other parties; may be retried after its deadline (SPEC Q10)."""
         if self.obstacle not in (None, NotReady):
             raise self.obstacle("wait_until_ready")
-        self._guard.enter("wait_until_ready")
+        guard = self._guard
+        guard.enter("wait_until_ready")
         try:
             left = countdown(timeout, self._clock)
             while not self.ready:
@@ -48,7 +49,7 @@ class End(ABC):
                 elif (seconds := left()) is not None and seconds <= 0:
                     raise DeadlinePassed(self._missing(), timeout or 0)
         finally:
-            self._guard.leave()
+            guard.leave()
 
     def stop(self) -> None:
         """Wake every waiter of this end and refuse further calls (any thread)."""

@@ -17,7 +17,7 @@ class DeadlinePassed(RefengineError, TimeoutError):
 
     def __init__(self, waiting_for: str, seconds: float) -> None:
         self.waiting_for, self.seconds = waiting_for, seconds
-        text = f"waited {seconds:g} s for {waiting_for}; nothing was changed, the call can be retried"
+        text = f"waited {seconds:g} s for {waiting_for}; nothing changed, the call can be retried"
         super().__init__(text, waiting_for, seconds)
 
 
@@ -76,7 +76,8 @@ class WrongRole(RefengineError):
 
     def __init__(self, operation: str, role: str) -> None:
         self.operation, self.role = operation, role
-        super().__init__(f"{operation} is not for a {role}; call it on the other end", operation, role)
+        text = f"{operation} is not for a {role}; call it on the other end"
+        super().__init__(text, operation, role)
 
 
 class NotReady(RefengineError):
@@ -110,7 +111,7 @@ class MemoryShort(RefengineError):
 
     def __init__(self, path: str, nbytes: int, reason: str) -> None:
         self.path, self.nbytes, self.reason = path, nbytes, reason
-        text = f"no {nbytes} bytes for {path}: {reason}. Enlarge /dev/shm or use smaller/fewer chunks"
+        text = f"no {nbytes} bytes for {path}: {reason}. Enlarge /dev/shm or use fewer chunks"
         super().__init__(text, path, nbytes, reason)
 
 
@@ -119,7 +120,8 @@ class EncodingLimit(RefengineError):
 
     def __init__(self, what: str, value: int, limit: int) -> None:
         self.what, self.value, self.limit = what, value, limit
-        super().__init__(f"{what} is {value}, the format carries {limit}; split it", what, value, limit)
+        text = f"{what} is {value}, the format carries {limit}; split it"
+        super().__init__(text, what, value, limit)
 
 
 class Unencodable(RefengineError):
@@ -143,7 +145,8 @@ class ForkedCopy(RefengineError):
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        super().__init__(f"this queue belongs to process {pid}; attach from its handle instead", pid)
+        text = f"this queue belongs to process {pid}; attach from its handle instead"
+        super().__init__(text, pid)
 
 
 class Unsupported(RefengineError):

@@ -13,9 +13,13 @@ class Fence(Protocol):
     written out wherever it is needed, because a call around it would double its price.
     """
 
-    def acquire(self, blocking: bool = True, /) -> bool: ...
+    def acquire(self, blocking: bool = True, /) -> bool:
+        """The first half."""
+        ...
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """The second half."""
+        ...
 
 
 def lock_fence() -> Fence:

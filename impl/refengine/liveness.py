@@ -1,5 +1,6 @@
 """The end of a peer process, noticed through its pidfd and its connection (SPEC Q6, Q7)."""
 
+import contextlib
 import os
 import select
 import socket
@@ -50,9 +51,12 @@ class Peer:
         """Whether the process ended or the connection hung up. Reads nothing that was sent."""
         return self.is_dead() or hung_up(self.link)
 
-    def is_dead(self) -> bool:
-        """Whether the process ended."""
-        return self.pidfd < 0 or bool(_poll(self.pidfd, select.POLLIN))
+    def is_dead(self, seconds: float = 0.0) -> bool:
+        """Whether the process ended, or does so within that time.
+
+        A killed process closes its connections a moment before it is dead.
+        """
+        return self.pidfd < 0 or bool(_poll(self.pidfd, select.POLLIN, seconds))
 
     def signal(self) -> int | None:
         """The signal that killed it, where the kernel tells us (our own children)."""
@@ -67,10 +71,8 @@ class Peer:
     def close(self) -> None:
         """Hang up, for real even if a forked child holds a copy, and let go."""
         self.unwatch()
-        try:
+        with contextlib.suppress(OSError):
             self.link.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self.link.close()
         self.drop()
 
@@ -109,8 +111,8 @@ def hung_up(link: socket.socket) -> bool:
     return bool(_poll(link.fileno(), select.POLLRDHUP) & (select.POLLRDHUP | select.POLLHUP))
 
 
-def _poll(fd: int, events: int) -> int:
+def _poll(fd: int, events: int, seconds: float = 0.0) -> int:
     poller = select.poll()
     poller.register(fd, events)
-    found = poller.poll(0)
+    found = poller.poll(seconds * 1000)
     return found[0][1] if found else 0

@@ -1,9 +1,11 @@
 """Named shared memory under /dev/shm that its creator alone unlinks (SPEC R8, Q15)."""
 
 import contextlib
+import errno
 import mmap
 import os
 import stat
+from pathlib import Path
 from typing import Protocol
 
 from .errors import AttachFailed, MemoryShort
@@ -14,10 +16,14 @@ class Segment(Protocol):
     """Memory that parties share; `buf` is writable and of at least the size asked for."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """For `attach`."""
+        ...
 
     @property
-    def buf(self) -> memoryview: ...
+    def buf(self) -> memoryview:
+        """The whole of it."""
+        ...
 
     def unlink(self) -> None:
         """Remove the name (the creator only, once; a no-op elsewhere)."""
@@ -31,9 +37,13 @@ class Segment(Protocol):
 class Memory(Protocol):
     """Where segments come from: the seam for simulated memory."""
 
-    def create(self, nbytes: int) -> Segment: ...
+    def create(self, nbytes: int) -> Segment:
+        """A new one, zeroed; MemoryShort if there is no room."""
+        ...
 
-    def attach(self, name: str, nbytes: int) -> Segment: ...
+    def attach(self, name: str, nbytes: int) -> Segment:
+        """An existing one; AttachFailed if it is not there or too small."""
+        ...
 
 
 class SharedSegment:
@@ -49,7 +59,10 @@ class SharedSegment:
     def create(cls, nbytes: int) -> "SharedSegment":
         """A new segment with every page reserved; MemoryShort if there is no room."""
         name = new_name()
-        path = str(SHM / name)
+        path = SHM / name
+        room = os.statvfs(SHM)
+        if nbytes > room.f_bavail * room.f_frsize:  # before taking it all from everybody
+            raise MemoryShort(str(path), nbytes, os.strerror(errno.ENOSPC))
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = os.open(path, flags, 0o600)
         try:
@@ -57,10 +70,10 @@ class SharedSegment:
             os.posix_fallocate(fd, 0, nbytes)
             return cls(name, mmap.mmap(fd, nbytes), os.getpid())
         except OSError as error:
-            os.unlink(path)
-            raise MemoryShort(path, nbytes, os.strerror(error.errno or 0)) from error
+            path.unlink()
+            raise MemoryShort(str(path), nbytes, os.strerror(error.errno or 0)) from error
         except BaseException:
-            os.unlink(path)
+            path.unlink()
             raise
         finally:
             os.close(fd)
@@ -68,7 +81,7 @@ class SharedSegment:
     @classmethod
     def attach(cls, name: str, nbytes: int) -> "SharedSegment":
         """Map an existing segment; AttachFailed if it is missing, foreign or too small."""
-        path = str(SHM / os.path.basename(name))
+        path = str(SHM / Path(name).name)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
@@ -89,7 +102,7 @@ class SharedSegment:
             return
         self._creator_pid = None
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(SHM / self.name)
+            (SHM / self.name).unlink()
 
     def close(self) -> None:
         """Drop the mapping; views still held elsewhere keep it until they go."""

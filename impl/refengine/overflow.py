@@ -37,6 +37,9 @@ class PayloadSender:
         self.socket = self._context.socket(zmq.XPUB)
         self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
         self.socket.setsockopt(zmq.SNDHWM, 0)
+        # For a connection that breaks: with the default, libzmq waits for ever to send what was
+        # still queued for it, and `close` with it. `close` has a linger of its own.
+        self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.bind(address)
         self._last_id = 0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 PREFIX = "refengine"
 SHM = Path("/dev/shm")
+_LONGEST = 90  # sockaddr_un holds 108 with the file's name
 
 
 @dataclass(frozen=True)
@@ -48,49 +49,50 @@ def new_name() -> str:
     return f"{PREFIX}-{me.namespace}-{me.pid}-{me.start}-{secrets.token_hex(6)}"
 
 
-def new_directory() -> str:
+def new_directory() -> Path:
     """A fresh private (0700) directory for sockets, short enough for a socket path in it."""
-    for parent in (tempfile.gettempdir(), "/tmp"):
-        path = os.path.join(parent, new_name())
-        if len(path) <= 90:  # sockaddr_un holds 108
-            os.mkdir(path, 0o700)
-            os.chmod(path, 0o700)  # whatever the umask took away
+    for parent in _temporary():
+        path = parent / new_name()
+        if len(str(path)) <= _LONGEST:
+            path.mkdir(0o700)
+            path.chmod(0o700)  # whatever the umask took away
             return path
     raise OSError("no directory for sockets has a path short enough")
 
 
-def remove_if_orphan(path: str) -> bool:
+def remove_if_orphan(path: Path) -> bool:
     """Remove a segment or socket directory whose owner is dead and of our user; else leave it."""
-    owner = Owner.named(path)
+    owner = Owner.named(path.name)
     if owner is None or not owner.is_gone():
         return False
     try:
-        stat = os.lstat(path)
-        if stat.st_uid != os.geteuid():
+        if path.lstat().st_uid != os.geteuid():
             return False
     except FileNotFoundError:
         return False
-    if os.path.isdir(path) and not os.path.islink(path):
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        path.unlink(missing_ok=True)
     return True
 
 
-def sweep() -> list[str]:
+def sweep() -> list[Path]:
     """Remove what dead owners of this user left behind; returns the paths removed."""
-    removed: list[str] = []
-    for folder in {str(SHM), tempfile.gettempdir(), "/tmp"}:
+    removed: list[Path] = []
+    for folder in {SHM, *_temporary()}:
         with contextlib.suppress(OSError):
-            paths = [os.path.join(folder, n) for n in os.listdir(folder) if n.startswith(PREFIX)]
-            removed += [path for path in paths if remove_if_orphan(path)]
+            removed += [p for p in folder.glob(f"{PREFIX}-*") if remove_if_orphan(p)]
     return removed
+
+
+def _temporary() -> list[Path]:
+    return [Path(tempfile.gettempdir()), Path("/tmp")]
 
 
 def _namespace() -> int:
     try:
-        return os.stat("/proc/self/ns/pid").st_ino
+        return Path("/proc/self/ns/pid").stat().st_ino
     except OSError:
         return 0
 

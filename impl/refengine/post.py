@@ -13,9 +13,13 @@ from .waiting.strategy import Fault
 class Vigil(Protocol):
     """What a sleeper hears: bell, peers, cancels."""
 
-    def block(self, seconds: float | None) -> None: ...
+    def block(self, seconds: float | None) -> None:
+        """Sleep until news, at most that long; zero only looks."""
+        ...
 
-    def fault(self) -> Fault | None: ...
+    def fault(self) -> Fault | None:
+        """Why waiting is pointless, as of the last `block`."""
+        ...
 
 
 class RingPost:

@@ -1,9 +1,8 @@
 """The message queue: one writer, n readers; small messages by the ring, large ones beside it.
 
-    writer: queue = MessageQueue(2); give queue.export_handle() to two processes;
-            queue.wait_until_ready(30); queue.enqueue(obj, timeout=5)
-    reader: queue = MessageQueue.create_from_handle(handle, rank)
-            queue.wait_until_ready(30); obj = queue.dequeue(timeout=5)
+Writer: `q = MessageQueue(2)`, give `q.export_handle()` to two processes, `q.wait_until_ready(30)`,
+`q.enqueue(obj, timeout=5)`. Reader: `q = MessageQueue.create_from_handle(handle, rank)`,
+`q.wait_until_ready(30)`, `obj = q.dequeue(timeout=5)`.
 """
 
 from collections.abc import Sequence

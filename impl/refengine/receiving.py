@@ -3,6 +3,7 @@
 import os
 import select
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from .cancel import EventLike
@@ -27,6 +28,7 @@ from .rendezvous import hello
 from .ring import Ring
 from .settings import Settings
 
+_DYING = 0.2  # from a killed writer's hang-up to its death, on a slow machine
 Left = Callable[[], float | None]
 Raw = list[bytes | bytearray]
 
@@ -69,12 +71,11 @@ class ReceivingEnd(End):
         self._lost_told = False
 
     def dequeue(self, timeout: float | None, cancel: EventLike | None, indefinite: bool) -> Any:
-        """The next message. Raises DeadlinePassed, Cancelled, PeerDied, QueueClosed,
-        MessagesLost or Undecodable."""
+        """The next message, or the error that says why there is none (see `errors`)."""
         guard = self._guard
         if guard.inside:
-            raise Busy("dequeue")
-        watched = cancel is not None or indefinite
+            guard.refuse("dequeue")
+        vigil, watched = self._vigil, False
         given: tuple[int, Raw] | None = None
         try:
             if not guard.acquire(False):
@@ -82,19 +83,20 @@ class ReceivingEnd(End):
             guard.inside = True
             if self.obstacle is not None:
                 raise self.obstacle("dequeue")
-            if watched:
-                self._vigil.begin(cancel, indefinite)
+            if cancel is not None or indefinite or vigil.watched:
+                watched = True
+                vigil.begin(cancel, indefinite)
             obj = self._next(timeout)
             if watched:
-                self._vigil.end()
+                vigil.end()
             given, self._kept = self._kept, None
             guard.leave()
-            return obj
+            return obj  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException:
             if given is not None:
                 self._kept = given  # nobody got it: the next call gives it
             if watched:
-                self._vigil.end()
+                vigil.end()
             guard.leave()
             raise
 
@@ -141,7 +143,9 @@ class ReceivingEnd(End):
             self._lose()
             seconds = None if end is None else end - self._clock()
 
-    def _await_payload(self, payload_id: int, end: float | None, timeout: float | None) -> Raw | None:
+    def _await_payload(
+        self, payload_id: int, end: float | None, timeout: float | None
+    ) -> Raw | None:
         """The payload; None if the writer closed and it can no longer come."""
         while True:
             self._vigil.block(0)
@@ -212,6 +216,7 @@ class ReceivingEnd(End):
         if self._ring.writer_left():
             self._vigil.alarm(lambda _: QueueClosed("the writer"))
             return
+        peer.is_dead(_DYING)
         role, pid, signal = peer.role, peer.pid, peer.signal()
         self._vigil.alarm(lambda waiting_for: PeerDied(role, pid, waiting_for, signal))
         self._remove_orphans()
@@ -226,9 +231,10 @@ class ReceivingEnd(End):
         return AttachFailed(self.handle.door, str(error))
 
     def _remove_orphans(self) -> None:
-        remove_if_orphan(str(SHM / self.handle.ring.name))
-        remove_if_orphan(os.path.dirname(self.handle.door))
+        remove_if_orphan(SHM / self.handle.ring.name)
+        remove_if_orphan(Path(self.handle.door).parent)
 
     def _part(self, seconds: float) -> None:
+        self._remove_orphans()  # if it took longer than that to die
         self._ring.say_left()
         self._ring.reader.ring_writer()

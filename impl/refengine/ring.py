@@ -149,9 +149,7 @@ class Ring:
                 self.cells, WRITER_SLEEPS, self._fence, vigil, "a free slot"
             )
         if self._reader is not None:
-            self._reader.post = RingPost(
-                self.cells, READERS_SLEEP, self._fence, vigil, "a message"
-            )
+            self._reader.post = RingPost(self.cells, READERS_SLEEP, self._fence, vigil, "a message")
 
     def left(self) -> Fault | None:
         """The fault "the other side closed cleanly", if it did."""

@@ -1,14 +1,13 @@
 """Who may take part: keys that never show, and the one place sockets come from (SPEC 9)."""
 
 import hmac
-import os
 import secrets
 import socket
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import zmq
-
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class SocketFactory:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             listener.bind(path)
-            os.chmod(path, 0o600)
+            Path(path).chmod(0o600)
             listener.listen(256)
             listener.setblocking(False)
         except BaseException:

@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from .door import Door
 from .encoding import (
@@ -28,6 +29,7 @@ from .settings import Settings
 from .waiting.strategy import Fault
 
 _NEWS_EVERY = 0.001  # a busy writer looks for dead readers this often; an idle one at each call
+_DYING = 0.05  # from a killed reader's hang-up to its death, for the signal in the error
 _log = logging.getLogger(__name__)
 
 
@@ -64,7 +66,7 @@ class SendingEnd(End):
         self._directory = new_directory()
         undo.callback(self._remove_names)
         keys = Keys.fresh()
-        door, overflow = (os.path.join(self._directory, n) for n in ("door", "overflow"))
+        door, overflow = (str(self._directory / n) for n in ("door", "overflow"))
         self.handle = Handle(
             len(self._ranks), self._ranks, self._ring.handle(), door, overflow, keys
         )
@@ -77,7 +79,7 @@ class SendingEnd(End):
         self._ring.writer.ring_readers = lambda: os.eventfd_write(readers_bell, 1)
         self._payloads = PayloadSender("ipc://" + overflow, sockets)
         undo.callback(self._payloads.close, 0.0)
-        os.chmod(overflow, 0o600)
+        Path(overflow).chmod(0o600)
         self._rendezvous = Rendezvous(self._ranks, keys)
         self._door = Door(
             door,
@@ -93,7 +95,7 @@ class SendingEnd(End):
         """Publish `obj` to every reader; all or nothing (SPEC X1, R9)."""
         guard, side = self._guard, self._side
         if guard.inside:
-            raise Busy("enqueue")
+            guard.refuse("enqueue")
         try:
             if not guard.acquire(False):
                 raise Busy("enqueue")
@@ -156,8 +158,9 @@ class SendingEnd(End):
         clean = self._ring.reader_left(index)
         if not clean:
             _log.warning("%s (pid %d) is gone without a goodbye", peer.role, peer.pid)
-            self._side.forget(index)
-            if self._settings.reader_policy == "raise":
+            if self._settings.reader_policy == "continue":
+                self._side.forget(index)
+            else:
                 self._vigil.alarm(_death(peer))
         if len(self._gone) == len(self._ranks) and self._vigil.lasting is None:
             self._vigil.alarm(_all_closed if clean else _death(peer))
@@ -175,6 +178,7 @@ class SendingEnd(End):
 
 
 def _death(peer: Peer) -> Fault:
+    peer.is_dead(_DYING)
     role, pid, signal = peer.role, peer.pid, peer.signal()
     return lambda waiting_for: PeerDied(role, pid, waiting_for, signal)
 

@@ -33,6 +33,7 @@ class EpollVigil:
         self._epoll.register(self._stop, select.EPOLLIN)
         self._handlers: dict[int, Callable[[], None]] = {}
         self._cancel: EventLike | None = None
+        self.watched = False  # a call began, and has not ended
         self._indefinite = False
         self._clock = clock
         self._patient_until = 0.0
@@ -64,6 +65,7 @@ class EpollVigil:
     def begin(self, cancel: EventLike | None, indefinite: bool = False) -> None:
         """A call starts that may be cancelled."""
         self.end()  # whatever an exception left behind
+        self.watched = True
         self._cancel, self._indefinite, self._patient_until = cancel, indefinite, 0.0
         if isinstance(cancel, CancelToken):
             self._epoll.register(cancel.fileno(), select.EPOLLIN)
@@ -71,6 +73,7 @@ class EpollVigil:
     def end(self) -> None:
         """That call is over."""
         cancel, self._cancel = self._cancel, None
+        self.watched = self._indefinite = False
         if isinstance(cancel, CancelToken):
             with contextlib.suppress(OSError):
                 self._epoll.unregister(cancel.fileno())

@@ -89,10 +89,6 @@ class WriteSide:
         """From now on reader `rank` counts as having read everything (it is dead)."""
         self._dead.add(rank)
 
-    def is_drained(self) -> bool:
-        """Whether every reader still there has read all that was published."""
-        return all(self._is_free(slot) for slot in self._slots)
-
     def release(self) -> None:
         """Drop every view of the memory."""
         self._numbers.release()
@@ -115,5 +111,3 @@ def _slot(layout: Layout, memory: memoryview, k: int) -> _Slot:
     return _Slot(
         layout.written_at(k), first, first + layout.n_reader, layout.number_at(k) // 8, chunk
     )
-
-

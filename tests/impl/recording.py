@@ -66,7 +66,9 @@ class Recorder:
         return Fence()
 
 
-def recorded_ring(n_reader: int, chunk: int = 64, chunks: int = 2) -> tuple[Recorder, Any, list[Any]]:
+def recorded_ring(
+    n_reader: int, chunk: int = 64, chunks: int = 2
+) -> tuple[Recorder, Any, list[Any]]:
     """(recorder, writer's ring, readers' rings)."""
     memory, recorder = PlainMemory(), Recorder()
     writer = Ring.create(

@@ -1,5 +1,6 @@
 """Forked roles for tests: run a function in a child, hear what it says, never wait for ever."""
 
+import fcntl
 import os
 import pickle
 import select
@@ -21,6 +22,7 @@ class Role:
 
     def __init__(self, work: Callable[..., Any], *args: Any) -> None:
         self._out, into = os.pipe()
+        fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 1 << 20)  # what is said must not block the sayer
         self._bytes = b""
         self.said: list[Any] = []
         self.status: int | None = None
@@ -80,7 +82,9 @@ class Role:
     def stop(self) -> None:
         """SIGSTOP it, and wait until it stands."""
         os.kill(self.pid, signal.SIGSTOP)
-        until(lambda: Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+        until(
+            lambda: Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+        )
 
     def _parse(self) -> tuple[Any] | None:
         if len(self._bytes) < 4:
@@ -129,8 +133,8 @@ def leftovers(pid: int) -> list[str]:
     """Our names of that process in /dev/shm and the temporary directories."""
     folders = {"/dev/shm", "/tmp", os.environ.get("TMPDIR", "/tmp")}
     return [
-        f"{d}/{n}"
-        for d in folders
-        for n in os.listdir(d)
-        if n.startswith("refengine-") and n.split("-")[2] == str(pid)
+        str(path)
+        for folder in folders
+        for path in Path(folder).glob("refengine-*")
+        if path.name.split("-")[2] == str(pid)
     ]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from refengine.errors import AttachFailed, MemoryShort
 from refengine.memory import SharedSegment
 from refengine.ownership import SHM, Owner, new_directory, new_name, remove_if_orphan, sweep
@@ -13,12 +14,16 @@ from refengine.ownership import SHM, Owner, new_directory, new_name, remove_if_o
 from .roles import Role
 
 
+def names() -> list[str]:
+    return [p.name for p in SHM.iterdir()]
+
+
 def test_too_little_room_is_an_error_at_construction_and_leaves_nothing():
-    before = set(os.listdir(SHM))
-    free = os.statvfs(SHM)
+    before = set(names())
+    room = os.statvfs(SHM)
     with pytest.raises(MemoryShort):
-        SharedSegment.create((free.f_bavail + 1024) * free.f_frsize)
-    assert not [n for n in set(os.listdir(SHM)) - before if f"-{os.getpid()}-" in n]
+        SharedSegment.create((room.f_blocks + 1) * room.f_frsize)
+    assert not [n for n in set(names()) - before if f"-{os.getpid()}-" in n]
 
 
 def test_every_page_is_reserved_at_creation():
@@ -38,7 +43,7 @@ def test_a_segment_and_a_directory_are_their_owners_alone(umask: int):
     assert (SHM / segment.name).stat().st_mode & 0o777 == 0o600
     assert Path(folder).stat().st_mode & 0o777 == 0o700
     segment.unlink()
-    os.rmdir(folder)
+    folder.rmdir()
 
 
 def test_a_forks_copy_never_unlinks():
@@ -113,6 +118,6 @@ def test_a_reused_pid_does_not_keep_a_dead_owners_names():
 
 def test_an_orphan_is_not_removed_while_its_owner_lives():
     segment = SharedSegment.create(4096)
-    assert not remove_if_orphan(str(SHM / segment.name))
+    assert not remove_if_orphan(SHM / segment.name)
     assert (SHM / segment.name).exists()
     segment.unlink()

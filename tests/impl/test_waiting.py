@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+
 from refengine.cancel import CancelToken
 from refengine.cells import plain
 from refengine.errors import Cancelled, QueueClosed
@@ -48,6 +49,23 @@ def test_zero_and_negative_mean_one_look(strategy: Any, timeout: float, vigil: A
     assert not strategy.wait(lambda: bool(looks.append(1)), post_of(vigil), timeout)
     assert len(looks) == 1
     assert strategy.wait(lambda: True, post_of(vigil), timeout)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
+@pytest.mark.parametrize("timeout", [0, 0.01, None])
+def test_what_came_before_the_fault_is_seen_before_it(strategy: Any, timeout: Any, vigil: Any):
+    looks: list[int] = []
+
+    def look() -> bool:
+        looks.append(1)
+        return vigil.lasting is not None
+
+    def block(_: float | None) -> None:
+        vigil.alarm(lambda _: QueueClosed("the writer"))
+
+    post = post_of(vigil)
+    post.block = block  # the news and the message come while it sleeps
+    assert strategy.wait(look, post, timeout)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=names)
@@ -189,5 +207,3 @@ def test_a_cancel_token_wakes_a_sleeper_through_its_descriptor(vigil: Any):
     assert vigil.fault() is not None
     vigil.end()
     assert vigil.fault() is None
-
-

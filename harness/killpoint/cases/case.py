@@ -39,8 +39,6 @@ def scenario(
     readers: int = 2,
     chunk_bytes: int = 64 * 1024,
     chunks: int = 4,
-    observe: bool = False,
-    restart: bool = False,
 ) -> Scenario:
     """A scenario judged by the invariant that its case belongs to."""
     return Scenario(
@@ -48,8 +46,6 @@ def scenario(
         judges=[case.split("/")[0]],
         steps=list(steps),
         shape=QueueShape(readers=readers, chunk_bytes=chunk_bytes, chunks=chunks),
-        observe=observe,
-        restart=restart,
     )
 
 

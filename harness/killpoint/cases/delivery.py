@@ -33,8 +33,11 @@ def _boundary() -> list[Scenario]:
     id = "Q1/every-size-at-the-boundary"
     before = {"bytes": 160, "array": 330, "tensor": 1500, "nested": 1300}
     return [
-        _all(id, [Message(kind, chunk - before[kind], repeat=before[kind] + 20, step=1)],
-             chunk_bytes=chunk)
+        _all(
+            id,
+            [Message(kind, chunk - before[kind], repeat=before[kind] + 20, step=1)],
+            chunk_bytes=chunk,
+        )
         for kind in _KINDS
     ]
 
@@ -77,7 +80,9 @@ def _late_payload() -> list[Scenario]:
         Receive(2, timeout=5.0),
         Wait(),
         Fault("stop", "writer", Point("send", name="overflow-marker")),
-        Send([Message("array", 24 * MIB), small(1), Message("array", 1 * MIB), small(1)], timeout=9.0),
+        Send(
+            [Message("array", 24 * MIB), small(1), Message("array", 1 * MIB), small(1)], timeout=9.0
+        ),
         Receive(1, timeout=0.4),
         Wait(("readers",)),
         Fault("continue", "writer"),
@@ -132,9 +137,7 @@ def _topology(readers: int) -> Case:
 
 
 CASES: tuple[Case, ...] = (
-    fixed(
-        "Q1/every-size-at-the-boundary", "all sizes in a window around the boundary", _boundary
-    ),
+    fixed("Q1/every-size-at-the-boundary", "all sizes in a window around the boundary", _boundary),
     fixed("Q1/around-one-mib", "sizes around 1 MiB, inline and overflow", _around_one_mib),
     fixed("Q1/none-one-many-buffers", "0, 1 and many out-of-band buffers", _many_buffers),
     fixed("Q2/mixed-order", "inline and overflow messages in turn", _mixed),
@@ -153,8 +156,11 @@ CASES: tuple[Case, ...] = (
         "deadlines",
     ),
     _changed("Q3/overwritten-after-enqueue", Message("array", 30_000, repeat=12)),
-    _changed("Q3/overwritten-after-enqueue-large", Message("array", 2 * MIB, repeat=8),
-             chunk_bytes=4 * MIB),
+    _changed(
+        "Q3/overwritten-after-enqueue-large",
+        Message("array", 2 * MIB, repeat=8),
+        chunk_bytes=4 * MIB,
+    ),
     _changed("Q3/overwritten-after-enqueue-overflow", Message("array", 32 * MIB, repeat=4)),
     _limits(
         "Q4/buffer-count",

@@ -31,11 +31,15 @@ _TRAFFIC: list[AnyStep] = [
 ]
 
 
-def _one(id: str, summary: str, *steps: AnyStep, needs: tuple[str, ...] = (), readers: int = 2) -> Case:
+def _one(
+    id: str, summary: str, *steps: AnyStep, needs: tuple[str, ...] = (), readers: int = 2
+) -> Case:
     return fixed(id, summary, lambda: [scenario(id, *steps, readers=readers)], *needs)
 
 
-def _ended(id: str, how: list[AnyStep], messages: list[Message], start: StartMethod = "zygote") -> Case:
+def _ended(
+    id: str, how: list[AnyStep], messages: list[Message], start: StartMethod = "zygote"
+) -> Case:
     count = sum(message.repeat for message in messages)
 
     def build() -> list[Scenario]:
@@ -168,7 +172,7 @@ def _killed_and_restarted(id: str, *steps: AnyStep) -> Case:
     return fixed(
         id,
         "every party is killed; the next start removes what they left",
-        lambda: [scenario(id, *steps, restart=True)],
+        lambda: [msgspec.structs.replace(scenario(id, *steps), restart=True)],
     )
 
 
@@ -188,9 +192,7 @@ _LEAKS = (
         Wait(within=4.0),
     ),
     _killed_and_restarted("L1/all-killed-then-next-start", *OPEN, *_TRAFFIC, *_KILL_ALL),
-    _killed_and_restarted(
-        "L1/all-killed-before-ready", Make(), Attach(), Wait(), *_KILL_ALL
-    ),
+    _killed_and_restarted("L1/all-killed-before-ready", Make(), Attach(), Wait(), *_KILL_ALL),
 )
 
 CASES: tuple[Case, ...] = (*_HANDSHAKE, *_ENDINGS, *_OWED, *_LEAKS)

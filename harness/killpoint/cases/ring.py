@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
 from killpoint.explore.kills import chosen, count_lines
 from killpoint.explore.trial import Trial
@@ -36,7 +38,7 @@ def _observed(id: str, readers: int) -> Case:
     return fixed(
         id,
         f"every store to the flags, {readers} reader(s), eleven laps",
-        lambda: [scenario(id, *steps, readers=readers, observe=True)],
+        lambda: [msgspec.structs.replace(scenario(id, *steps, readers=readers), observe=True)],
         "ring",
         "slots",
     )

@@ -10,7 +10,12 @@ def _idle() -> list[Scenario]:
     id = "Q8/idle-reader-wakes"
     steps: list[AnyStep] = [*OPEN, Receive(12)]
     for idle in (0.0, 0.05, 1.3, 0.0, 0.3, 1.1):
-        steps += [Settle(("readers",)), Pause(idle), Send([small(2)], timeout=5.0), Wait(("writer",))]
+        steps += [
+            Settle(("readers",)),
+            Pause(idle),
+            Send([small(2)], timeout=5.0),
+            Wait(("writer",)),
+        ]
     return [scenario(id, *steps, Wait(within=8.0))]
 
 

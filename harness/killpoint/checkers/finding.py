@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
@@ -79,7 +80,7 @@ def _who_waits(history: History, event: Event) -> str:
     began = [e for e in history.events if e.role == role and e.t <= event.t]
     since = (event.t - began[-1].t) / 1e9 if began else 0.0
     stack = event.data.get("stack")
-    frames = [str(frame) for frame in stack] if isinstance(stack, list) else []
+    frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
     where = f" in {frames[0]}" if frames else ""
     others: list[str] = []
     for name, end in deaths(history).items():

@@ -14,9 +14,11 @@ def nothing_left(scenario: Scenario, history: History, ledger: Ledger) -> Findin
     excused = ledger.all_killed and not scenario.restart
     if ledger.empty() or excused:
         return Finding([], {"plays": 1})
-    ends = [e for e in history.of("exit")]
+    ends = list(history.of("exit"))
     how = ", ".join(
-        f"{e.text('target')} by signal {e.number('signal')}" for e in ends if e.number("signal", 0) > 0
+        f"{e.text('target')} by signal {e.number('signal')}"
+        for e in ends
+        if e.number("signal", 0) > 0
     )
     after = f"after the death of {how}" if how else "after a clean end of every party"
     cause = f"{after}, this was left: {ledger.words()}"

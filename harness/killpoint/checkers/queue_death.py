@@ -38,8 +38,11 @@ def _reader_after(
             unsure.add(message.seq)
     found = mismatches(history, reader, optional=frozenset(unsure))
     told = _told(history, reader, death)
-    stuck = [v for v, e in zip(hangs(history), history.of("hang"), strict=True)
-             if e.text("target") == reader]
+    stuck = [
+        v
+        for v, e in zip(hangs(history), history.of("hang"), strict=True)
+        if e.text("target") == reader
+    ]
     if stuck:
         return stuck
     if found and found[0].kind != "lost":
@@ -54,9 +57,9 @@ def _reader_after(
 
 def _told(history: History, reader: str, death: Event) -> Got | None:
     for call in got(history, reader):
-        if call.outcome not in ("ok", "timeout", "never returned") and call.ended is not None:
-            if call.ended.t >= death.t - _WITHIN:
-                return call
+        told = call.outcome not in ("ok", "timeout", "never returned")
+        if told and call.ended is not None and call.ended.t >= death.t - _WITHIN:
+            return call
     return None
 
 
@@ -111,4 +114,6 @@ def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
 
 
 def _calls(history: History, role: str) -> list[str]:
-    return evidence(history, [*history.of("fault", "exit"), *list(history.of("got", role=role))[-4:]])
+    return evidence(
+        history, [*history.of("fault", "exit"), *list(history.of("got", role=role))[-4:]]
+    )

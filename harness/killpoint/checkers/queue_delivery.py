@@ -49,8 +49,8 @@ def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
                 f"the {form} of message {seq} that {event.role} holds changed after later messages"
                 " arrived: it still points into a slot that was marked read and written again"
             )
-            lines = [e for e in history.of("got", "recheck", role=event.role)]
-            found.append(Violation("wrong-data", cause, evidence(history, lines[:5] + [event])))
+            lines = list(history.of("got", "recheck", role=event.role))
+            found.append(Violation("wrong-data", cause, evidence(history, [*lines[:5], event])))
     if not found and not checked:
         raise Inconclusive("no reader held a message to the end")
     return Finding(found[:1], {"messages": checked})
@@ -124,7 +124,9 @@ def exactly_once(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
             found.append(Violation("wrong-data", f"{reader} got a message numbered {alien[0]}"))
         elif lost and not raised and not any(m.ended is None for m in sent(history)):
             cause = f"{len(lost)} messages sent by two threads never reached {reader}"
-            found.append(Violation("lost", f"{cause}, first message {lost[0]}, and nobody was told"))
+            found.append(
+                Violation("lost", f"{cause}, first message {lost[0]}, and nobody was told")
+            )
     return _weighed(found or hangs(history), {"messages": _arrived(scenario, history)})
 
 
@@ -132,9 +134,7 @@ def _ring_failures(scenario: Scenario, history: History) -> Finding:
     published = [message for message in sent(history) if message.ok]
     expected = [m.ended.text("digest") for m in published if m.ended]
     reads = [
-        event
-        for event in history.of("end", role="reader-0")
-        if event.text("op") == "ring-read"
+        event for event in history.of("end", role="reader-0") if event.text("op") == "ring-read"
     ]
     digests = [event.text("digest") for event in history.of("got", role="reader-0")]
     failed = [i for i, event in enumerate(reads) if event.text("outcome") != "ok"]
@@ -142,8 +142,10 @@ def _ring_failures(scenario: Scenario, history: History) -> Finding:
         del expected[index : index + 1]
     found = hangs(history)
     if not found and digests != expected:
-        how = "after a fill that raised" if len(published) < len(sent(history)) else (
-            "after a decode that raised"
+        how = (
+            "after a fill that raised"
+            if len(published) < len(sent(history))
+            else ("after a decode that raised")
         )
         cause = (
             f"{how}, reader-0 read {len(digests)} slots where {len(expected)} others were"

@@ -29,7 +29,11 @@ def ready_ends(scenario: Scenario, history: History, _ledger: Ledger) -> Finding
     for event in ends:
         if found:
             break
-        if event.role == "writer" and event.text("outcome") == "ok" and _never_came(history, absent):
+        if (
+            event.role == "writer"
+            and event.text("outcome") == "ok"
+            and _never_came(history, absent)
+        ):
             gone = f" after {', '.join(dead)} left" if dead else ""
             cause = (
                 f"the writer's wait_until_ready succeeded{gone} although"
@@ -110,7 +114,9 @@ def delivered_before_close(scenario: Scenario, history: History, _ledger: Ledger
         differ = mismatches(history, reader, tail_may_miss=True)
         torn = [c.seq for _, m, c in wrong_data(history, [reader]) if m is None or not m.mutated]
         if differ or torn:
-            found += differ or [Violation("wrong-data", f"{reader} received message {torn[0]} torn")]
+            found += differ or [
+                Violation("wrong-data", f"{reader} received message {torn[0]} torn")
+            ]
         elif lost:
             found.append(_dropped(scenario, history, reader, lost))
     return Finding(found[:1], {"messages": len(accepted)})
@@ -126,5 +132,7 @@ def _dropped(scenario: Scenario, history: History, reader: str, lost: int) -> Vi
         f"{lost} of {len(accepted)} messages enqueued before the writer's end never reached"
         f" {reader}{path}, and it was not told: its last receive ended with: {how}"
     )
-    lines = [e for e in history.of("sent", "end", role="writer")][-4:]
-    return Violation("lost", cause, evidence(history, [*lines, *list(history.of("got", role=reader))[-3:]]))
+    lines = list(history.of("sent", "end", role="writer"))[-4:]
+    return Violation(
+        "lost", cause, evidence(history, [*lines, *list(history.of("got", role=reader))[-3:]])
+    )

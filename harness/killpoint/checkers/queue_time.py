@@ -28,14 +28,18 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
             found = [violation]
     for event in history.of("cancel"):
         waits += 1
-        ended = next((e for e in history.of("got", "sent", role=event.role) if e.t >= event.t), None)
+        ended = next(
+            (e for e in history.of("got", "sent", role=event.role) if e.t >= event.t), None
+        )
         allowed = _PROMPT + 2 * history.late_tick(event.t, event.t + 2 * _PROMPT)
         if found:
             break
         if ended is None or ended.text("outcome") in ("ok", "timeout"):
             how = ended.text("outcome") if ended else "nothing"
             cause = f"a cancel did not end what {event.role} waited in; it ended with: {how}"
-            found = [Violation("hang", cause, evidence(history, [event, *([ended] if ended else [])]))]
+            found = [
+                Violation("hang", cause, evidence(history, [event, *([ended] if ended else [])]))
+            ]
         elif ended.t - event.t > allowed:
             took = (ended.t - event.t) / 1e6
             cause = f"{event.role} woke {took:.0f} ms after the cancel"
@@ -45,9 +49,7 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return Finding(found[:1], {"waits": waits})
 
 
-def _timed_calls(
-    scenario: Scenario, history: History
-) -> list[tuple[str, Event, float]]:
+def _timed_calls(scenario: Scenario, history: History) -> list[tuple[str, Event, float]]:
     calls: list[tuple[str, Event, float]] = []
     for reader in scenario.readers():
         for call in got(history, reader):
@@ -95,6 +97,8 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
             wakes += 1
             took = call.ended.t - message.ended.t
             if took > _PROMPT + 2 * history.late_tick(message.ended.t, call.ended.t) and not found:
-                cause = f"{reader}, idle, heard of message {call.seq} only {took / 1e6:.0f} ms later"
+                cause = (
+                    f"{reader}, idle, heard of message {call.seq} only {took / 1e6:.0f} ms later"
+                )
                 found = [Violation("late", cause, evidence(history, [message.ended, call.ended]))]
     return Finding(found[:1], {"wake-ups": wakes})

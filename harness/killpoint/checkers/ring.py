@@ -25,7 +25,9 @@ def transitions(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
         before = slot.case()
         complaint = slot.store(reader, event.number("flag"), event.number("value"))
         if complaint:
-            cause = f"{event.role} moved slot {index} from case {before} to {slot.case()}: {complaint}"
+            cause = (
+                f"{event.role} moved slot {index} from case {before} to {slot.case()}: {complaint}"
+            )
             near = stores[max(0, count - 6) : count + 1]
             violation = Violation("bad-transition", cause, evidence(history, near))
             return Finding([violation], {"transitions": count})
@@ -40,13 +42,15 @@ def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> 
     for message in sent(history):
         if not message.ok or message.ended is None:
             continue
-        accepted = sum(m.ok and m.ended is not None and m.ended.t <= message.ended.t for m in sent(history))
+        accepted = sum(
+            m.ok and m.ended is not None and m.ended.t <= message.ended.t for m in sent(history)
+        )
         for reader in scenario.readers():
             taken = sum(call.began.t <= message.ended.t for call in got(history, reader))
             if accepted - taken > scenario.shape.chunks and not found:
                 cause = (
-                    f"message {message.seq} was accepted with {accepted - taken - 1} messages unread"
-                    f" by {reader} in a ring of {scenario.shape.chunks} slots"
+                    f"message {message.seq} was accepted with {accepted - taken - 1} messages"
+                    f" unread by {reader} in a ring of {scenario.shape.chunks} slots"
                 )
                 found.append(Violation("bad-transition", cause, evidence(history, [message.ended])))
     for reader in scenario.readers():

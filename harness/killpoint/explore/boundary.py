@@ -69,7 +69,11 @@ def fuzz(trial: Trial, scenarios: st.SearchStrategy[Scenario], examples: int) ->
         database=None,
         deadline=None,
         phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=(
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.large_base_example,
+        ),
         print_blob=False,
         report_multiple_bugs=False,
     )

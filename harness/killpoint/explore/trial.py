@@ -15,8 +15,8 @@ from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive
 from killpoint.faults import FAULTS
 from killpoint.scenario import Fault, Scenario, dump
-from killpoint.stage.stage import Play
 from killpoint.stage.point_guard import EXIT_FAULT
+from killpoint.stage.stage import Play
 from killpoint.verdict import CaseOutcome, Violation
 
 
@@ -51,9 +51,16 @@ class Trial:
     """What a case plays with, and what it has shown so far."""
 
     def __init__(
-        self, case: str, player: Player, *, seed: int, full: bool, folder: Path | None
+        self,
+        case: str,
+        player: Player,
+        *,
+        seed: int,
+        full: bool,
+        folder: Path | None,
+        target: str = "",
     ) -> None:
-        """``folder``: where replays and records of violations are kept, if anywhere."""
+        """``folder``: where records and replays are kept, if anywhere; ``target``: for replays."""
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
         self.seed = seed
         self.full = full
@@ -62,6 +69,7 @@ class Trial:
         self.plays = 0
         self._player = player
         self._folder = folder
+        self._target = target
         self._doubts: list[str] = []
         self._began = time.monotonic()
 
@@ -76,6 +84,8 @@ class Trial:
         self.plays += 1
         try:
             self._judge(play)
+            if self.plays == 1:
+                self._record(play, self.outcome.id)
         finally:
             self._player.forget(play)
         return play
@@ -130,18 +140,23 @@ class Trial:
         """Keep a play's scenario and record in the run's folder; the scenario's path."""
         if self._folder is None:
             return None
-        stem = re.sub(r"[^\w.-]+", "-", name)
-        replay = self._folder / "replays" / f"{stem}.toml"
+        self._record(play, name)
+        replay = self._folder / "replays" / f"{_stem(name)}.toml"
         replay.parent.mkdir(parents=True, exist_ok=True)
-        replay.write_text(dump(play.scenario), "utf-8")
-        record = self._folder / "plays" / stem
-        if play.folder.exists():
-            shutil.copytree(
-                play.folder, record, dirs_exist_ok=True, ignore=_only_logs
-            )
-            (record / "scenario.toml").write_text(dump(play.scenario), "utf-8")
-            (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
+        replay.write_text(self._text(play), "utf-8")
         return str(replay)
+
+    def _record(self, play: Play, name: str) -> None:
+        if self._folder is None:
+            return
+        record = self._folder / "plays" / _stem(name)
+        shutil.rmtree(record, ignore_errors=True)
+        shutil.copytree(play.folder, record, ignore=_only_logs)
+        (record / "scenario.toml").write_text(self._text(play), "utf-8")
+        (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
+
+    def _text(self, play: Play) -> str:
+        return dump(msgspec.structs.replace(play.scenario, target=self._target))
 
     def _note_leaks(self, play: Play) -> None:
         found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
@@ -156,10 +171,13 @@ class Trial:
             return True
         reached = {event.text("target") for event in play.history.of("reached")}
         ended = {e.text("target") for e in play.history.of("exit")}
-        struck = all(
-            step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
-            for step in placed
-        ) and not play.unreached
+        struck = (
+            all(
+                step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
+                for step in placed
+            )
+            and not play.unreached
+        )
         self.outcome.struck = (self.outcome.struck or 0) + struck
         if not struck:
             self.outcome.runs += 1
@@ -178,6 +196,10 @@ class Trial:
             else:
                 outcome.cause = self._doubts[0] if self._doubts else "nothing was played"
         return outcome
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def _only_logs(_folder: str, names: list[str]) -> set[str]:

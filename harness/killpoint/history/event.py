@@ -29,5 +29,7 @@ class Event(msgspec.Struct):
 
     def line(self, start: int = 0) -> str:
         """The event as a line for people, time in ms since ``start``."""
-        words = " ".join(f"{key}={value}" for key, value in self.data.items() if value not in (None, ""))
+        words = " ".join(
+            f"{key}={value}" for key, value in self.data.items() if value not in (None, "")
+        )
         return f"{(self.t - start) / 1e6:10.3f} ms  {self.role:<9} {self.kind:<9} {words}"

@@ -31,7 +31,10 @@ class _Traced:
         sys.settrace(self._call)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         sys.settrace(self._before)
 
@@ -55,7 +58,10 @@ class _Monitored:
         _MONITORING.set_events(_TOOL, _MONITORING.events.LINE)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         _MONITORING.set_events(_TOOL, 0)
         _MONITORING.register_callback(_TOOL, _MONITORING.events.LINE, None)

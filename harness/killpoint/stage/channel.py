@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 
-
 import msgspec
 
 from killpoint.scenario import AnyStep, Point
@@ -102,17 +101,7 @@ class Loaded(msgspec.Struct, tag=True):
 
 
 Packet = (
-    Order
-    | Arm
-    | Release
-    | Hello
-    | Begun
-    | Done
-    | Reached
-    | ForkRole
-    | Forked
-    | Exited
-    | Loaded
+    Order | Arm | Release | Hello | Begun | Done | Reached | ForkRole | Forked | Exited | Loaded
 )
 
 _LARGEST = 1 << 20
@@ -156,6 +145,22 @@ class Channel:
         """
         try:
             data = self.sock.recv(_LARGEST)
+        except ConnectionResetError as error:
+            raise Closed from error
+        if not data:
+            raise Closed
+        return _DECODER.decode(data)
+
+    def take(self) -> Packet | None:
+        """A packet that is already there, or None.
+
+        Raises:
+            Closed: the other side is gone.
+        """
+        try:
+            data = self.sock.recv(_LARGEST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
         except ConnectionResetError as error:
             raise Closed from error
         if not data:

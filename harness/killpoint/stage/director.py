@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import time
@@ -58,6 +59,7 @@ class Director:
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
         self._listener.listen(128)
+        self._listener.setblocking(False)
         self._poll = select.poll()
         self._ears: dict[int, Channel | socket.socket] = {}
         self._hear(self._listener)
@@ -87,7 +89,11 @@ class Director:
         told = [name for name in roles if not self.actors[name].told_to_exit]
         if told:
             names = tuple(told)
-            for step in (script.Recheck(names), script.Close(names), script.Exit(names, brief=True)):
+            for step in (
+                script.Recheck(names),
+                script.Close(names),
+                script.Exit(names, brief=True),
+            ):
                 self._do(step)
         self._do(script.Wait(tuple(roles), within=5.0))
         self._until(lambda: not any(a.alive for a in self.actors.values()), 5.0, "")
@@ -132,7 +138,9 @@ class Director:
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self.scenario.shape))
             self._until(
-                lambda: bool(self._handle) or not self.actors["writer"].outstanding, 60.0, "no queue"
+                lambda: bool(self._handle) or not self.actors["writer"].outstanding,
+                60.0,
+                "no queue",
             )
         else:
             roles = getattr(step, "roles", None)
@@ -250,13 +258,15 @@ class Director:
             self._take(fd)
 
     def _take(self, fd: int) -> None:
-        ear = self._ears[fd]
+        ear = self._ears.get(fd)
+        if ear is None:
+            return
         if isinstance(ear, socket.socket):
-            connection, _ = ear.accept()
-            self._hear(Channel(connection))
+            with contextlib.suppress(BlockingIOError):
+                self._hear(Channel(ear.accept()[0]))
             return
         try:
-            packet = ear.get()
+            packet = ear.take()  # acting on another packet may have served this one already
         except Closed:
             self._poll.unregister(fd)
             del self._ears[fd]
@@ -265,7 +275,7 @@ class Director:
             return
         if isinstance(packet, Exited):
             self._ended(packet)
-        else:
+        elif packet is not None:
             self._answer(ear, packet)
 
     def _answer(self, channel: Channel, packet: Packet) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,12 +17,12 @@ from killpoint.targets.registry import build
 
 def launch(order: ForkRole, spec: str, target: Target) -> None:
     """Start the role as a child by ``order.start``, and end as the child ended."""
-    context = multiprocessing.get_context(order.start)
+    context: Any = multiprocessing.get_context(order.start)  # the stubs know no Process on it
     inherited = target if order.start == "fork" else None
     child = context.Process(target=_enter, args=(msgspec.json.encode(order), spec, inherited))
     child.start()
     child.join()
-    code = child.exitcode or 0
+    code: int = child.exitcode or 0
     if code < 0:
         os.kill(os.getpid(), -code)
     raise SystemExit(code)

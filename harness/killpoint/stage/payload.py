@@ -43,7 +43,9 @@ class _FailsOnLeaving:
 
 def pattern(seed: int, seq: int, size: int, part: int = 0) -> bytearray:
     """``size`` bytes in which every 8-byte word differs, also from those of other messages."""
-    first = (seed * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F + part * 0x165667B19E3779F9) % 2**64
+    first = (
+        seed * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F + part * 0x165667B19E3779F9
+    ) % 2**64
     words = np.arange((size + 7) // 8, dtype=np.uint64)
     words *= np.uint64(0x9E3779B97F4A7C15)
     words += np.uint64(first)
@@ -69,7 +71,9 @@ def _body(message: Message, seed: int, seq: int, size: int) -> Any:
     if message.kind == "tensor":
         import torch
 
-        return torch.frombuffer(raw, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+        return (
+            torch.frombuffer(raw, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+        )
     if message.kind == "buffers":
         return [
             np.frombuffer(pattern(seed, seq, size, part), np.uint8)
@@ -105,7 +109,7 @@ def digest(obj: Any) -> str:
     return state.hexdigest()
 
 
-def checksum(data: bytes | memoryview) -> str:
+def checksum(data: bytes | bytearray | memoryview) -> str:
     """A fingerprint of plain bytes, for the ring level."""
     return f"{zlib.crc32(data):08x}"
 
@@ -126,9 +130,9 @@ def mutate(obj: Any) -> bool:
         return False
     if isinstance(obj, dict):
         values = cast("dict[object, object]", obj).values()
-        return any([mutate(value) for value in values])
+        return sum(mutate(value) for value in values) > 0
     if isinstance(obj, (list, tuple)):
-        return any([mutate(part) for part in cast("list[object]", obj)])
+        return sum(mutate(part) for part in cast("list[object]", obj)) > 0
     return False
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
+from pathlib import Path
 from types import CodeType
 from typing import Any, cast
 
@@ -12,7 +13,6 @@ from killpoint.history.log import Log
 from killpoint.points.lines import lines
 from killpoint.stage.channel import Arm, Channel, Reached, Release
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
-
 
 EXIT_FAULT = 3
 """Status of a role that a scenario had end itself."""
@@ -37,7 +37,7 @@ class PointGuard:
         self._armed.append(order)
 
     @contextlib.contextmanager
-    def during(self, verb: str, end: Any) -> Iterator[None]:
+    def during(self, verb: str, end: Any) -> Generator[None]:
         """Run one operation under watch, if anything is armed for it."""
         arm = self._due(verb)
         if arm is None or not isinstance(self._target, HasPoints):
@@ -95,7 +95,7 @@ class _Watch:
         here = at == point.line if point.name is None else self._marker_published()
         if here:
             self.reached = True
-            file = os.path.basename(code.co_filename)
+            file = Path(code.co_filename).name
             self._guard.meet(self._arm, f"{file}:{line} in {code.co_name}")
 
     def _marker_published(self) -> bool:

@@ -34,7 +34,9 @@ class _Ends(Exception):
 class Role:
     """Executes orders on one end of a queue of the target."""
 
-    def __init__(self, name: str, target: Target, folder: Path, *, seed: int, observe: bool) -> None:
+    def __init__(
+        self, name: str, target: Target, folder: Path, *, seed: int, observe: bool
+    ) -> None:
         """Connect to the director of this play."""
         self.name = name
         self.target = target
@@ -140,7 +142,7 @@ class Role:
 
     def _exit(self, order: Order, step: script.Exit) -> str:
         if step.brief:
-            atexit._run_exitfuncs()  # what sys.exit would run before tearing modules down
+            atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage] # what sys.exit would run before tearing modules down
             self.log.write("end", order=order.id, op="exit", outcome="ok")
             os._exit(0)
         raise _Ends
@@ -174,7 +176,12 @@ class Role:
         return obj, payload.digest(obj) if known else message.kind
 
     def _send_one(
-        self, step: script.Send, built: tuple[Any, str], seq: int, message: script.Message, size: int
+        self,
+        step: script.Send,
+        built: tuple[Any, str],
+        seq: int,
+        message: script.Message,
+        size: int,
     ) -> bool:
         obj, whole = built
         known = whole != message.kind
@@ -228,19 +235,18 @@ class Role:
         while True:
             try:
                 act()
-                return
             except Exception as raised:
                 if threading.active_count() == 1 or self.target.classify(raised) != "busy":
                     raise
+            else:
+                return
             os.sched_yield()
 
     def _in_threads(self, count: int, todo: list[Any], act: Callable[[Any], bool]) -> str:
         if count == 1:
             return "ok" if all(act(item) for item in todo) else "stopped"
         threads = [
-            threading.Thread(
-                target=lambda lane=todo[lane::count]: all(act(item) for item in lane), daemon=True
-            )
+            threading.Thread(target=_each, args=(act, todo[lane::count]), daemon=True)
             for lane in range(count)
         ]
         for thread in threads:
@@ -323,9 +329,17 @@ class Role:
         self.log.write("cancelled")
 
 
+def _each(act: Callable[[Any], bool], items: list[Any]) -> None:
+    for item in items:
+        if not act(item):
+            return
+
+
 def brief(error: BaseException) -> str:
     """An exception in one line, with the place that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}{where}" if text else f"{type(error).__name__}{where}"
+    return (
+        f"{type(error).__name__}: {text[:300]}{where}" if text else f"{type(error).__name__}{where}"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from killpoint.history.log import Log
@@ -24,7 +24,7 @@ class StoreRecorder:
         self._log = log
 
     @contextlib.contextmanager
-    def __call__(self, slot: int, flag: int, value: int) -> Iterator[None]:
+    def __call__(self, slot: int, flag: int, value: int) -> Generator[None]:
         """Around one store."""
         fcntl.lockf(self._fd, fcntl.LOCK_EX)
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import os
 import select
 import signal
@@ -55,14 +56,7 @@ def _load(spec: str, channel: Channel) -> Target:
     try:
         target = build(spec)
         target.load()
-        import numpy  # noqa: F401 # roles must not pay for it
-
-        import torch
-
-        torch.set_num_threads(1)
-        threads = len(os.listdir("/proc/self/task"))
-        if threads != 1:
-            raise RuntimeError(f"importing {spec} started {threads - 1} threads: cannot fork safely")
+        _preload()
     except Exception as error:
         known = isinstance(error, (KillpointError, ImportError))
         channel.put(Loaded(os.getpid(), error=brief(error), missing=known))
@@ -75,9 +69,22 @@ def _load(spec: str, channel: Channel) -> Target:
     return target
 
 
+def _preload() -> None:
+    """What every role needs, imported once.
+
+    Raises:
+        RuntimeError: an import has started a thread; forks of such a process are not safe.
+    """
+    importlib.import_module("numpy")
+    importlib.import_module("torch").set_num_threads(1)
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    if threads != 1:
+        raise RuntimeError(f"the target's import started {threads - 1} threads: cannot fork safely")
+
+
 def _serve(channel: Channel, parent: int) -> NoReturn:
     wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _note)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.set_wakeup_fd(wake_w)
     poller = select.poll()
@@ -97,6 +104,10 @@ def _serve(channel: Channel, parent: int) -> NoReturn:
                 sys.exit(0)
             if isinstance(order, ForkRole):
                 _fork(order, channel, (wake_r, wake_w))
+
+
+def _note(_number: int, _frame: object) -> None:
+    """Being called is enough: the wake-up descriptor has a byte now."""
 
 
 def _reap(channel: Channel) -> None:

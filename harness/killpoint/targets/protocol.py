@@ -21,7 +21,8 @@ and receive take a timeout), ``cancel`` (a second thread can wake a waiting call
 Outcome = Literal[
     "ok", "timeout", "peer-died", "closed", "lost", "cancelled", "busy", "refused", "error"
 ]
-"""How a call ended. ``busy``: another thread is inside the object; ``error`` is any other exception the caller can act on."""
+"""How a call ended. ``busy``: another thread is inside the object; ``error``: any other exception
+that the caller can act on."""
 
 StoreSink = Callable[[int, int, int], AbstractContextManager[None]]
 """``with sink(slot, flag, value):`` around each store to a slot's flags: the store is made inside
@@ -29,9 +30,7 @@ the block, which holds a lock over all roles, so that the recorded order is the 
 is *written*, flag 1 + i belongs to reader i."""
 
 
-class QueueShape(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A queue to be made: how many readers, and the ring's dimensions."""
 
     readers: int = 2

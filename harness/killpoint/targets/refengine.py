@@ -6,9 +6,10 @@ import contextlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import refengine
+from killpoint.targets.protocol import Capability, Outcome, QueueShape, StoreSink
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -23,8 +24,6 @@ from refengine.errors import (
 from refengine.layout import Layout
 from refengine.queue import MessageQueue
 from refengine.ring import Ring, RingHandle
-
-from killpoint.targets.protocol import Capability, Outcome, QueueShape, StoreSink
 
 __all__ = ["RefengineTarget"]
 
@@ -129,7 +128,7 @@ class RefengineTarget:
         """Attach reader 0 to a segment by name, and look at its first slot."""
         handle = RingHandle(shape.readers, shape.chunk_bytes, shape.chunks, name)
         ring = Ring.attach(handle, 0)
-        return ring.cells[ring.layout.written_at(0)]
+        return ring.segment.buf[ring.layout.written_at(0)]
 
     # -- slots ------------------------------------------------------------------------------
 
@@ -184,7 +183,7 @@ class _ObservedCells:
         }
 
     def __getitem__(self, at: Any) -> Any:
-        return self._memory[at]
+        return cast("Any", self._memory)[at]
 
     def __setitem__(self, at: Any, value: Any) -> None:
         if isinstance(at, slice):

@@ -34,7 +34,9 @@ class Waiting(Protocol):
     Raises the post's fault, but only after a look that came later than the fault.
     """
 
-    def wait(self, look: Callable[[], bool], post: Post, timeout: float | None) -> bool: ...
+    def wait(self, look: Callable[[], bool], post: Post, timeout: float | None) -> bool:
+        """See the class."""
+        ...
 
 
 def last_look(look: Callable[[], bool], post: Post) -> bool:

@@ -1,0 +1,230 @@
+"""The command line: check, replay, recheck, explain, list."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from rich.console import Console
+
+from killpoint import __version__
+from killpoint.cases import CASES
+from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.explain import explain
+from killpoint.faults import FAULTS
+from killpoint.invariants import CATALOGUE
+from killpoint.judge import Progress, judge
+from killpoint.recheck import recheck
+from killpoint.replay import replay
+from killpoint.report import verdict_json
+from killpoint.report.card import print_card
+from killpoint.scenario import load
+from killpoint.shelf import scenario_files
+from killpoint.targets.registry import FORMS
+from killpoint.verdict import CaseOutcome
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadUsage(f"{self.prog}: {message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status (the contract is in the README)."""
+    try:
+        options = _parser().parse_args(arguments)
+        command: Callable[[argparse.Namespace], int] = options.command
+        return command(options)
+    except KillpointError as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return error.status
+    except (OSError, MemoryError) as error:
+        print(f"killpoint could not do its work: {error}", file=sys.stderr)
+        return CannotWork.status
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="killpoint", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    check = commands.add_parser("check", help="judge a target; print the card, write verdict.json")
+    check.set_defaults(command=_check)
+    check.add_argument("--target", default="refengine", help=FORMS)
+    check.add_argument("--only", default="", metavar="ID[/CASE],…", help="invariants or cases")
+    check.add_argument("--tier", choices=["process"], default="process")
+    check.add_argument("--full", action="store_true", help="every point, larger samples")
+    check.add_argument("--device", choices=["cpu"], default="cpu")
+    check.add_argument("--seed", type=int, default=0)
+    check.add_argument("--budget", type=float, metavar="SECONDS")
+    check.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N")
+    check.add_argument("--jobs", type=int, help="plays at a time (default: cores)")
+    check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
+    check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
+    again = commands.add_parser(
+        "replay", help="play a scenario file: 1 reproduced, 0 held, 3 not reached"
+    )
+    again.set_defaults(command=_replay)
+    again.add_argument("file", type=Path)
+    again.add_argument("--target", help=f"instead of the file's own: {FORMS}")
+    rejudge = commands.add_parser("recheck", help="judge the stored records of a run again")
+    rejudge.set_defaults(command=_recheck)
+    rejudge.add_argument("run", type=Path)
+    about = commands.add_parser("explain", help="an invariant or a case: clause, needs, strength")
+    about.set_defaults(command=_explain)
+    about.add_argument("id")
+    listing = commands.add_parser("list", help="what there is")
+    listing.set_defaults(command=_list)
+    listing.add_argument("what", choices=sorted(_LISTS))
+    return parser
+
+
+def _shard(text: str) -> tuple[int, int]:
+    part, _, whole = text.partition("/")
+    if not (part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N")
+    return int(part), int(whole)
+
+
+def _check(options: argparse.Namespace) -> int:
+    only = [word.strip() for word in str(options.only).split(",") if word.strip()]
+    with _run_folder(options.out, options.target) as folder, _progress() as progress:
+        judgement = judge(
+            options.target,
+            only,
+            seed=options.seed,
+            full=options.full,
+            budget=options.budget,
+            folder=folder,
+            jobs=options.jobs,
+            shard=options.shard,
+            device=options.device,
+            progress=progress,
+        )
+        verdict_json.write(judgement, folder)
+    if options.json:
+        print(verdict_json.text(judgement), end="")
+    else:
+        print_card(judgement, Console(), str(folder))
+    return judgement.status()
+
+
+@contextlib.contextmanager
+def _run_folder(out: Path, target: str) -> Generator[Path]:
+    """A new folder for this run; removed again if nothing could be judged."""
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = "".join(c if c.isalnum() or c in ".-=" else "-" for c in target).strip("-")
+    made = [parent for parent in (out, *out.parents) if not parent.exists()]
+    folder = out / f"{stamp}-{name[:40]}-{os.getpid()}"
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    except BaseException:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+        for parent in made:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _progress() -> Generator[Progress | None]:
+    """A status line that follows the cases, where somebody is looking."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("starting the target") as status:
+        violated = 0
+
+        def tell(outcome: CaseOutcome, done: int, total: int) -> None:
+            nonlocal violated
+            violated += outcome.outcome == "violated"
+            status.update(f"{done}/{total} cases, {violated} violated, last {outcome.id}")
+
+        yield tell
+
+
+def _replay(options: argparse.Namespace) -> int:
+    replayed = replay(options.file, options.target)
+    for outcome in replayed.outcomes:
+        kind = f" ({outcome.kind})" if outcome.kind else ""
+        print(
+            f"{outcome.id}: {outcome.outcome}{kind}"
+            + (f": {outcome.cause}" if outcome.cause else "")
+        )
+        for line in outcome.evidence:
+            print(f"    {line}")
+    print(replayed.ending)
+    return replayed.status()
+
+
+def _recheck(options: argparse.Namespace) -> int:
+    outcomes = recheck(options.run)
+    for outcome in outcomes:
+        print(f"{outcome.id}: {outcome.outcome}" + (f": {outcome.cause}" if outcome.cause else ""))
+    words = {outcome.outcome for outcome in outcomes}
+    return 1 if "violated" in words else 3 if "inconclusive" in words else 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    print(explain(options.id))
+    return 0
+
+
+def _list_invariants() -> Iterator[str]:
+    for item in CATALOGUE:
+        yield f"{item.id:4} {item.level:6} {item.clause}"
+
+
+def _list_cases() -> Iterator[str]:
+    for case in CASES:
+        yield f"{case.id:42} {case.summary}"
+
+
+def _list_scenarios() -> Iterator[str]:
+    for path in scenario_files():
+        yield f"{path.parent.name}/{path.name:44} {load(path).title}"
+
+
+def _list_targets() -> Iterator[str]:
+    yield from (
+        "refengine        the reference implementation",
+        "vllm==X.Y.Z      the queue of a published vLLM release, from its source archive",
+        "vllm@PATH        the queue of a vLLM working tree",
+        "module:object    your own adapter (docs/targets.md)",
+    )
+
+
+def _list_faults() -> Iterator[str]:
+    for fault in FAULTS.values():
+        yield f"{fault.name:9} {fault.summary}"
+
+
+_LISTS: dict[str, Callable[[], Iterator[str]]] = {
+    "invariants": _list_invariants,
+    "cases": _list_cases,
+    "scenarios": _list_scenarios,
+    "targets": _list_targets,
+    "faults": _list_faults,
+}
+
+
+def _list(options: argparse.Namespace) -> int:
+    for line in _LISTS[options.what]():
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

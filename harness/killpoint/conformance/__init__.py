@@ -1,0 +1,1 @@
+"""The conformance suite that ships: ``pytest --pyargs killpoint.conformance --target …``."""

@@ -1,0 +1,233 @@
+"""The pytest plugin: scenario files and conformance cases as items, the card as the summary."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from killpoint.cases.case import Case
+from killpoint.errors import KillpointError
+from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.replay import play_once
+from killpoint.scenario import Scenario, load
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import FORMS, resolve
+from killpoint.verdict import CaseOutcome
+
+_PROPERTY = "killpoint"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the conformance suite and of scenario files."""
+    group = parser.getgroup("killpoint", "conformance and fault injection")
+    group.addoption("--target", default=None, help=f"what is judged: {FORMS} (default: refengine)")
+    group.addoption("--device", choices=["cpu"], default="cpu", help="where workers run")
+    group.addoption("--seed", type=int, default=0, help="seed of samples and payloads")
+    group.addoption("--budget", type=float, help="seconds after which no further case is begun")
+    group.addoption("--full", action="store_true", help="every point, larger samples")
+    group.addoption("--killpoint-out", type=Path, help="keep replays and records in this folder")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing may change how a process under test dies: faulthandler is turned off."""
+    os.environ.pop("PYTHONFAULTHANDLER", None)
+    plugin = config.pluginmanager.get_plugin("faulthandler")
+    if plugin is not None:
+        config.pluginmanager.unregister(plugin)
+        import faulthandler
+
+        faulthandler.disable()
+    config.stash[_STAGES] = Stages(config)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the zygotes of this worker."""
+    stages = config.stash.get(_STAGES, None)
+    if stages is not None:
+        stages.close()
+
+
+class Stages:
+    """The stages of one pytest process, one for each target, made when first used."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self._stages: dict[str, Stage] = {}
+        self._own: Path | None = None
+
+    def of(self, spec: str) -> Stage:
+        """The stage of a target."""
+        if spec not in self._stages:
+            self._stages[spec] = Stage(resolve(spec))
+        return self._stages[spec]
+
+    def folder(self) -> Path:
+        """Where this run's replays and records go."""
+        chosen: Path | None = self.config.getoption("--killpoint-out")
+        if chosen is not None:
+            return chosen.absolute()
+        if self._own is None:
+            self._own = Path(tempfile.mkdtemp(prefix="killpoint-replays-"))
+        return self._own
+
+    def close(self) -> None:
+        """End every zygote; a folder in which nothing was kept goes, too."""
+        for stage in self._stages.values():
+            stage.close()
+        self._stages.clear()
+        if self._own is not None and not (self._own / "replays").exists():
+            shutil.rmtree(self._own, ignore_errors=True)
+
+
+_STAGES = pytest.StashKey[Stages]()
+
+
+class Referee:
+    """Judges cases on the target of this session and reports them to pytest."""
+
+    def __init__(self, stages: Stages, record: Callable[[str, object], None]) -> None:
+        self._stages = stages
+        self._record = record
+
+    def judge(self, case: Case, target: str | None = None) -> CaseOutcome:
+        """Play one case; fail or skip the running test unless it is held."""
+        outcome = self.outcome(case, target)
+        self._record(_PROPERTY, msgspec.json.encode(outcome).decode())
+        conclude(outcome)
+        return outcome
+
+    def outcome(self, case: Case, target: str | None = None) -> CaseOutcome:
+        """Play one case and return its outcome, whatever it is."""
+        config = self._stages.config
+        spec: str = target or config.getoption("--target") or "refengine"
+        stage = self._stages.of(spec)
+        trial = Trial(
+            case.id,
+            stage,
+            seed=int(config.getoption("--seed") or 0),
+            full=bool(config.getoption("--full")),
+            folder=self._stages.folder(),
+            target=spec,
+        )
+        lacking = case.needs - set(stage.zygote.loaded.capabilities)
+        try:
+            if lacking:
+                raise Unsupported("the target lacks " + ", ".join(sorted(lacking)))
+            case.run(trial)
+        except Unsupported as reason:
+            trial.outcome.outcome, trial.outcome.cause = "unsupported", str(reason)
+        except Violated:
+            pass
+        return trial.conclude()
+
+
+@pytest.fixture
+def referee(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Referee:
+    """Judges cases on this session's target."""
+    return Referee(request.config.stash[_STAGES], record_property)
+
+
+def conclude(outcome: CaseOutcome) -> None:
+    """Pass, skip or fail the running test as a case ended."""
+    if outcome.outcome == "unsupported":
+        pytest.skip(f"{outcome.id}: unsupported: {outcome.cause}")
+    if outcome.outcome != "held":
+        pytest.fail(describe(outcome), pytrace=False)
+
+
+def describe(outcome: CaseOutcome) -> str:
+    """A failed case for people: the cause, the lines that show it, the replay command."""
+    lines = [
+        f"{outcome.id}: {outcome.outcome} ({outcome.kind})"
+        if outcome.kind
+        else f"{outcome.id}: {outcome.outcome}",
+        outcome.cause,
+    ]
+    lines += [f"    {line}" for line in outcome.evidence]
+    if outcome.replay:
+        lines.append(f"killpoint replay {outcome.replay}")
+    return "\n".join(lines)
+
+
+# -- scenario files -------------------------------------------------------------------------
+
+
+def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> ScenarioFile | None:
+    """A TOML file that holds steps is a scenario; reading it runs no target."""
+    if file_path.suffix != ".toml" or file_path.name == "pyproject.toml":
+        return None
+    text = file_path.read_text("utf-8", errors="replace")
+    if "[[steps]]" not in text and "\nsteps" not in text:
+        return None
+    make = cast("Callable[..., ScenarioFile]", ScenarioFile.from_parent)
+    return make(parent, path=file_path)
+
+
+class ScenarioFile(pytest.File):
+    """A scenario file, with one item for itself."""
+
+    def collect(self) -> Iterable[ScenarioItem]:
+        """The scenario, parsed."""
+        try:
+            scenario = load(self.path)
+        except KillpointError as error:
+            raise self.CollectError(str(error)) from error
+        make = cast("Callable[..., ScenarioItem]", ScenarioItem.from_parent)
+        yield make(self, name=scenario.case, scenario=scenario)
+
+
+class ScenarioItem(pytest.Item):
+    """Plays one scenario file on the session's target."""
+
+    def __init__(self, name: str, parent: ScenarioFile, scenario: Scenario) -> None:
+        cast("Callable[..., None]", super().__init__)(name=name, parent=parent)
+        self.scenario = scenario
+
+    def runtest(self) -> None:
+        """Play and judge it; several judges, one result."""
+        stages = self.config.stash[_STAGES]
+        spec: str = self.config.getoption("--target") or self.scenario.target or "refengine"
+        replayed = play_once(stages.of(spec), self.scenario, spec, stages.folder())
+        for outcome in replayed.outcomes:
+            self.user_properties.append((_PROPERTY, msgspec.json.encode(outcome).decode()))
+        for outcome in replayed.outcomes:
+            conclude(outcome)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the item is, for pytest's lines."""
+        return self.path, 0, self.scenario.case
+
+
+# -- summary --------------------------------------------------------------------------------
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The card of this session: each invariant with the outcomes of its cases."""
+    outcomes = [
+        msgspec.json.decode(str(value), type=CaseOutcome)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+        for name, value in report.user_properties
+        if name == _PROPERTY
+    ]
+    if not outcomes:
+        return
+    terminalreporter.section("killpoint")
+    ids = dict.fromkeys(outcome.invariant for outcome in outcomes)
+    for id in ids:
+        words = [outcome.outcome for outcome in outcomes if outcome.invariant == id]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+        aimed = [o for o in outcomes if o.invariant == id and o.struck is not None]
+        struck = sum(o.struck or 0 for o in aimed)
+        faults = f"; {struck} of {sum(o.runs for o in aimed)} faults struck" if aimed else ""
+        terminalreporter.write_line(f"{id:4} {counts}{faults}")

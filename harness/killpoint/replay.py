@@ -1,0 +1,67 @@
+"""Playing one scenario file again, on the target it was found on or on another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from killpoint.checkers import CHECKERS
+from killpoint.errors import BadUsage
+from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.scenario import Scenario, load
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.verdict import CaseOutcome
+
+Ending = Literal["reproduced", "held", "not-reached"]
+
+
+class Replayed(msgspec.Struct):
+    """How a replay ended, with the outcome of each invariant that judges the scenario."""
+
+    ending: Ending
+    outcomes: list[CaseOutcome]
+
+    def status(self) -> int:
+        """Exit status of ``replay``: 1 reproduced, 0 held, 3 its point was not reached."""
+        return {"reproduced": 1, "held": 0, "not-reached": 3}[self.ending]
+
+
+def replay(file: Path, target: str | None = None, folder: Path | None = None) -> Replayed:
+    """Play the scenario in ``file`` once and judge it.
+
+    Args:
+        target: as after ``--target``; by default the one named in the file, else the reference.
+        folder: where the record is kept, if anywhere.
+
+    Raises:
+        BadUsage: the file is no scenario, or the target does not exist.
+    """
+    scenario = load(file)
+    unknown = [id for id in scenario.judges if id not in CHECKERS]
+    if unknown:
+        raise BadUsage(f"{file}: no judge for {unknown[0]!r}; expected: {', '.join(CHECKERS)}")
+    spec = target or scenario.target or "refengine"
+    with Stage(resolve(spec)) as stage:
+        return play_once(stage, scenario, spec, folder)
+
+
+def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None = None) -> Replayed:
+    """Play a scenario on a stage that is up, judged by each of its invariants."""
+    outcomes: list[CaseOutcome] = []
+    for id in scenario.judges:
+        name = scenario.case if scenario.case.startswith(f"{id}/") else f"{id}/{scenario.case}"
+        trial = Trial(name, stage, seed=scenario.seed, full=False, folder=folder, target=spec)
+        try:
+            trial.play(scenario)
+        except Unsupported as reason:
+            trial.outcome.outcome, trial.outcome.cause = "unsupported", str(reason)
+        except Violated:
+            pass
+        outcomes.append(trial.conclude())
+    words = {outcome.outcome for outcome in outcomes}
+    if "violated" in words:
+        return Replayed("reproduced", outcomes)
+    return Replayed("held" if words == {"held"} else "not-reached", outcomes)

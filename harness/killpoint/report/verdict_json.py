@@ -1,0 +1,53 @@
+"""verdict.json: the judgement for scripts, in the shape that DESIGN promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from killpoint.judge import Judgement
+
+
+def as_dict(judgement: Judgement) -> dict[str, Any]:
+    """The judgement as plain data; extra keys may come, those named here stay."""
+    return {
+        "target": {"name": judgement.name, "version": judgement.version},
+        "notes": judgement.notes,
+        "seed": judgement.seed,
+        "device": judgement.device,
+        "seconds": judgement.seconds,
+        "invariants": {
+            verdict.id: {
+                "level": verdict.level,
+                "verdict": verdict.verdict,
+                "strength": verdict.strength,
+                "cases": [
+                    {
+                        "id": case.id,
+                        "outcome": case.outcome,
+                        "kind": case.kind,
+                        "cause": case.cause,
+                        "replay": case.replay,
+                        "runs": case.runs,
+                        "struck": case.struck,
+                        "seconds": case.seconds,
+                    }
+                    for case in verdict.cases
+                ],
+            }
+            for verdict in judgement.verdicts
+        },
+    }
+
+
+def text(judgement: Judgement) -> str:
+    """The judgement as JSON text."""
+    return json.dumps(as_dict(judgement), indent=2, ensure_ascii=False) + "\n"
+
+
+def write(judgement: Judgement, folder: Path) -> Path:
+    """Write ``verdict.json`` into the run's folder; its path."""
+    path = folder / "verdict.json"
+    path.write_text(text(judgement), "utf-8")
+    return path

@@ -1,0 +1,17 @@
+"""The scenario files that ship: in the installed package, or in the checkout beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def scenario_folder() -> Path:
+    """Where the shipped scenarios are; it may not exist in a partial checkout."""
+    home = Path(__file__).parent
+    packaged = home / "scenarios"
+    return packaged if packaged.is_dir() else home.parents[1] / "scenarios"
+
+
+def scenario_files() -> list[Path]:
+    """Every shipped scenario, by chapter and name."""
+    return sorted(scenario_folder().glob("*/*.toml"))

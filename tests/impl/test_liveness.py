@@ -1,0 +1,99 @@
+"""The end of a peer process is noticed, whoever holds its descriptors (Q6, Q7)."""
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refengine.liveness import Peer
+from refengine.security import SocketFactory
+from refengine.vigil import EpollVigil
+
+from .roles import Role
+
+
+def connected(tmp_path: Path, work: Any) -> tuple[Role, Peer, EpollVigil, list[Peer]]:
+    factory = SocketFactory()
+    listener = factory.listen(str(tmp_path / "s"))
+    listener.setblocking(True)
+    role = Role(work, str(tmp_path / "s"))
+    link, _ = listener.accept()
+    listener.close()
+    gone: list[Peer] = []
+    peer, vigil = Peer("reader 0", link), EpollVigil()
+    peer.watch(vigil, gone.append)
+    assert not gone
+    return role, peer, vigil, gone
+
+
+def stay(say: Any, path: str) -> None:
+    link = SocketFactory().connect(path)
+    say(os.getpid())
+    signal.pause()
+    link.close()
+
+
+def leave_a_child(say: Any, path: str) -> None:
+    link = SocketFactory().connect(path)
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    say(child)
+    signal.pause()
+    link.close()
+
+
+@pytest.mark.parametrize("work", [stay, leave_a_child])
+def test_a_killed_peer_is_noticed_within_milliseconds(tmp_path: Path, work: Any):
+    role, peer, vigil, gone = connected(tmp_path, work)
+    child = role.hear()
+    start = time.monotonic()
+    os.kill(role.pid, signal.SIGKILL)
+    while not gone:
+        vigil.block(5)
+        assert time.monotonic() - start < 1
+    assert gone == [peer]
+    assert peer.is_dead() or work is stay  # the hang-up may come first
+    role.wait()
+    if work is leave_a_child:
+        os.kill(child, signal.SIGKILL)
+    vigil.block(0)
+    assert gone == [peer]  # told once
+    peer.close()
+    vigil.close()
+
+
+def test_a_peer_that_hung_up_is_gone_while_its_process_lives(tmp_path: Path):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    peer, vigil, gone = Peer("self", ours), EpollVigil(), []
+    peer.watch(vigil, gone.append)
+    theirs.close()
+    vigil.block(5)
+    assert gone == [peer]
+    assert not peer.is_dead()
+    peer.close()
+    vigil.close()
+
+
+def test_a_peer_that_died_before_we_looked_is_gone_at_once(tmp_path: Path):
+    listener = SocketFactory().listen(str(tmp_path / "s"))
+    listener.setblocking(True)
+
+    def brief(say: Any, path: str) -> None:
+        say(SocketFactory().connect(path).fileno())
+
+    role = Role(brief, str(tmp_path / "s"))
+    role.finish()
+    link, _ = listener.accept()
+    gone: list[Peer] = []
+    peer, vigil = Peer("reader 0", link), EpollVigil()
+    peer.watch(vigil, gone.append)
+    assert gone == [peer]
+    peer.close()
+    vigil.close()
+    listener.close()
