@@ -99,9 +99,21 @@ class Referee:
     def judge(self, case: Case, target: str | None = None) -> CaseOutcome:
         """Play one case; fail or skip the running test unless it is held."""
         outcome = self.outcome(case, target)
+        self.report(outcome)
+        return outcome
+
+    def report(self, outcome: CaseOutcome) -> None:
+        """Put an outcome on the card, and fail or skip the running test as it says."""
         self._record(_PROPERTY, msgspec.json.encode(outcome).decode())
         conclude(outcome)
-        return outcome
+
+    def stage(self) -> Stage:
+        """The stage of this session's target."""
+        return self._stages.of(self._stages.config.getoption("--target") or "refengine")
+
+    def folder(self) -> Path:
+        """Where this run's replays and records go."""
+        return self._stages.folder()
 
     def outcome(self, case: Case, target: str | None = None) -> CaseOutcome:
         """Play one case and return its outcome, whatever it is."""

@@ -5,24 +5,24 @@ socket. A frame starts with the payload's id, so that one nobody awaits any more
 was interrupted before its marker) is recognised and dropped.
 """
 
+import contextlib
+import signal
 import struct
+from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from .clock import Clock, monotonic
 from .encoding import Buffer, put, take, total_of
 from .security import SocketFactory
 
 _ID = struct.Struct(">Q")
+_EVERY_SIGNAL = signal.valid_signals()
 _DRAIN_CAP = 1.0
 _SETTLE_MS = 50
 _NEVER_MS = 24 * 3600 * 1000
-
-
-def _tagged(frame: zmq.Frame) -> tuple[int, zmq.Frame]:
-    return _ID.unpack_from(frame.buffer, 0)[0], frame
 
 
 def _flush(socket: "zmq.Socket[bytes]", linger: float) -> None:
@@ -79,7 +79,8 @@ class PayloadReceiver:
         # Not -1: that ends the pipe with its connection, and payloads still in it with the pipe.
         self.socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
         self._monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self._last: tuple[int, zmq.Frame] | None = None
+        self._inbox: deque[zmq.Frame] = deque()
+        self._receive = partial(self.socket.recv, copy=False)
         self.disconnected = False
         self._concluded = False
         self._gone_since: float | None = None
@@ -92,18 +93,36 @@ class PayloadReceiver:
 
     def find(self, payload_id: int) -> list[bytes | bytearray] | None:
         """Payload `payload_id` if it has arrived; drops those before it. Finds it again, too."""
-        while self._last is None or self._last[0] < payload_id:
-            try:
-                self._last = _tagged(self.socket.recv(zmq.NOBLOCK, copy=False))
-            except zmq.Again:
+        inbox = self._inbox
+        while True:
+            while inbox:
+                (found,) = _ID.unpack_from(inbox[0].buffer, 0)
+                if found == payload_id:
+                    return take(inbox[0].buffer[_ID.size :])
+                if found > payload_id:
+                    return None
+                inbox.popleft()
+            if not self.socket.poll(0):
                 return None
-        if self._last[0] != payload_id:
-            return None
-        return take(self._last[1].buffer[_ID.size :])
+            self._fetch()
 
     def forget(self) -> None:
         """The payload found last is consumed."""
-        self._last = None
+        self._inbox.clear()
+
+    def _fetch(self) -> None:
+        """One frame from the socket to the inbox, which no signal handler may interrupt (R9).
+
+        pyzmq runs handlers after it took a frame and before it returns it, so signals wait;
+        and the frame goes to the inbox inside one C call.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, _EVERY_SIGNAL)
+            with contextlib.suppress(zmq.Again):
+                self._inbox.extend(map(self._receive, (zmq.NOBLOCK,)))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def wait(self, vigil_fd: int, seconds: float | None) -> None:
         """Sleep until a payload, the connection's end, or news at the vigil."""
@@ -143,5 +162,5 @@ class PayloadReceiver:
 
     def _hear(self) -> None:
         while self._monitor.poll(0):
-            recv_monitor_message(self._monitor, zmq.NOBLOCK)
-            self.disconnected = True
+            self.disconnected = True  # the only event asked for; it has two frames
+            self._monitor.recv(zmq.NOBLOCK)

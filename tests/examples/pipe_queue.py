@@ -87,8 +87,7 @@ class Writer:
             self._hear(self._lines)
             with contextlib.suppress(BlockingIOError):
                 guest = self._door.accept()[0]
-                uid = struct.unpack("3i", guest.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
-                if uid == os.getuid():
+                if _user(guest) == os.getuid():
                     self._lines.append(_Line(guest, self._slots))
         self._hear(self._lines)
         for line in self._lines:
@@ -104,7 +103,7 @@ class Writer:
                 while not line.free:
                     line.take(deadline)
                     line.free += 1
-            with open(os.memfd_create("message"), "wb", buffering=0) as file:
+            with os.fdopen(os.memfd_create("message"), "wb", buffering=0) as file:
                 while body:
                     body = memoryview(body)[file.write(body) :]
                 for line in self._lines:
@@ -138,7 +137,7 @@ class Reader:
         deadline = _deadline(timeout)
         with _turn(self._turn, deadline):
             _, fds = self._line.take(deadline)
-            with open(fds[0], "rb", buffering=0) as file:
+            with os.fdopen(fds[0], "rb", buffering=0) as file:
                 body = self._read(file.fileno(), os.fstat(fds[0]).st_size)
             self._line.put(_TAKEN)
         return pickle.loads(body)
@@ -160,6 +159,11 @@ def _hang_up(owner: int, lines: list[_Line], *doors: socket.socket) -> None:
         line.sock.close()
     for door in doors:
         door.close()
+
+
+def _user(sock: socket.socket) -> int:
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return struct.unpack("3i", credentials)[1]
 
 
 def _deadline(timeout: float | None) -> float | None:

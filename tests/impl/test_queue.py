@@ -135,7 +135,7 @@ def test_a_timed_out_overflow_dequeue_has_no_effect():
         start = time.monotonic()
         with pytest.raises(DeadlinePassed, match="overflow"):
             reader.dequeue(timeout)
-        assert time.monotonic() - start >= timeout
+        assert max(0, timeout) <= time.monotonic() - start < 1.5
     held.release()
     assert reader.dequeue(5) == BIG
     assert reader.dequeue(5) == "after"

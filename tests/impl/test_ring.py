@@ -118,6 +118,20 @@ def test_sleeper_words_are_read_after_the_last_fence():
         assert mine[-2:] == [("fence", 0), ("load", word)]
 
 
+def test_a_sleeper_flag_is_cleared_before_its_bell_rings():
+    _, writer, (reader,) = recorded_ring(1)
+    at_ring: list[int] = []
+    writer.writer.ring_readers = lambda: at_ring.append(writer.cells[READERS_SLEEP])
+    reader.reader.ring_writer = lambda: at_ring.append(reader.cells[WRITER_SLEEPS])
+    for word, act in (
+        (READERS_SLEEP, lambda: put(writer, b"x")),
+        (WRITER_SLEEPS, lambda: get(reader)),
+    ):
+        writer.cells[word] = 1
+        act()
+    assert at_ring == [0, 0]
+
+
 def test_each_reader_gets_every_message_once_in_order(ring: Any):
     writer, readers = ring
     got: list[list[int]] = [[], []]

@@ -64,51 +64,46 @@ def _unread() -> list[Scenario]:
     return [scenario(id, *steps)]
 
 
-def writer_killed(id: str, op: Verb, nth: int) -> tuple[Point, Around]:
-    """Where the writer dies, and the scenario around it."""
+def around_death(id: str, role: str, op: Verb, nth: int) -> Around:
+    """The scenario around a death of this role inside one of its operations.
+
+    A writer's death is followed by readers that read until they are told; a reader's by a writer
+    that goes on to fill the ring.
+    """
 
     def around(step: AnyStep) -> Scenario:
-        steps = [*OPEN, step, Send(_MIX, timeout=10.0)]
-        if op == "close":
-            steps.append(Close(("writer",)))
-        return scenario(id, *steps, Receive(_ENDLESS), Wait(within=5.0), chunks=8)
-
-    return Point(op, nth=nth), around
-
-
-def reader_killed(id: str, op: Verb, nth: int) -> tuple[Point, Around]:
-    """Where reader 0 dies, and the scenario around it: the writer goes on to fill the ring."""
-
-    def around(step: AnyStep) -> Scenario:
+        if role == "writer":
+            steps = [*OPEN, step, Send(_MIX, timeout=10.0)]
+            if op == "close":
+                steps.append(Close(("writer",)))
+            return scenario(id, *steps, Receive(_ENDLESS), Wait(within=5.0), chunks=8)
         steps = [*OPEN, Send(_MIX, timeout=10.0), Wait(("writer",)), step]
-        steps += [Receive(7, timeout=5.0, roles=("reader-0",))]
+        steps += [Receive(7, timeout=5.0, roles=(role,))]
         if op == "close":
-            steps.append(Close(("reader-0",)))
-        steps += [Wait(("reader-0",)), Receive(_ENDLESS, ("reader-1",), timeout=1.0)]
+            steps.append(Close((role,)))
+        steps += [Wait((role,)), Receive(_ENDLESS, ("reader-1",), timeout=1.0)]
         steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
         return scenario(id, *steps, Wait(within=6.0), chunks=8)
 
-    return Point(op, nth=nth), around
+    return around
 
 
-_PLACES: dict[str, list[tuple[Verb, int]]] = {
+PLACES: dict[str, list[tuple[Verb, int]]] = {
     "writer": [("send", 0), ("send", 2), ("send", 5), ("close", 0)],
-    "reader": [("receive", 0), ("receive", 2), ("receive", 5)],
+    "reader-0": [("receive", 0), ("receive", 2), ("receive", 5)],
 }
+"""Operations of each role, and which of them in turn: inline, overflow, inline again."""
 
 
 def anywhere(trial: Trial, role: str, samples: int) -> None:
-    """Kill a role at lines of each of its operations, inline and overflow."""
-    places = _PLACES[role]
+    """Kill a role at lines of each of its operations."""
+    places = PLACES[role]
     for index, (op, nth) in enumerate(places):
-        build = writer_killed if role == "writer" else reader_killed
-        point, around = build(trial.outcome.id, op, nth)
-        victim = "writer" if role == "writer" else "reader-0"
-        count = count_lines(trial, victim, point, around)
+        around = around_death(trial.outcome.id, role, op, nth)
+        count = count_lines(trial, role, Point(op, nth=nth), around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
         for line in chosen(trial, count, share):
-            fault = Fault("kill", victim, Point(op, line=line, nth=nth))
-            trial.play(around(fault))
+            trial.play(around(Fault("kill", role, Point(op, line=line, nth=nth))))
 
 
 def _idle_reader() -> list[Scenario]:
@@ -163,7 +158,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "Q7/reader-killed-anywhere",
         "SIGKILL at lines of receive (inline, overflow)",
-        lambda trial: anywhere(trial, "reader", 20),
+        lambda trial: anywhere(trial, "reader-0", 20),
         _KILLS,
     ),
 )

@@ -15,6 +15,14 @@ from killpoint.verdict import Violation
 def whole(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R2: what arrived under a number is, byte for byte, what was sent under it."""
     torn = [_torn(history, *found) for found in wrong_data(history, scenario.readers())]
+    for reader in scenario.readers():
+        for call in got(history, reader):
+            if call.outcome == "error" and call.ended is not None and not torn:
+                error = call.ended.text("error")
+                cause = f"{reader} could not decode a message that was sent whole: {error}"
+                torn = [Violation("wrong-data", cause, evidence(history, [call.ended]))]
+        if not torn:
+            torn = [v for v in mismatches(history, reader) if v.kind == "duplicate"]
     return _weighed(torn or crashes(history), {"messages": _arrived(scenario, history)})
 
 

@@ -1,0 +1,75 @@
+"""Hangs, crashes and deaths, read off what the director wrote."""
+
+from __future__ import annotations
+
+import signal
+
+from synthetic import Tape, bug
+
+from killpoint.checkers.finding import crashes, deaths, evidence, hangs
+
+
+def test_a_hang_names_the_role_its_operation_its_line_and_whom_it_waits_for() -> None:
+    tape = Tape().waits().kills("writer").later(4000).hangs("reader-0", "receive")
+    (found,) = hangs(tape.history())
+    assert found.kind == "hang"
+    for word in ("reader-0", "receive", "4.0 s", "acquire_read (ring.py:10)", "writer, dead"):
+        assert word in found.cause
+
+
+def test_a_hang_with_everybody_there_says_so() -> None:
+    tape = Tape().waits().hangs("reader-0", "receive")
+    (found,) = hangs(tape.history())
+    assert "waits for nobody that is gone" in found.cause
+
+
+def test_only_the_operations_asked_for_count() -> None:
+    history = Tape().hangs("reader-0", "receive").hangs("writer", "close").history()
+    assert len(hangs(history)) == 2
+    assert [found.cause.split()[0] for found in hangs(history, "close")] == ["writer"]
+
+
+def test_a_signal_nobody_sent_is_a_crash_and_one_that_was_sent_is_none() -> None:
+    history = Tape().kills("writer").exits("reader-0", number=signal.SIGBUS).history()
+    (found,) = crashes(history)
+    assert found.kind == "crash"
+    assert "reader-0 died of signal 7" in found.cause
+
+
+def test_a_clean_exit_is_neither_a_crash_nor_a_death() -> None:
+    history = Tape().exits("writer").exits("reader-0", code=3).history()
+    assert crashes(history) == []
+    assert deaths(history) == {}
+
+
+def test_a_death_by_teardown_is_not_the_scenarios() -> None:
+    history = Tape().kills("writer").hangs("reader-0", "receive").history()
+    assert list(deaths(history)) == ["writer"]
+
+
+@bug("the place is that of the first point anybody reached (checkers/finding.py:86)")
+def test_a_dead_party_is_placed_where_it_died_not_where_another_stood() -> None:
+    tape = Tape().waits()
+    tape.tell("director", "reached", target="reader-1", where="ring.py:1 in read")
+    tape.tell("director", "reached", target="writer", where="ring.py:99 in write")
+    tape.kills("writer").hangs("reader-0", "receive")
+    (found,) = hangs(tape.history())
+    assert "ring.py:99 in write" in found.cause
+
+
+@bug("a stop stays in the cause after its continue (checkers/finding.py:89)")
+def test_a_party_that_went_on_is_not_waited_for() -> None:
+    tape = Tape().waits()
+    tape.tell("director", "fault", fault="stop", target="writer")
+    tape.tell("director", "fault", fault="continue", target="writer")
+    (found,) = hangs(tape.hangs("reader-0", "receive").history())
+    assert "stopped" not in found.cause
+
+
+def test_evidence_is_at_most_ten_lines_and_the_last_ones() -> None:
+    tape = Tape()
+    for seq in range(30):
+        tape.sent(seq)
+    lines = evidence(tape.history(), tape.history().events)
+    assert len(lines) == 10
+    assert "seq=29" in lines[-1]

@@ -1,0 +1,258 @@
+"""Judges of delivery: R2, R3, R6, R7, Q1 to Q4, Q13, Q14."""
+
+from __future__ import annotations
+
+import pytest
+from synthetic import Tape, bug, convicted, judged
+
+from killpoint.checkers.finding import Inconclusive
+
+_ALL = ("R3", "Q1", "Q14")
+_WHOLE = ("R2", *_ALL, "Q2", "Q3", "Q4")
+
+
+def _three(mutate: bool = False) -> Tape:
+    tape = Tape()
+    for seq in range(3):
+        tape.sent(seq, size=10 + seq)
+        if mutate:
+            tape.mutated(seq)
+    return tape
+
+
+@pytest.mark.parametrize("id", ["R2", *_ALL, "R7", "Q2", "Q4", "Q13"])
+def test_every_message_whole_once_in_order_is_held(id: str) -> None:
+    finding = judged(id, _three().gets(0).gets(1).gets(2))
+    assert finding.violations == []
+    assert finding.counts["messages"] == 3
+
+
+@pytest.mark.parametrize("id", ["R2", *_ALL, "R7", "Q2", "Q4", "Q13"])
+def test_nothing_that_arrives_is_never_held(id: str) -> None:
+    try:
+        found = judged(id, Tape().sent(0, "timeout")).violations
+    except Inconclusive:
+        return
+    assert found
+
+
+@pytest.mark.parametrize("id", _WHOLE)
+def test_a_torn_message_is_wrong_data_by_its_number_and_reader(id: str) -> None:
+    found = convicted(id, _three(mutate=id == "Q3").gets(0).gets(1, digest="torn").gets(2))
+    assert found.kind == "wrong-data"
+    assert "message 1" in found.cause
+    assert "reader-0" in found.cause
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        pytest.param("R7", marks=bug("failures_consumed compares no digests (queue_delivery:73)")),
+        pytest.param("Q13", marks=bug("exactly_once compares no digests (queue_delivery.py:109)")),
+    ],
+)
+def test_a_torn_message_is_wrong_data_for_failures_and_threads_too(id: str) -> None:
+    tape = _three().gets(0).gets(1, digest="torn").gets(2)
+    assert convicted(id, tape).kind == "wrong-data"
+
+
+@pytest.mark.parametrize("id", [*_ALL, "R7", "Q2", "Q4"])
+@pytest.mark.parametrize(
+    ("arrivals", "kind"),
+    [([0, 2], "lost"), ([0, 1], "lost"), ([0, 1, 1, 2], "duplicate"), ([0, 2, 1], "reordered")],
+)
+def test_lost_repeated_and_shifted_messages_are_told_apart(
+    id: str, arrivals: list[int], kind: str
+) -> None:
+    tape = _three()
+    for seq in arrivals:
+        tape.gets(seq)
+    assert convicted(id, tape).kind == kind
+
+
+@pytest.mark.parametrize("id", [*_ALL, "R7", "Q2", "Q4", "Q13"])
+def test_a_loss_at_one_of_two_readers_names_that_reader(id: str) -> None:
+    tape = _three()
+    for seq in range(3):
+        tape.gets(seq, "reader-0")
+    tape.gets(0, "reader-1").gets(1, "reader-1")
+    found = convicted(id, tape, readers=2)
+    assert found.kind == "lost"
+    assert "reader-1" in found.cause
+
+
+@pytest.mark.parametrize("id", [*_ALL, "R7", "Q4", "Q2", "Q13"])
+def test_a_hang_is_a_hang(id: str) -> None:
+    tape = Tape().sent(0).gets(0).waits().hangs("reader-0", "receive")
+    assert convicted(id, tape).kind == "hang"
+
+
+@pytest.mark.parametrize("id", _ALL)
+def test_a_message_that_could_not_be_sent_is_lost(id: str) -> None:
+    found = convicted(id, Tape().sent(0).gets(0).sent(1, "error"))
+    assert found.kind == "lost"
+    assert "message 1" in found.cause
+
+
+@pytest.mark.parametrize("op", ["make", "attach", "ready"])
+def test_a_queue_that_cannot_be_built_where_nothing_is_wrong_is_violated(op: str) -> None:
+    found = convicted("Q14", Tape().ordered("writer", op, "error"))
+    assert f"writer's {op} failed" in found.cause
+
+
+@bug("an error that came is called 'no-error', the kind of one that did not (queue_delivery:180)")
+def test_a_queue_that_cannot_be_built_is_not_the_absence_of_an_error() -> None:
+    assert convicted("Q14", Tape().ordered("writer", "make", "error")).kind != "no-error"
+
+
+def test_bytes_that_the_sender_wrote_later_are_blamed_on_the_callers_memory() -> None:
+    tape = Tape().sent(0, form="array", size=5000).mutated(0).gets(0, digest="changed0")
+    found = convicted("Q3", tape)
+    assert found.kind == "wrong-data"
+    assert "sends from the caller's memory" in found.cause
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "Q2",
+        pytest.param("R2", marks=bug("R2 is convicted of a broken Q3 (queue_delivery.py:17)")),
+        pytest.param("R3", marks=bug("R3 is convicted of a broken Q3 (queue_delivery.py:25)")),
+        pytest.param("R4", marks=bug("R4 is convicted of a broken Q3 (checkers/ring.py:54)")),
+    ],
+)
+def test_bytes_that_the_sender_wrote_later_break_q3_alone(id: str) -> None:
+    tape = Tape().sent(0, form="array", size=500).mutated(0).gets(0, digest="changed0")
+    assert judged(id, tape).violations == []
+
+
+def test_q3_is_inconclusive_where_nothing_was_changed_or_no_changed_object_arrived() -> None:
+    for tape in (Tape().sent(0).gets(0), Tape().sent(0).mutated(0)):
+        with pytest.raises(Inconclusive):
+            judged("Q3", tape)
+
+
+def test_q3_counts_the_changed_objects_that_arrived() -> None:
+    tape = Tape().sent(0).mutated(0).sent(1).gets(0).gets(1)
+    assert judged("Q3", tape).counts == {"messages": 1}
+
+
+def test_r6_is_held_while_what_a_reader_holds_stays_the_same() -> None:
+    tape = Tape().sent(0).gets(0).tell("reader-0", "recheck", seq=0, same=True)
+    assert judged("R6", tape).violations == []
+
+
+def test_r6_names_the_form_the_message_and_its_holder() -> None:
+    tape = Tape().sent(3, form="tensor").gets(3).tell("reader-0", "recheck", seq=3, same=False)
+    found = convicted("R6", tape)
+    assert found.kind == "wrong-data"
+    assert "the tensor of message 3 that reader-0 holds" in found.cause
+
+
+def test_r7_needs_an_unencodable_message_to_be_refused() -> None:
+    found = convicted("R7", Tape().sent(0, form="unencodable").sent(1).gets(1))
+    assert found.kind == "no-error"
+
+
+def test_r7_lets_an_unencodable_message_be_refused_without_a_trace() -> None:
+    tape = Tape().sent(0).sent(1, "error", form="unencodable").sent(2).gets(0).gets(2)
+    assert judged("R7", tape).violations == []
+
+
+def test_r7_sees_an_undecodable_message_that_was_skipped_in_silence() -> None:
+    tape = Tape().sent(0).sent(1, form="undecodable").sent(2).gets(0).gets(2)
+    assert convicted("R7", tape).kind == "lost"
+
+
+def test_q4_lets_a_message_beyond_a_limit_be_refused() -> None:
+    tape = Tape().sent(0).sent(1, "refused", form="buffers", size=9000).sent(2).gets(0).gets(2)
+    finding = judged("Q4", tape)
+    assert finding.violations == []
+    assert finding.counts["refused"] == 1
+
+
+def test_q4_sees_a_refused_message_that_arrived_all_the_same() -> None:
+    tape = Tape().sent(0).sent(1, "refused").gets(0).gets(1)
+    assert convicted("Q4", tape).kind == "wrong-data"
+
+
+@bug("any message may be 'refused', by any outcome, a timeout included (queue_delivery.py:105)")
+def test_q4_does_not_take_a_timeout_of_a_small_message_for_a_refusal() -> None:
+    tape = Tape().sent(0).gets(0).sent(1, "timeout", s=5.0).sent(2).gets(2)
+    assert judged("Q4", tape).violations != []
+
+
+# -- R7 at the level of the ring ------------------------------------------------------------
+
+
+def _fills(tape: Tape, *fates: str) -> Tape:
+    for seq, fate in enumerate(fates):
+        tape.sends(seq, form="ring")
+        if fate == "ok":
+            tape.tell("writer", "sent", seq=seq, outcome="ok", digest=f"crc{seq}")
+    return tape
+
+
+def _reads(tape: Tape, *found: int | None) -> Tape:
+    """Ring reads, each of a slot by its number; None for one whose decode raised."""
+    for seq in found:
+        if seq is not None:
+            tape.tell("reader-0", "got", outcome="ok", digest=f"crc{seq}")
+        tape.tell("reader-0", "end", op="ring-read", outcome="error" if seq is None else "ok")
+    return tape
+
+
+@pytest.mark.parametrize(
+    ("fates", "found"),
+    [
+        (["ok", "raises", "ok"], [0, 2]),
+        (["ok", "ok", "ok"], [0, None, 2]),
+        pytest.param(
+            ["ok", "ok", "ok", "ok"],
+            [None, None, 2, 3],
+            marks=bug("two failed reads delete the wrong slots (queue_delivery.py:141)"),
+        ),
+    ],
+)
+def test_a_failed_slot_is_passed_over_once(fates: list[str], found: list[int | None]) -> None:
+    assert judged("R7", _reads(_fills(Tape(), *fates), *found)).violations == []
+
+
+@pytest.mark.parametrize(
+    ("fates", "found", "word"),
+    [
+        (["ok", "raises", "ok"], [0, 1, 2], "after a fill that raised"),
+        (["ok", "ok", "ok"], [0, None, 1, 2], "after a decode that raised"),
+    ],
+)
+def test_a_failed_slot_that_comes_back_is_violated(
+    fates: list[str], found: list[int | None], word: str
+) -> None:
+    violation = convicted("R7", _reads(_fills(Tape(), *fates), *found))
+    assert violation.kind == "wrong-data"
+    assert word in violation.cause
+
+
+def test_a_ring_that_nobody_read_is_inconclusive() -> None:
+    with pytest.raises(Inconclusive):
+        judged("R7", _fills(Tape(), "raises"))
+
+
+# -- Q13: several threads on one object -----------------------------------------------------
+
+
+def test_threads_may_get_messages_in_any_order() -> None:
+    assert judged("Q13", _three().gets(2).gets(0).gets(1)).violations == []
+
+
+def test_a_message_got_by_two_threads_is_a_duplicate() -> None:
+    assert convicted("Q13", _three().gets(0).gets(1).gets(1).gets(2)).kind == "duplicate"
+
+
+def test_a_message_nobody_sent_is_wrong_data() -> None:
+    assert convicted("Q13", _three().gets(0).gets(1).gets(2).gets(9)).kind == "wrong-data"
+
+
+def test_a_loss_between_threads_is_excused_only_by_an_error() -> None:
+    assert convicted("Q13", _three().gets(0).gets(2).fails("timeout")).kind == "lost"
+    assert judged("Q13", _three().gets(0).gets(2).fails("busy")).violations == []

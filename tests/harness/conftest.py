@@ -1,0 +1,25 @@
+"""Makes :mod:`synthetic` importable, and keeps an eye on what a test leaves behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+def _children() -> set[str]:
+    me = os.getpid()
+    return {
+        kid
+        for task in Path(f"/proc/{me}/task").iterdir()
+        for kid in (task / "children").read_text().split()
+    }
+
+
+@pytest.fixture
+def leftovers() -> Callable[[], set[str]]:
+    """What exists now and did not before: children of this process."""
+    before = _children()
+    return lambda: _children() - before

@@ -1,0 +1,304 @@
+"""The mutants of the reference: what is broken, and the case that must catch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One replacement in a file of ``impl/refengine``."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A broken reference."""
+
+    name: str
+    caught_by: str
+    kinds: tuple[str, ...]
+    """Kinds of violation that are a right answer."""
+    edits: tuple[Edit, ...]
+
+
+def _one(name: str, caught_by: str, kinds: str, file: str, old: str, new: str) -> Mutant:
+    return Mutant(name, caught_by, tuple(kinds.split()), (Edit(file, old, new),))
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    _one(
+        "r1_flags_reset_after_publication",
+        "R1/two-readers",
+        "bad-transition",
+        "writing.py",
+        "        cells[slot.first : slot.end] = self._zeros\n        self._fence()\n        try:\n"
+        "            cells[slot.written] = 1\n",
+        "        self._fence()\n        try:\n            cells[slot.written] = 1\n"
+        "            cells[slot.first : slot.end] = self._zeros\n",
+    ),
+    _one(
+        "r2_published_before_filled",
+        "R2/stopped-inside-send",
+        "wrong-data",
+        "sending.py",
+        "                side.open()\n                put(buffers, chunk)\n                side.publish()\n",
+        "                side.open()\n                side.publish()\n                put(buffers, chunk)\n",
+    ),
+    _one(
+        "r3_some_messages_twice",
+        "R3/stream",
+        "duplicate reordered",
+        "receiving.py",
+        "            given, self._kept = self._kept, None\n",
+        "            given, self._kept = self._kept, self._kept if self._side.number == 7 else None\n",
+    ),
+    _one(
+        "r4_never_waits_for_readers",
+        "R4/full-ring",
+        "bad-transition",
+        "writing.py",
+        "        if cells[slot.written] and cells[slot.first : slot.end] != self._ones:\n"
+        "            if not self._wait(",
+        "        if False:\n            if not self._wait(",
+    ),
+    _one(
+        "r6_array_points_into_the_slot",
+        "R6/held-array-after-lap",
+        "wrong-data",
+        "encoding.py",
+        "        buffers.append(bytearray(chunk[at + 4 : at + 4 + length]))\n",
+        "        buffers.append(chunk[at + 4 : at + 4 + length])\n",
+    ),
+    _one(
+        "r7_undecodable_stays",
+        "R7/undecodable-message",
+        "duplicate",
+        "receiving.py",
+        "                    self._kept = None\n",
+        "                    pass\n",
+    ),
+    _one(
+        "r7_unencodable_goes_out_empty",
+        "R7/unencodable-message",
+        "no-error wrong-data",
+        "encoding.py",
+        "            raise Unencodable(type(obj).__name__) from error\n",
+        "            return [pickle.dumps(None, 5)]\n",
+    ),
+    _one(
+        "r7_failed_fill_is_published",
+        "R7/fill-raises",
+        "wrong-data",
+        "ring.py",
+        "        yield chunk\n        self.writer.publish()\n",
+        "        try:\n            yield chunk\n        finally:\n            self.writer.publish()\n",
+    ),
+    _one(
+        "r8_a_copy_unlinks",
+        "R8/fork-copy-before-attach",
+        "bad-transition no-error lost",
+        "memory.py",
+        "    def close(self) -> None:\n        \"\"\"Drop the mapping; views",
+        "    def __del__(self) -> None:\n        (SHM / self.name).unlink(missing_ok=True)\n\n"
+        "    def close(self) -> None:\n        \"\"\"Drop the mapping; views",
+    ),
+    _one(
+        "r8_small_segment_is_taken",
+        "R8/small-segment",
+        "no-error crash",
+        "memory.py",
+        "            if found.st_size < nbytes:\n"
+        '                raise AttachFailed(path, f"{found.st_size} bytes, {nbytes} needed")\n'
+        "            return cls(name, mmap.mmap(fd, nbytes), None)\n",
+        "            os.truncate(path, nbytes)\n"
+        "            return cls(name, mmap.mmap(fd, nbytes), None)\n",
+    ),
+    _one(
+        "q1_boundary_off_by_one",
+        "Q1/every-size-at-the-boundary",
+        "lost hang wrong-data",
+        "encoding.py",
+        "return total >= max_chunk_bytes",
+        "return total > max_chunk_bytes",
+    ),
+    _one(
+        "q2_timeout_consumes_the_marker",
+        "Q2/late-overflow-payload",
+        "lost reordered",
+        "receiving.py",
+        '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
+        "                self._side.done()\n"
+        '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
+    ),
+    _one(
+        "q3_sends_from_the_callers_memory",
+        "Q3/overwritten-after-enqueue-overflow",
+        "wrong-data",
+        "overflow.py",
+        "        with memoryview(frame) as view:\n            put(buffers, view[_ID.size :])\n"
+        "        self.socket.send(frame, copy=True)\n",
+        "        import threading\n\n        def later() -> None:\n"
+        "            with memoryview(frame) as view:\n"
+        "                put(buffers, view[_ID.size :])\n"
+        "            self.socket.send(frame, copy=True)\n\n"
+        "        threading.Timer(0.2, later).start()\n",
+    ),
+    Mutant(
+        "q4_limit_judged_after_publication",
+        "Q4/buffer-count",
+        ("wrong-data",),
+        (
+            Edit(
+                "encoding.py",
+                "            judge([len(b) for b in buffers], self._limits)\n",
+                "            pass\n",
+            ),
+            Edit(
+                "sending.py",
+                "                put(buffers, chunk)\n                side.publish()\n",
+                "                put(buffers, chunk)\n                side.publish()\n"
+                "            from .encoding import judge\n\n"
+                "            judge([len(b) for b in buffers], self._settings.limits)\n",
+            ),
+        ),
+    ),
+    _one(
+        "q6_death_is_not_told",
+        "Q6/writer-dies-while-readers-wait",
+        "hang",
+        "receiving.py",
+        "        self._vigil.alarm(lambda waiting_for: PeerDied(role, pid, waiting_for, signal))\n",
+        "        del role, pid, signal\n",
+    ),
+    _one(
+        "q6_death_hides_what_was_published",
+        "Q6/published-before-death",
+        "lost",
+        "receiving.py",
+        '            if self._vigil.stopped:\n                raise self._refusal("a message")\n',
+        "            self._vigil.block(0)\n            if self._vigil.fault():\n"
+        '                raise self._refusal("a message")\n',
+    ),
+    Mutant(
+        "q7_dead_reader_is_waited_for",
+        "Q7/reader-dies-while-writer-waits",
+        ("hang",),
+        (
+            Edit("sending.py", "            self._side.forget(index)\n", ""),
+            Edit(
+                "sending.py", '            if self._settings.reader_policy == "raise":\n',
+                "            if False:\n",
+            ),
+        ),
+    ),
+    _one(
+        "q8_sleeping_readers_are_not_rung",
+        "Q8/idle-reader-wakes",
+        "late hang",
+        "writing.py",
+        "            if cells[READERS_SLEEP]:\n",
+        "            if False:\n",
+    ),
+    _one(
+        "q9_gives_up_early",
+        "Q9/receive-from-empty-ring",
+        "late",
+        "waiting/adaptive.py",
+        "            if end is not None and now >= end:\n",
+        "            if end is not None and now >= end - 0.01:\n",
+    ),
+    _one(
+        "q9_deadline_is_late",
+        "Q9/send-to-full-ring",
+        "late",
+        "waiting/adaptive.py",
+        "        end = None if timeout is None else now + timeout\n",
+        "        end = None if timeout is None else now + timeout + 0.6\n",
+    ),
+    _one(
+        "q9_cancel_does_not_wake",
+        "Q9/cancel-receive",
+        "hang",
+        "vigil.py",
+        "            os.eventfd_write(self._stop, 1)\n",
+        "            pass\n",
+    ),
+    _one(
+        "q10_departure_is_an_arrival",
+        "Q10/departure-is-no-arrival",
+        "no-error",
+        "sending.py",
+        "        if complete:\n",
+        "        if complete or self._door.peers:\n",
+    ),
+    _one(
+        "q11_close_waits_for_the_slow",
+        "Q11/close-with-unread-overflow",
+        "late hang",
+        "sending.py",
+        "        self._payloads.close(linger=seconds * 0.75)\n",
+        "        self._payloads.close(linger=4.0)\n",
+    ),
+    Mutant(
+        "q16_drops_at_close_in_silence",
+        "Q16/closed-after-60MB",
+        ("lost",),
+        (
+            Edit(
+                "sending.py",
+                "        self._payloads.close(linger=seconds * 0.75)\n",
+                "        self._payloads.close(linger=0.0)\n",
+            ),
+            Edit("receiving.py", "        if not told:\n", "        if False:\n"),
+        ),
+    ),
+    _one(
+        "q14_nine_readers_share_eight_flags",
+        "Q14/64-local-readers",
+        "hang lost duplicate wrong-data",
+        "layout.py",
+        "        return self.number_at(slot) + 9 + rank\n",
+        "        return self.number_at(slot) + 9 + rank % 8\n",
+    ),
+    Mutant(
+        "l1_name_outlives_the_writer",
+        "L1/writer-killed",
+        ("leak",),
+        (
+            Edit(
+                "sending.py",
+                "    def _remove_names(self) -> None:\n        self._ring.segment.unlink()\n",
+                "    def _remove_names(self) -> None:\n",
+            ),
+            Edit(
+                "receiving.py",
+                "        remove_if_orphan(SHM / self.handle.ring.name)\n",
+                "",
+            ),
+        ),
+    ),
+)
+
+CANARY = Mutant(
+    "canary",
+    "R3/stream",
+    ("lost",),
+    (
+        Edit(
+            "receiving.py",
+            "    def dequeue(self, timeout: float | None, cancel",
+            "    def dequeue(self, *args: Any) -> Any:\n"
+            "        if self._side.number == 5:\n"
+            "            self._take_one(*args)\n"
+            "        return self._take_one(*args)\n\n"
+            "    def _take_one(self, timeout: float | None, cancel",
+        ),
+    ),
+)
+"""Loses one message in silence. If a check of it passes, nothing that passes can be believed."""
+
+MUTANTS += (CANARY,)

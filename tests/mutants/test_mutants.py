@@ -1,0 +1,42 @@
+"""Each mutant of the reference is caught, by its case, as the right kind; the reference is not."""
+
+from __future__ import annotations
+
+import pytest
+from mutant_table import CANARY, MUTANTS, Mutant
+
+from killpoint.cases import select
+from killpoint.explore.trial import Trial, Violated
+from killpoint.invariants import CATALOGUE
+from killpoint.judge import judge
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.verdict import CaseOutcome
+
+
+def _outcome(spec: str, name: str) -> CaseOutcome:
+    case = select([name])[0]
+    with Stage(resolve(spec)) as stage:
+        trial = Trial(case.id, stage, seed=0, full=False, folder=None, target=spec)
+        try:
+            case.run(trial)
+        except Violated:
+            pass
+        return trial.conclude()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_mutant_is_caught_by_its_case(mutant: Mutant) -> None:
+    outcome = _outcome(f"mutated:{mutant.name}", mutant.caught_by)
+    assert outcome.outcome == "violated", outcome
+    assert outcome.kind in mutant.kinds, outcome.cause
+
+
+def test_every_invariant_that_can_hold_has_a_mutant() -> None:
+    judged = {item.id for item in CATALOGUE if item.id not in ("R5", "R9", "Q13")}
+    assert judged - {mutant.caught_by.split("/")[0] for mutant in MUTANTS} == set()
+
+
+def test_canary_fails_the_check() -> None:
+    judgement = judge(f"mutated:{CANARY.name}", [CANARY.caught_by], jobs=1)
+    assert judgement.status() == 1

@@ -1,0 +1,55 @@
+"""Published releases told apart by named cases: what the README's track record claims."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from killpoint.cases import select
+from killpoint.errors import CannotWork
+from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.verdict import CaseOutcome
+
+RECORD = [
+    ("R7/undecodable-message", "0.26.0", "violated", "duplicate", "never marked read"),
+    ("R7/undecodable-message", "0.27.0", "held", None, ""),
+    ("R6/held-array-after-lap", "0.31.0", "violated", "wrong-data", "points into a slot"),
+    ("R6/held-array-after-lap", "0.32.0", "held", None, ""),
+    ("Q6/writer-dies-after-overflow-marker", "0.33.0", "violated", "hang", "dead by signal 9"),
+    ("Q16/closed-after-60MB", "0.32.0", "violated", "lost", "payloads unsent"),
+    ("Q16/closed-after-60MB", "0.31.0", "held", None, ""),
+]
+
+pytestmark = pytest.mark.network
+
+
+def _resolved(release: str) -> str:
+    try:
+        return resolve(f"vllm=={release}")
+    except CannotWork as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no release archive can be had: {error}")
+
+
+def _judged(release: str, name: str) -> CaseOutcome:
+    case = select([name])[0]
+    with Stage(_resolved(release)) as stage:
+        trial = Trial(case.id, stage, seed=0, full=False, folder=None)
+        try:
+            case.run(trial)
+        except (Violated, Unsupported):
+            pass
+        return trial.conclude()
+
+
+@pytest.mark.parametrize(("case", "release", "expected", "kind", "words"), RECORD)
+def test_release_is_judged_as_the_record_says(
+    case: str, release: str, expected: str, kind: str | None, words: str
+) -> None:
+    outcome = _judged(release, case)
+    assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
+    assert words in outcome.cause

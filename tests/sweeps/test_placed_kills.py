@@ -1,0 +1,40 @@
+"""500 deaths placed inside operations of random roles: the survivors lose nothing, nothing stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from killpoint.cases.deaths import PLACES, around_death
+from killpoint.explore.kills import count_lines
+from killpoint.explore.trial import Trial
+from killpoint.plugin import Referee
+from killpoint.scenario import Fault, Point
+
+_CHUNKS, _EACH = 10, 50
+
+
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_nothing_hangs_tears_or_stays_after_a_death(chunk: int, referee: Referee) -> None:
+    trials: dict[str, Trial] = {}
+    counts: dict[tuple[str, str, int], int] = {}
+    stage = referee.stage()
+    for role, id in (("writer", "Q6/placed-kills"), ("reader-0", "Q7/placed-kills")):
+        trials[role] = Trial(id, stage, seed=chunk, full=False, folder=referee.folder())
+    random = trials["writer"].random
+    for _ in range(_EACH):
+        role = random.choice(list(PLACES))
+        trial = trials[role]
+        op, nth = random.choice(PLACES[role])
+        around = around_death(trial.outcome.id, role, op, nth)
+        place = (role, op, nth)
+        if place not in counts:
+            counts[place] = count_lines(trial, role, Point(op, nth=nth), around)
+        assert counts[place] > 0, f"no line of {op} was counted"
+        line = random.randrange(counts[place])
+        trial.play(around(Fault("kill", role, Point(op, line=line, nth=nth))))
+    for trial in trials.values():
+        referee.report(trial.conclude())
+        assert trial.leaks == []
+    struck = sum(trial.outcome.struck or 0 for trial in trials.values())
+    print(f"{struck} of {_EACH} kills struck inside an operation")
+    assert struck >= 0.95 * _EACH
