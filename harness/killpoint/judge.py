@@ -15,7 +15,7 @@ import msgspec
 from killpoint.cases import select
 from killpoint.cases.case import Case
 from killpoint.errors import KillpointError
-from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant, invariant
 from killpoint.stage.channel import Loaded
 from killpoint.stage.stage import Stage
@@ -227,15 +227,8 @@ class _Run:
             folder=self._folder,
             target=self._target,
         )
-        lacking = case.needs - self._capabilities
         try:
-            if lacking:
-                raise Unsupported("the target lacks " + ", ".join(sorted(lacking)))
-            case.run(trial)
-        except Unsupported as reason:
-            trial.outcome.outcome, trial.outcome.cause = "unsupported", str(reason)
-        except Violated:
-            pass
+            outcome = trial.judge(case.run, case.needs - self._capabilities)
         finally:
             self._bench.give(stage)
         with self._lock:
@@ -245,7 +238,7 @@ class _Run:
                 kept.cause = f"in {case.id}, {leak.violation.cause}"
                 kept.evidence, kept.replay = leak.violation.evidence, leak.replay
                 self._leaks.append(kept)
-        return trial.conclude()
+        return outcome
 
     def _every_play(self) -> CaseOutcome:
         outcome = self._leaks[0] if self._leaks else CaseOutcome(_EVERY_PLAY, "L1", "held")

@@ -14,7 +14,7 @@ import pytest
 
 from killpoint.cases.case import Case
 from killpoint.errors import KillpointError
-from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
@@ -128,16 +128,7 @@ class Referee:
             folder=self._stages.folder(),
             target=spec,
         )
-        lacking = case.needs - set(stage.zygote.loaded.capabilities)
-        try:
-            if lacking:
-                raise Unsupported("the target lacks " + ", ".join(sorted(lacking)))
-            case.run(trial)
-        except Unsupported as reason:
-            trial.outcome.outcome, trial.outcome.cause = "unsupported", str(reason)
-        except Violated:
-            pass
-        return trial.conclude()
+        return trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
 
 
 @pytest.fixture

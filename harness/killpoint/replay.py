@@ -9,7 +9,7 @@ import msgspec
 
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
-from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.explore.trial import Trial
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
@@ -54,14 +54,12 @@ def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None =
     for id in scenario.judges:
         name = scenario.case if scenario.case.startswith(f"{id}/") else f"{id}/{scenario.case}"
         trial = Trial(name, stage, seed=scenario.seed, full=False, folder=folder, target=spec)
-        try:
-            trial.play(scenario)
-        except Unsupported as reason:
-            trial.outcome.outcome, trial.outcome.cause = "unsupported", str(reason)
-        except Violated:
-            pass
-        outcomes.append(trial.conclude())
+        outcomes.append(trial.judge(lambda trial: _once(trial, scenario)))
     words = {outcome.outcome for outcome in outcomes}
     if "violated" in words:
         return Replayed("reproduced", outcomes)
     return Replayed("held" if words == {"held"} else "not-reached", outcomes)
+
+
+def _once(trial: Trial, scenario: Scenario) -> None:
+    trial.play(scenario)

@@ -144,8 +144,8 @@ class Drop(Step, tag="drop"):
 class Exit(Step, tag="exit"):
     """The interpreter ends normally.
 
-    ``brief`` runs the exit handlers and leaves out tearing down the modules, which takes a
-    forked interpreter longer than everything else in a play.
+    ``brief`` leaves at once: a role that has closed its end is only in the way, and tearing down
+    an interpreter's modules takes longer than everything else in a play.
     """
 
     roles: tuple[str, ...]

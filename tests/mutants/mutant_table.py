@@ -45,8 +45,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "R2/stopped-inside-send",
         "wrong-data",
         "sending.py",
-        "                side.open()\n                put(buffers, chunk)\n                side.publish()\n",
-        "                side.open()\n                side.publish()\n                put(buffers, chunk)\n",
+        "                put(buffers, chunk)\n                side.publish()\n",
+        "                side.publish()\n                put(buffers, chunk)\n",
     ),
     _one(
         "r3_some_messages_twice",
@@ -54,7 +54,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "duplicate reordered",
         "receiving.py",
         "            given, self._kept = self._kept, None\n",
-        "            given, self._kept = self._kept, self._kept if self._side.number == 7 else None\n",
+        "            again = self._side.number == 7\n"
+        "            given, self._kept = self._kept, self._kept if again else None\n",
     ),
     _one(
         "r4_never_waits_for_readers",
@@ -95,16 +96,17 @@ MUTANTS: tuple[Mutant, ...] = (
         "wrong-data",
         "ring.py",
         "        yield chunk\n        self.writer.publish()\n",
-        "        try:\n            yield chunk\n        finally:\n            self.writer.publish()\n",
+        "        try:\n            yield chunk\n"
+        "        finally:\n            self.writer.publish()\n",
     ),
     _one(
         "r8_a_copy_unlinks",
         "R8/fork-copy-before-attach",
         "bad-transition no-error lost",
         "memory.py",
-        "    def close(self) -> None:\n        \"\"\"Drop the mapping; views",
+        '    def close(self) -> None:\n        """Drop the mapping; views',
         "    def __del__(self) -> None:\n        (SHM / self.name).unlink(missing_ok=True)\n\n"
-        "    def close(self) -> None:\n        \"\"\"Drop the mapping; views",
+        '    def close(self) -> None:\n        """Drop the mapping; views',
     ),
     _one(
         "r8_small_segment_is_taken",
@@ -190,7 +192,8 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             Edit("sending.py", "            self._side.forget(index)\n", ""),
             Edit(
-                "sending.py", '            if self._settings.reader_policy == "raise":\n',
+                "sending.py",
+                '            if self._settings.reader_policy == "raise":\n',
                 "            if False:\n",
             ),
         ),

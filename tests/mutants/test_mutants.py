@@ -6,7 +6,7 @@ import pytest
 from mutant_table import CANARY, MUTANTS, Mutant
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial, Violated
+from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import judge
 from killpoint.stage.stage import Stage
@@ -18,11 +18,7 @@ def _outcome(spec: str, name: str) -> CaseOutcome:
     case = select([name])[0]
     with Stage(resolve(spec)) as stage:
         trial = Trial(case.id, stage, seed=0, full=False, folder=None, target=spec)
-        try:
-            case.run(trial)
-        except Violated:
-            pass
-        return trial.conclude()
+        return trial.judge(case.run)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])

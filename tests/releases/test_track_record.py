@@ -8,7 +8,7 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.errors import CannotWork
-from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.explore.trial import Trial
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
@@ -39,11 +39,7 @@ def _judged(release: str, name: str) -> CaseOutcome:
     case = select([name])[0]
     with Stage(_resolved(release)) as stage:
         trial = Trial(case.id, stage, seed=0, full=False, folder=None)
-        try:
-            case.run(trial)
-        except (Violated, Unsupported):
-            pass
-        return trial.conclude()
+        return trial.judge(case.run)
 
 
 @pytest.mark.parametrize(("case", "release", "expected", "kind", "words"), RECORD)

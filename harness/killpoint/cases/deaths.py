@@ -64,24 +64,20 @@ def _unread() -> list[Scenario]:
     return [scenario(id, *steps)]
 
 
-def around_death(id: str, role: str, op: Verb, nth: int) -> Around:
+def around_death(id: str, role: str) -> Around:
     """The scenario around a death of this role inside one of its operations.
 
     A writer's death is followed by readers that read until they are told; a reader's by a writer
-    that goes on to fill the ring.
+    that goes on to fill the ring. Where nobody dies (to count the lines) the close ends it.
     """
 
     def around(step: AnyStep) -> Scenario:
         if role == "writer":
-            steps = [*OPEN, step, Send(_MIX, timeout=10.0)]
-            if op == "close":
-                steps.append(Close(("writer",)))
+            steps = [*OPEN, step, Send(_MIX, timeout=10.0), Close(("writer",))]
             return scenario(id, *steps, Receive(_ENDLESS), Wait(within=5.0), chunks=8)
         steps = [*OPEN, Send(_MIX, timeout=10.0), Wait(("writer",)), step]
-        steps += [Receive(7, timeout=5.0, roles=(role,))]
-        if op == "close":
-            steps.append(Close((role,)))
-        steps += [Wait((role,)), Receive(_ENDLESS, ("reader-1",), timeout=1.0)]
+        steps += [Receive(7, (role,), timeout=5.0), Wait((role,))]
+        steps += [Receive(_ENDLESS, timeout=1.0)]
         steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
         return scenario(id, *steps, Wait(within=6.0), chunks=8)
 
@@ -99,7 +95,7 @@ def anywhere(trial: Trial, role: str, samples: int) -> None:
     """Kill a role at lines of each of its operations."""
     places = PLACES[role]
     for index, (op, nth) in enumerate(places):
-        around = around_death(trial.outcome.id, role, op, nth)
+        around = around_death(trial.outcome.id, role)
         count = count_lines(trial, role, Point(op, nth=nth), around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
         for line in chosen(trial, count, share):

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -72,6 +73,19 @@ class Trial:
         self._target = target
         self._doubts: list[str] = []
         self._began = time.monotonic()
+
+    def judge(self, run: Callable[[Trial], None], lacking: Iterable[str] = ()) -> CaseOutcome:
+        """Let a case play, and conclude; ``lacking``: what it needs and the target has not."""
+        words = ", ".join(sorted(lacking))
+        try:
+            if words:
+                raise Unsupported(f"the target lacks {words}")
+            run(self)
+        except Unsupported as reason:
+            self.outcome.outcome, self.outcome.cause = "unsupported", str(reason)
+        except Violated:
+            pass
+        return self.conclude()
 
     def play(self, scenario: Scenario) -> Play:
         """Play a scenario and judge it.

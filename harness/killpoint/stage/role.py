@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import gc
 import os
@@ -142,7 +141,6 @@ class Role:
 
     def _exit(self, order: Order, step: script.Exit) -> str:
         if step.brief:
-            atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage] # what sys.exit would run before tearing modules down
             self.log.write("end", order=order.id, op="exit", outcome="ok")
             os._exit(0)
         raise _Ends

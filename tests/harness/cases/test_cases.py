@@ -1,0 +1,84 @@
+"""The shelf of cases: each is well formed, can be chosen, and its scenarios are files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from synthetic import Tape
+
+from killpoint.cases import CASES, select
+from killpoint.cases.case import Case
+from killpoint.checkers import CHECKERS
+from killpoint.errors import BadUsage
+from killpoint.explore.trial import Trial
+from killpoint.invariants import BY_ID
+from killpoint.ledger import Ledger
+from killpoint.scenario import Cancel, Fault, RingRead, RingWrite, Scenario, dump, parse
+from killpoint.stage.stage import Play
+
+
+class Reading:
+    """A player that only reads what it is to play."""
+
+    def __init__(self) -> None:
+        self.played: list[Scenario] = []
+
+    def play(self, scenario: Scenario) -> Play:
+        self.played.append(scenario)
+        tape = Tape()
+        for role in scenario.roles():
+            tape.tell(role, "lines", op="send", count=3)
+        return Play(scenario, tape.history(), Ledger(), [], "", Path(), 0.0)
+
+    def forget(self, play: Play) -> None:
+        """Nothing is kept."""
+
+
+def _scenarios(case: Case) -> list[Scenario]:
+    player = Reading()
+    case.run(Trial(case.id, player, seed=3, full=False, folder=None))
+    return player.played
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "fuzz" not in c.id], ids=lambda c: c.id)
+def test_a_case_plays_scenarios_that_are_files_judged_by_its_invariant(case: object) -> None:
+    found = next(each for each in CASES if each is case)
+    assert found.invariant in BY_ID
+    assert found.invariant in CHECKERS
+    played = _scenarios(found)
+    assert played
+    for scenario in played:
+        assert scenario.judges == [found.invariant]
+        assert parse(dump(scenario), "x") == scenario
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "fuzz" not in c.id], ids=lambda c: c.id)
+def test_a_case_needs_the_capabilities_that_its_steps_use(case: object) -> None:
+    found = next(each for each in CASES if each is case)
+    for scenario in _scenarios(found):
+        for step in scenario.steps:
+            if isinstance(step, Cancel):
+                assert "cancel" in found.needs
+            if isinstance(step, (RingRead, RingWrite)):
+                assert "ring" in found.needs
+            if isinstance(step, Fault) and step.at is not None:
+                assert "points" in found.needs
+                assert step.at.name is None or "slots" in found.needs
+
+
+def test_names_are_unique_and_say_what_they_do() -> None:
+    assert len({case.id for case in CASES}) == len(CASES)
+
+
+def test_cases_are_chosen_by_invariant_or_by_name_without_repeats() -> None:
+    assert select([]) == list(CASES)
+    assert [case.id for case in select(["R3/stream", "R3", "R3/stream"])] == ["R3/stream"]
+    assert {case.invariant for case in select(["Q6", "Q7"])} == {"Q6", "Q7"}
+    assert select(["R5"]) == []
+
+
+@pytest.mark.parametrize(("word", "there_is"), [("R3/x", "R3/stream"), ("Z1", "R1, R2")])
+def test_what_there_is_not_is_bad_usage(word: str, there_is: str) -> None:
+    with pytest.raises(BadUsage, match=there_is):
+        select([word])

@@ -1,0 +1,70 @@
+"""Each fault does its one thing to a role, and nothing to another."""
+
+from __future__ import annotations
+
+import signal
+from typing import get_args
+
+import pytest
+
+from killpoint.errors import BadUsage
+from killpoint.faults import FAULTS
+from killpoint.scenario import FaultName
+
+
+class Subject:
+    pid = 0
+
+    def __init__(self, at_point: bool) -> None:
+        self.at_point = at_point
+        self.done: list[object] = []
+
+    def signal(self, number: int) -> None:
+        self.done.append(number)
+
+    def release(self, action: str) -> None:
+        self.done.append(action)
+
+    def obey(self) -> None:
+        self.done.append("obey")
+
+
+def _act(name: str, *, at_point: bool) -> list[object]:
+    subject = Subject(at_point)
+    FAULTS[name].act(subject)
+    return subject.done
+
+
+@pytest.mark.parametrize(
+    ("name", "at_point", "done"),
+    [
+        ("kill", False, [signal.SIGKILL]),
+        ("kill", True, [signal.SIGKILL]),
+        ("stop", False, [signal.SIGSTOP]),
+        ("stop", True, [signal.SIGSTOP]),
+        ("continue", False, [signal.SIGCONT]),
+        ("continue", True, [signal.SIGCONT, "go"]),
+        ("exit", False, ["obey"]),
+        ("exit", True, ["exit"]),
+        ("raise", True, ["raise"]),
+        ("slow", False, ["obey"]),
+    ],
+)
+def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:
+    assert _act(name, at_point=at_point) == done
+
+
+def test_raising_needs_a_place() -> None:
+    with pytest.raises(BadUsage, match="needs a point"):
+        _act("raise", at_point=False)
+
+
+def test_every_fault_a_scenario_can_name_exists_and_says_what_it_does() -> None:
+    assert set(FAULTS) == set(get_args(FaultName))
+    for name, fault in FAULTS.items():
+        assert fault.name == name
+        assert fault.summary
+
+
+def test_only_what_ends_a_process_is_expected_to_end_one() -> None:
+    assert {name for name, fault in FAULTS.items() if fault.ends} == {"kill", "exit"}

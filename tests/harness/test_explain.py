@@ -1,0 +1,34 @@
+"""Every invariant and case can be explained to a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from killpoint.cases import CASES
+from killpoint.errors import BadUsage
+from killpoint.explain import explain
+from killpoint.invariants import CATALOGUE
+
+
+@pytest.mark.parametrize("item", CATALOGUE, ids=lambda item: item.id)
+def test_an_invariant_is_explained_by_its_clause_needs_strength_and_cases(item: object) -> None:
+    found = next(each for each in CATALOGUE if each is item)
+    text = explain(found.id)
+    assert text.startswith(f"{found.id} ({found.level})")
+    assert " ".join(found.clause.split()) in " ".join(text.split())
+    assert "minimum strength: " in text
+    assert found.awaits in text
+    for case in CASES:
+        assert (case.id in text) == (case.invariant == found.id)
+
+
+def test_a_case_is_explained_with_the_clause_it_tests() -> None:
+    text = explain("R3/stream")
+    assert "600 messages" in text
+    assert "tests R3: " in text
+
+
+@pytest.mark.parametrize("id", ["R99", "r3", "R3/nothing", ""])
+def test_what_there_is_not_is_bad_usage(id: str) -> None:
+    with pytest.raises(BadUsage, match="expected a case's name or one of: R1"):
+        explain(id)
