@@ -47,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, MemoryError) as error:
         print(f"killpoint could not do its work: {error}", file=sys.stderr)
         return CannotWork.status
+    except Exception as error:
+        # A fault of ours must not look like a verdict, whose status would be 1.
+        print(f"killpoint failed: {type(error).__name__}: {error}", file=sys.stderr)
+        return CannotWork.status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -50,7 +50,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "R4",
         "The writer never overwrites a slot that a live reader has not marked read; at most as"
         " many messages are outstanding as there are slots.",
-        _TIMED,
+        ("queue", "ring", "deadlines"),
         {"cases": 2, "messages": 30},
     ),
     Invariant(

@@ -99,6 +99,8 @@ def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     if invariant.awaits:
         return invariant.awaits
     have = _totals(cases)
+    # A case that the target cannot be asked is no evidence, and none is expected of it.
+    have["cases"] += sum(case.outcome == "unsupported" for case in cases)
     missing = [
         f"{have.get(unit, 0)} of {least} {unit}"
         for unit, least in invariant.minimum.items()
@@ -129,8 +131,11 @@ def _strength(
         parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")
     if not whole:
         parts.append("a part of its cases")
-    elif short := shortfall(invariant, cases):
+    elif not lacking and (short := shortfall(invariant, cases)):
         parts.append(f"below minimum: {short}")
+    unasked = sum(case.outcome == "unsupported" for case in cases)
+    if unasked and not lacking:
+        parts.append(f"{unasked} cases unsupported")
     if lacking:
         parts.append("target lacks " + ", ".join(lacking))
     return ", ".join(parts) or "nothing ran"

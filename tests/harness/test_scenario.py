@@ -248,7 +248,7 @@ def test_a_step_that_is_missing_what_it_needs_says_what() -> None:
     ("old", "new", "line"),
     [
         ("timeout = 5.0", "timeout = = 5.0", 13),
-        ("[[steps]]\ndo = \"make\"", "[[steps]\ndo = \"make\"", 8),
+        ('[[steps]]\ndo = "make"', '[[steps]\ndo = "make"', 8),
         ("count = 3", "count = 3\ncount = 4", 19),
     ],
 )
@@ -270,7 +270,7 @@ def test_a_file_that_cannot_be_read_is_bad_usage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ('judges = ["R3"]', 'judges = 3', 2),
+        ('judges = ["R3"]', "judges = 3", 2),
         ("readers = 2", "readers = [2]", 6),
         ('fault = "kill"', 'fault = "kil"', 23),
     ],
@@ -287,7 +287,9 @@ def test_a_time_that_is_no_number_is_refused() -> None:
 
 
 @bug("a shape has no bounds: 0, negative or too many readers are started (targets/protocol.py:36)")
-@pytest.mark.parametrize("line", ["readers = 0", "readers = -1", "readers = 9999", "chunk_bytes = -1"])
+@pytest.mark.parametrize(
+    "line", ["readers = 0", "readers = -1", "readers = 9999", "chunk_bytes = -1"]
+)
 def test_a_shape_that_nothing_can_be_made_of_is_refused(line: str) -> None:
     text = _GOOD.replace("readers = 2", line).replace('["reader-1"]', '["readers"]')
     with pytest.raises(BadUsage):
@@ -300,8 +302,10 @@ def test_a_shape_that_nothing_can_be_made_of_is_refused(line: str) -> None:
         ('role = "writer"', 'role = "readers"'),
         ('judges = ["R3"]', "judges = []"),
         ('judges = ["R3"]', 'judges = ["R99"]'),
-        ('fault = "kill"\nrole = "writer"\nat = { op = "send", line = 4 }',
-         'fault = "raise"\nrole = "writer"'),
+        (
+            'fault = "kill"\nrole = "writer"\nat = { op = "send", line = 4 }',
+            'fault = "raise"\nrole = "writer"',
+        ),
         ('at = { op = "send", line = 4 }', 'at = { op = "send" }'),
     ],
     ids=["group-as-one", "no-judge", "unknown-judge", "raise-nowhere", "point"],

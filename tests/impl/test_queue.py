@@ -552,6 +552,36 @@ def test_a_reader_that_dies_during_the_rendezvous_is_an_error_not_an_arrival():
     assert not leftovers(os.getpid())
 
 
+def test_a_reader_that_dies_after_its_welcome_is_an_error_at_the_waiting_writer():
+    queue = writer_for(2)
+
+    def wait(say: Any, handle: Handle) -> None:
+        reader = MessageQueue.create_from_handle(handle, 0)
+        arrive = reader._receiving._arrive  # type: ignore[union-attr]
+
+        def told(left: Any) -> bool:
+            say(reader._receiving._knock.welcomed)  # type: ignore[union-attr]
+            return arrive(left)
+
+        reader._receiving._arrive = told  # type: ignore[union-attr]
+        reader.wait_until_ready(10)
+
+    def kill(role: Role) -> None:
+        while not role.hear():
+            pass
+        role.kill()
+
+    with Role(wait, queue.export_handle()) as role:
+        killer = threading.Thread(target=kill, args=(role,))
+        killer.start()
+        start = time.monotonic()
+        with pytest.raises(PeerDied):
+            queue.wait_until_ready(10)
+        assert time.monotonic() - start < 3
+        killer.join()
+    queue.close()
+
+
 @pytest.mark.parametrize("attached", [False, True])
 def test_a_writer_that_dies_before_it_is_ready_is_an_error_and_its_names_go(attached: bool):
     def write(say: Any) -> None:

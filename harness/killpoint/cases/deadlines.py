@@ -77,6 +77,24 @@ def _payload(id: str, timeout: float) -> Case:
     )
 
 
+def _marker_late() -> list[Scenario]:
+    """One deadline for both waits: the marker comes when much of it is spent, no payload does."""
+    id = "Q9/receive-marker-late"
+    steps = [
+        *OPEN,
+        Receive(1, timeout=2.0),
+        Settle(("readers",)),
+        Pause(0.8),
+        Fault("stop", "writer", Point("send", name="overflow-marker")),
+        Send([Message("array", 96 * MIB)], timeout=9.0),
+        Wait(("writer",)),
+        Wait(("readers",), within=8.0),
+        Fault("continue", "writer"),
+        Wait(within=10.0),
+    ]
+    return [scenario(id, *steps)]
+
+
 def _cancel(id: str, summary: str, steps: list[AnyStep], *needs: str) -> Case:
     return fixed(id, summary, lambda: [scenario(id, *steps, readers=1)], "cancel", *needs)
 
@@ -90,6 +108,14 @@ CASES: tuple[Case, ...] = (
     _full("Q9/send-negative-timeout", -1.0),
     _payload("Q9/receive-before-payload", 0.4),
     _payload("Q9/receive-before-payload-negative", -1.0),
+    fixed(
+        "Q9/receive-marker-late",
+        "the marker comes late within the deadline, the payload does not come",
+        _marker_late,
+        *_TIMED,
+        "points",
+        "slots",
+    ),
     _cancel(
         "Q9/cancel-receive",
         "a second thread cancels a reader that waits on an empty ring",

@@ -138,7 +138,7 @@ def _had(history: History, reader: str, call: Got) -> bool:
 def _odd(history: History, reader: str, call: Got, kind: str, how: str) -> Violation:
     words = {
         "wrong-data": f"{reader} received message {call.seq}, {how}",
-        "duplicate": f"{reader} received message {call.seq} twice, the second time {how}",
+        "duplicate": f"{reader} received message {call.seq} a second time",
         "reordered": f"{reader} received message {call.seq} {how}: the order was shifted",
         "lost": f"{reader} received message {call.seq} {how}, which never arrived:"
         " it was skipped in silence",

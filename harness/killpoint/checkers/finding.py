@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import cast
 
@@ -24,6 +25,9 @@ class Finding(msgspec.Struct):
     violations: list[Violation] = []
     counts: dict[str, int] = {}
 
+
+_LIBRARY = re.compile(r"\((zmq|multiprocessing|threading|contextlib|queue|selectors|<frozen)")
+"""Frames that say how something waits; the first one outside them says what for."""
 
 Checker = Callable[[Scenario, History, Ledger], Finding]
 
@@ -81,7 +85,8 @@ def _who_waits(history: History, event: Event) -> str:
     since = (event.t - began[-1].t) / 1e9 if began else 0.0
     stack = event.data.get("stack")
     frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
-    where = f" in {frames[0]}" if frames else ""
+    own = [frame for frame in frames if not _LIBRARY.search(frame)] or frames
+    where = f" in {own[0]}" if own else ""
     others: list[str] = []
     for name, end in deaths(history).items():
         at = history.first("reached", role="director")

@@ -7,7 +7,7 @@ from killpoint.checkers.finding import Finding, Inconclusive, crashes, deaths, e
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import Scenario
+from killpoint.scenario import Fault, Scenario
 from killpoint.verdict import Violation
 
 _WITHIN = 2_000_000_000
@@ -44,7 +44,7 @@ def _reader_after(
         if e.text("target") == reader
     ]
     if stuck:
-        return stuck
+        return [_with_promise(scenario, history, stuck[0])]
     if found and found[0].kind != "lost":
         return found
     if told is None:
@@ -53,6 +53,19 @@ def _reader_after(
         cause = f"{reader} was never told that the writer died; its last receive ended with: {how}"
         return [Violation("no-error", cause, _calls(history, reader))]
     return found or _too_late(history, reader, told, death)
+
+
+def _with_promise(scenario: Scenario, history: History, stuck: Violation) -> Violation:
+    """Name the mechanism where it is known: a slot that promises a payload that never left."""
+    last = sent(history)[-1] if sent(history) else None
+    at_marker = any(s.at is not None and s.at.name for s in scenario.steps if isinstance(s, Fault))
+    if last is None or last.ok or not at_marker:
+        return stuck
+    promise = (
+        f"{stuck.cause}; the slot says that the overflow payload of message {last.seq} follows,"
+        " and it never left the writer"
+    )
+    return Violation(stuck.kind, promise, stuck.evidence)
 
 
 def _told(history: History, reader: str, death: Event) -> Got | None:

@@ -34,12 +34,9 @@ def ready_ends(scenario: Scenario, history: History, _ledger: Ledger) -> Finding
             and event.text("outcome") == "ok"
             and _never_came(history, absent)
         ):
-            gone = f" after {', '.join(dead)} left" if dead else ""
-            cause = (
-                f"the writer's wait_until_ready succeeded{gone} although"
-                f" {', '.join(_never_came(history, absent))} never attached: a departure was"
-                " counted as an arrival"
-            )
+            gone = ", ".join(_never_came(history, absent))
+            left = f": the departure of {', '.join(dead)} was counted as an arrival" if dead else ""
+            cause = f"the writer's wait_until_ready succeeded although {gone} never attached{left}"
             found = [Violation("no-error", cause, evidence(history, [event, *dead.values()]))]
         elif limits:
             found = _overdue(history, event, max(limits))

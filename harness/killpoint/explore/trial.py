@@ -14,7 +14,9 @@ import msgspec
 
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive
+from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
+from killpoint.history.event import Event
 from killpoint.scenario import Fault, Scenario, dump
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
@@ -114,10 +116,12 @@ class Trial:
         for event in play.history.of("end", "cancel-unsupported"):
             if event.kind != "end" or event.text("outcome") == "unsupported":
                 raise Unsupported(event.text("error"))
+            if event.text("outcome") == "adapter-fault":
+                raise BadUsage(f"the adapter: {event.text('error')}")
         self._note_leaks(play)
         for event in play.history.of("exit"):
             if event.number("code", 0) not in (0, EXIT_FAULT):
-                play.stalled = f"{event.text('target')} ended with status {event.number('code')}"
+                play.stalled = _last_words(play, event)
         if self._note_strikes(play) and not play.stalled:
             self._apply(play)
         elif play.stalled:
@@ -210,6 +214,14 @@ class Trial:
             else:
                 outcome.cause = self._doubts[0] if self._doubts else "nothing was played"
         return outcome
+
+
+def _last_words(play: Play, event: Event) -> str:
+    role = event.text("target")
+    said = play.folder / f"{role}.err"
+    lines = said.read_text("utf-8", "replace").strip().splitlines() if said.exists() else []
+    last = f": {lines[-1]}" if lines else ""
+    return f"{role} ended with status {event.number('code')}{last}"
 
 
 def _stem(name: str) -> str:

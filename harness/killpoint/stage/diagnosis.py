@@ -41,26 +41,29 @@ def stack(pid: int, within: float = 5.0) -> list[str]:
     tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if tool is None:
         return [_kernel_wait(pid)]
+    frames: list[str] = []
+    for way in (["--nonblocking"], ["--nonblocking"], []):
+        # A look without pausing may meet frames that change; a stopped process allows no other.
+        if not frames and (way or state(pid) != "T"):
+            frames = _dump([tool, "dump", *way, "--pid", str(pid)], within)
+    return frames or [_kernel_wait(pid)]
+
+
+def _dump(command: list[str], within: float) -> list[str]:
     try:
-        done = subprocess.run(
-            [tool, "dump", "--nonblocking", "--pid", str(pid)],
-            capture_output=True,
-            text=True,
-            timeout=within,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return [_kernel_wait(pid)]
-    frames = [
+        return []
+    return [
         line.strip()
         for line in done.stdout.splitlines()
         if line.startswith("    ") and "killpoint/stage/" not in line
     ]
-    return frames or [_kernel_wait(pid)]
 
 
 def _kernel_wait(pid: int) -> str:
     try:
-        return "in kernel: " + (Path(f"/proc/{pid}/wchan").read_text() or "running")
+        waits = Path(f"/proc/{pid}/wchan").read_text()
+        return f"the kernel's {waits}" if waits not in ("", "0") else "its own code, running"
     except OSError:
         return "gone"

@@ -80,6 +80,8 @@ class Director:
         self._until(self._all_present, 60.0, "the roles did not start")
         for step in self.scenario.steps:
             self._do(step)
+            if isinstance(step, script.Make) and not self._handle:
+                break  # there is no queue: nothing that follows would say anything
         self._epilogue()
 
     def _epilogue(self) -> None:

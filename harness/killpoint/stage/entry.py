@@ -12,9 +12,10 @@ from killpoint.targets.protocol import Target
 
 
 def enter_play(folder: Path, role: str) -> None:
-    """Make a play's folder the place for this process's temporary files and its stderr."""
+    """Make a play's folder the place for this process's temporary files and its output."""
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "t")
     complaints = os.open(folder / f"{role}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(complaints, 1)
     os.dup2(complaints, 2)
     os.close(complaints)
 

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from killpoint import scenario as script
 from killpoint.history.log import Log
@@ -23,7 +23,18 @@ from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Or
 from killpoint.stage.names import journal_names
 from killpoint.stage.point_guard import EXIT_FAULT, InjectedError, PointGuard
 from killpoint.stage.stores import StoreRecorder
-from killpoint.targets.protocol import Cancels, HasRing, HasSlots, Target, UnsupportedByTarget
+from killpoint.targets.protocol import (
+    Cancels,
+    HasRing,
+    HasSlots,
+    Outcome,
+    Target,
+    UnsupportedByTarget,
+)
+
+
+class AdapterFault(Exception):
+    """The adapter broke its own contract: nothing was learnt of the implementation."""
 
 
 class _Ends(Exception):
@@ -97,8 +108,10 @@ class Role:
             self.log.write("end", order=order.id, op=verb, outcome="ok")
             self.channel.put(Done(order.id))
             raise
+        except AdapterFault as fault:
+            outcome, error = "adapter-fault", str(fault)
         except Exception as raised:
-            outcome, error = self.target.classify(raised), brief(raised)
+            outcome, error = self._word(raised), brief(raised)
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
         self.channel.put(Done(order.id, outcome, error, self._handle))
@@ -108,7 +121,10 @@ class Role:
     def _make(self, order: Order, _step: script.Make) -> str:
         with self.guard.during("make", None):
             self.end = self.target.make(script.parse_shape(order.data))
+        try:
             self._handle = pickle.dumps(self.target.handle(self.end))
+        except Exception as error:
+            raise AdapterFault(f"the handle cannot be pickled: {brief(error)}") from error
         return "ok"
 
     def _attach(self, order: Order, _step: script.Attach) -> str:
@@ -225,8 +241,18 @@ class Role:
         except InjectedError as injected:
             outcome, error = "injected", str(injected)
         except Exception as raised:
-            outcome, error = self.target.classify(raised), brief(raised)
+            outcome, error = self._word(raised), brief(raised)
         return outcome, error, round(time.monotonic() - began, 6)
+
+    def _word(self, raised: Exception) -> str:
+        try:
+            word = self.target.classify(raised)
+        except Exception as error:
+            raise AdapterFault(f"classify({brief(raised)}) raised {brief(error)}") from error
+        if word not in get_args(Outcome):
+            expected = ", ".join(get_args(Outcome))
+            raise AdapterFault(f"classify gave {word!r}; expected one of: {expected}")
+        return word
 
     def _until_taken(self, act: Callable[[], object]) -> None:
         """Call; while another thread of this role is in the object and it says so, call again."""
@@ -234,7 +260,7 @@ class Role:
             try:
                 act()
             except Exception as raised:
-                if threading.active_count() == 1 or self.target.classify(raised) != "busy":
+                if threading.active_count() == 1 or self._word(raised) != "busy":
                     raise
             else:
                 return
@@ -323,8 +349,12 @@ class Role:
         with self._wake.open("rb") as wake:
             wake.read(1)
         self.log.write("cancel")
-        cast("Cancels", self.target).cancel(self.end)
-        self.log.write("cancelled")
+        try:
+            cast("Cancels", self.target).cancel(self.end)
+        except UnsupportedByTarget as lacking:
+            self.log.write("cancel-unsupported", error=str(lacking))
+        else:
+            self.log.write("cancelled")
 
 
 def _each(act: Callable[[Any], bool], items: list[Any]) -> None:

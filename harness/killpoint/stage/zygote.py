@@ -16,18 +16,31 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
-from killpoint.errors import KillpointError
+from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.stage.entry import enter_play, live_as_role
 from killpoint.stage.launcher import launch
 from killpoint.stage.role import brief
-from killpoint.targets.protocol import Target
+from killpoint.targets.protocol import (
+    Cancels,
+    Capability,
+    HasPoints,
+    HasRing,
+    HasSlots,
+    Target,
+)
 from killpoint.targets.registry import build
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_PDEATHSIG = 1
+_PROTOCOLS: dict[str, type] = {
+    "cancel": Cancels,
+    "ring": HasRing,
+    "slots": HasSlots,
+    "points": HasPoints,
+}
 
 
 class _BecomeRole(BaseException):
@@ -56,17 +69,35 @@ def _load(spec: str, channel: Channel) -> Target:
     try:
         target = build(spec)
         target.load()
+        _check_promises(target)
         _preload()
     except Exception as error:
-        known = isinstance(error, (KillpointError, ImportError))
-        channel.put(Loaded(os.getpid(), error=brief(error), missing=known))
+        ours = isinstance(error, (CannotWork, OSError, MemoryError))
+        text = str(error) if isinstance(error, KillpointError) else brief(error)
+        channel.put(Loaded(os.getpid(), error=text, missing=not ours))
         sys.exit(0)
     notes = [str(note) for note in getattr(target, "notes", ())]
     gc.collect()
     gc.freeze()
     words = sorted(target.capabilities)
-    channel.put(Loaded(os.getpid(), target.name, target.version, list(words), notes))
+    name, version = str(target.name), str(target.version)
+    channel.put(Loaded(os.getpid(), name, version, list(words), notes))
     return target
+
+
+def _check_promises(target: Target) -> None:
+    """Each capability a target claims must be a known word, with its methods there.
+
+    Raises:
+        BadUsage: one is not.
+    """
+    known = get_args(Capability)
+    for word in sorted(target.capabilities):
+        if word not in known:
+            raise BadUsage(f"unknown capability {word!r}; expected some of: {', '.join(known)}")
+        protocol = _PROTOCOLS.get(word)
+        if protocol is not None and not isinstance(target, protocol):
+            raise BadUsage(f"claims capability {word!r} but lacks a method of {protocol.__name__}")
 
 
 def _preload() -> None:

@@ -41,6 +41,7 @@ class Zygote:
                 pass_fds=[theirs.fileno()],
                 env=environment | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 stdin=subprocess.DEVNULL,
+                stdout=2,
             )
         except OSError as error:
             raise CannotWork(f"cannot start a process for target {spec}: {error}") from error

@@ -65,7 +65,9 @@ def test_a_sample_is_distinct_sorted_in_range_and_the_seeds_own() -> None:
     assert lines != chosen(_trial(Counting(0), seed=4), 100, 8)
 
 
-@pytest.mark.parametrize(("count", "samples", "full"), [(5, 9, False), (5, 5, False), (50, 2, True)])
+@pytest.mark.parametrize(
+    ("count", "samples", "full"), [(5, 9, False), (5, 5, False), (50, 2, True)]
+)
 def test_few_lines_or_a_full_run_strike_every_line(count: int, samples: int, full: bool) -> None:
     assert chosen(_trial(Counting(0), full=full), count, samples) == list(range(count))
 

@@ -19,7 +19,9 @@ def _in_case(case: int, readers: int) -> Slot:
     return slot
 
 
-@pytest.mark.parametrize(("case", "readers"), [(1, 1), (2, 1), (4, 1), (1, 3), (2, 3), (3, 3), (4, 3)])
+@pytest.mark.parametrize(
+    ("case", "readers"), [(1, 1), (2, 1), (4, 1), (1, 3), (2, 3), (3, 3), (4, 3)]
+)
 def test_cases_are_read_off_the_flags(case: int, readers: int) -> None:
     assert _in_case(case, readers).case() == case
 

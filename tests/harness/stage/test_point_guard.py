@@ -20,7 +20,10 @@ from killpoint.stage.channel import Arm, Channel, Order, Reached, Release
 from killpoint.stage.point_guard import EXIT_FAULT, InjectedError, PointGuard
 
 _OWN: dict[str, Any] = {}
-exec(compile("def work(n):\n    for i in range(n):\n        n = n\n    return n\n", "<own>", "exec"), _OWN)
+exec(
+    compile("def work(n):\n    for i in range(n):\n        n = n\n    return n\n", "<own>", "exec"),
+    _OWN,
+)
 
 
 class Target:

@@ -1,0 +1,217 @@
+"""The command line: what is wrong is one line on stderr and a status, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from synthetic import bug
+
+from killpoint.cases import CASES
+from killpoint.cli import main
+from killpoint.faults import FAULTS
+from killpoint.invariants import CATALOGUE
+from killpoint.stage.stage import Stage
+
+Leftovers = Callable[[], set[str]]
+
+_TYPO = """\
+case = "R3/x"
+judges = ["R3"]
+
+[[steps]]
+do = "receive"
+coutn = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, so that a run folder would show."""
+    place = tmp_path / "cwd"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+def _one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.endswith("\n")
+    assert "Traceback" not in err
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], ["COMMAND"]),
+        (["chekc"], ["chekc", "check"]),
+        (["check", "--target", "nope"], ["'nope'", "expected", "refengine", "module:object"]),
+        (["check", "--target", "json:nope"], ["json:nope", "expected"]),
+        (["check", "--target", "no.such:thing"], ["no.such", "expected"]),
+        (["check", "--target", "json:__name__"], ["not callable", "expected"]),
+        (["check", "--target", "vllm@/no/such/tree"], ["/no/such/tree"]),
+        (["check", "--only", "R99"], ["'R99'", "expected", "R1"]),
+        (["check", "--only", "R3/nothing"], ["'R3/nothing'", "expected", "R3/stream"]),
+        (["check", "--shard", "3/2"], ["'3/2'", "I/N"]),
+        (["check", "--shard", "0/2"], ["'0/2'", "I/N"]),
+        (["check", "--shard", "half"], ["'half'", "I/N"]),
+        (["check", "--seed", "x"], ["--seed", "'x'"]),
+        (["check", "--budget", "long"], ["--budget", "'long'"]),
+        (["check", "--device", "tpu"], ["'tpu'", "cpu"]),
+        (["check", "--nope"], ["--nope"]),
+        (["replay"], ["file"]),
+        (["replay", "missing.toml"], ["missing.toml", "expected a scenario file"]),
+        (["recheck", "missing"], ["missing", "expected the folder of a run"]),
+        (["explain", "R99"], ["'R99'", "expected", "R1"]),
+        (["list", "everything"], ["'everything'", "cases"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_bad_usage_is_2_with_one_line_and_nothing_left(
+    arguments: list[str],
+    words: list[str],
+    folder: Path,
+    leftovers: Leftovers,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(arguments) == 2
+    line = _one_line(capsys)
+    for word in words:
+        assert word in line
+    assert list(folder.iterdir()) == []
+    assert leftovers() == set()
+
+
+@bug("a number that makes no sense is a traceback, or runs nothing (cli.py, _parser)")
+@pytest.mark.parametrize(
+    "arguments",
+    [["--jobs", "-1"], ["--budget", "-5"], ["--budget", "nan"], ["--only", ","]],
+    ids="-".join,
+)
+def test_numbers_that_make_no_sense_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def started(*_: object) -> None:
+        raise AssertionError("a stage was started")
+
+    monkeypatch.setattr(Stage, "__init__", started)
+    assert main(["check", *arguments]) == 2
+    _one_line(capsys)
+
+
+def test_a_misspelt_key_is_told_by_file_line_and_word(
+    folder: Path, leftovers: Leftovers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "typo.toml").write_text(_TYPO)
+    assert main(["replay", "typo.toml"]) == 2
+    line = _one_line(capsys)
+    assert line.startswith("typo.toml:6: unknown key 'coutn'; expected one of: ")
+    assert leftovers() == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [("coutn = 3", "count = 3", "R99"), ('"R3"]', '"R3"', "line"), ("coutn = 3", "", "count")],
+)
+def test_other_bad_files_are_told_too(
+    folder: Path, old: str, new: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = _TYPO.replace(old, new)
+    (folder / "bad.toml").write_text(text.replace('"R3"]', '"R99"]') if word == "R99" else text)
+    assert main(["replay", "bad.toml"]) == 2
+    line = _one_line(capsys)
+    assert line.startswith("bad.toml:")
+    assert word in line
+
+
+def test_a_target_that_is_not_there_leaves_no_folder_that_was_made_for_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "there").mkdir()
+    assert main(["check", "--target", "nope", "--out", "there/deep/er"]) == 2
+    assert list((folder / "there").iterdir()) == []
+    _one_line(capsys)
+
+
+def test_an_out_that_cannot_be_written_is_70(
+    folder: Path, leftovers: Leftovers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "file").write_text("x")
+    for out in ("file/runs", "/proc/nothing/here"):
+        assert main(["check", "--only", "R3/stream", "--out", out]) == 70
+        assert "could not do its work" in _one_line(capsys)
+    assert [path.name for path in folder.iterdir()] == ["file"]
+    assert leftovers() == set()
+
+
+def _full_disk() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def test_a_full_disk_is_70_with_one_line_and_nothing_left(folder: Path) -> None:
+    """A limit of no byte a file is a full disk that needs no rights to make."""
+    before = set(Path("/tmp").glob("kp-*"))
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(temporary),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "killpoint.cli", "check", "--only", "R3/stream", "--jobs", "1"],
+        env=environment,
+        preexec_fn=_full_disk,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 70, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert not (folder / "runs").exists()
+    mine = {path for path in set(Path("/tmp").glob("kp-*")) - before if _names(path, done)}
+    assert mine == set()
+
+
+def _names(path: Path, done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether the message speaks of this folder: others may be at work on this machine."""
+    return str(path) in done.stderr
+
+
+def test_lists_name_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for what, names in {
+        "invariants": [item.id for item in CATALOGUE],
+        "cases": [case.id for case in CASES],
+        "faults": list(FAULTS),
+        "targets": ["refengine", "vllm==X.Y.Z", "module:object"],
+    }.items():
+        assert main(["list", what]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines if line.split()[0] in names] == names
+
+
+def test_explain_prints_the_clause(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "R3"]) == 0
+    assert "once each" in capsys.readouterr().out
+
+
+def test_a_check_that_holds_writes_its_verdict_and_leaves_no_process(
+    folder: Path, leftovers: Leftovers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--only", "R8/missing-segment", "--jobs", "1", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (written,) = folder.glob("runs/*/verdict.json")
+    assert json.loads(written.read_text()) == printed
+    assert printed["invariants"]["R8"]["verdict"] == "holds"
+    assert leftovers() == set()
+    assert main(["recheck", str(written.parent)]) == 0
