@@ -91,7 +91,7 @@ def test_bad_usage_is_2_with_one_line_and_nothing_left(
     assert leftovers() == set()
 
 
-@bug("a number that makes no sense is a traceback, or runs nothing (cli.py, _parser)")
+@bug("numbers that make no sense are taken: the run starts (cli.py, _parser)")
 @pytest.mark.parametrize(
     "arguments",
     [["--jobs", "-1"], ["--budget", "-5"], ["--budget", "nan"], ["--only", ","]],

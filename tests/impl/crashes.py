@@ -133,7 +133,8 @@ def check_writer(role: Role, reader_killed: bool, policy: str, what: str) -> Non
     else:
         early = 0 not in role.said
         assert all(
-            isinstance(e, PeerDied | DeadlinePassed if early else PeerDied) for e in errors
+            isinstance(e, PeerDied | DeadlinePassed | QueueClosed if early else PeerDied)
+            for e in errors
         ), what
 
 

@@ -35,9 +35,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "R1/two-readers",
         "bad-transition",
         "writing.py",
-        "        cells[slot.first : slot.end] = self._zeros\n        self._fence()\n        try:\n"
-        "            cells[slot.written] = 1\n",
-        "        self._fence()\n        try:\n            cells[slot.written] = 1\n"
+        "        cells[slot.first : slot.end] = self._zeros\n        self._fence_in(False)\n"
+        "        self._fence_out()\n        try:\n            cells[slot.written] = 1\n",
+        "        self._fence_in(False)\n        self._fence_out()\n        try:\n"
+        "            cells[slot.written] = 1\n"
         "            cells[slot.first : slot.end] = self._zeros\n",
     ),
     _one(
@@ -62,9 +63,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "R4/full-ring",
         "bad-transition",
         "writing.py",
-        "        if cells[slot.written] and cells[slot.first : slot.end] != self._ones:\n"
-        "            if not self._wait(",
-        "        if False:\n            if not self._wait(",
+        "            and cells[slot.first : slot.end] != self._ones\n",
+        "            and False\n",
     ),
     _one(
         "r6_array_points_into_the_slot",
@@ -108,16 +108,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "    def __del__(self) -> None:\n        (SHM / self.name).unlink(missing_ok=True)\n\n"
         '    def close(self) -> None:\n        """Drop the mapping; views',
     ),
-    _one(
+    Mutant(
         "r8_small_segment_is_taken",
         "R8/small-segment",
-        "no-error crash",
-        "memory.py",
-        "            if found.st_size < nbytes:\n"
-        '                raise AttachFailed(path, f"{found.st_size} bytes, {nbytes} needed")\n'
-        "            return cls(name, mmap.mmap(fd, nbytes), None)\n",
-        "            os.truncate(path, nbytes)\n"
-        "            return cls(name, mmap.mmap(fd, nbytes), None)\n",
+        ("no-error", "crash"),
+        (
+            Edit(
+                "memory.py", "            if found.st_size < nbytes:\n", "            if False:\n"
+            ),
+            Edit("memory.py", "mmap.mmap(fd, nbytes), None)", "mmap.mmap(fd, 0), None)"),
+            Edit(
+                "ring.py",
+                "            layout.verify(segment.buf, handle.name)\n",
+                "            pass\n",
+            ),
+            Edit("ring.py", "        self.hear(NoBell(self.left))\n", ""),
+        ),
     ),
     _one(
         "q1_boundary_off_by_one",
@@ -190,11 +196,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q7/reader-dies-while-writer-waits",
         ("hang",),
         (
-            Edit("sending.py", "            self._side.forget(index)\n", ""),
             Edit(
                 "sending.py",
-                '            if self._settings.reader_policy == "raise":\n',
-                "            if False:\n",
+                "                self._vigil.alarm(_death(peer))\n",
+                "                pass\n",
             ),
         ),
     ),
@@ -206,13 +211,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "            if cells[READERS_SLEEP]:\n",
         "            if False:\n",
     ),
-    _one(
+    Mutant(
         "q9_gives_up_early",
         "Q9/receive-from-empty-ring",
-        "late",
-        "waiting/adaptive.py",
-        "            if end is not None and now >= end:\n",
-        "            if end is not None and now >= end - 0.01:\n",
+        ("late",),
+        (
+            Edit(
+                "waiting/adaptive.py",
+                "            if end is not None and now >= end:\n",
+                "            if end is not None and now >= end - 0.05:\n",
+            ),
+            Edit(
+                "waiting/adaptive.py",
+                "            post.block(None if end is None else end - now)\n",
+                "            post.block(None if end is None else max(0.0, end - now - 0.05))\n",
+            ),
+        ),
     ),
     _one(
         "q9_deadline_is_late",
@@ -230,13 +244,32 @@ MUTANTS: tuple[Mutant, ...] = (
         "            os.eventfd_write(self._stop, 1)\n",
         "            pass\n",
     ),
-    _one(
+    Mutant(
         "q10_departure_is_an_arrival",
         "Q10/departure-is-no-arrival",
-        "no-error",
-        "sending.py",
-        "        if complete:\n",
-        "        if complete or self._door.peers:\n",
+        ("no-error",),
+        (
+            Edit(
+                "rendezvous.py",
+                "        return sorted(self._ranks - self._subscribed)\n",
+                "        return [] if self._subscribed else sorted(self._ranks)\n",
+            ),
+            Edit("door.py", "        self._check_peers()\n", ""),
+            Edit(
+                "door.py",
+                "                    peer.link.send(GO)\n"
+                "                except OSError:\n"
+                "                    raise self._death(peer) from None\n",
+                "                    peer.link.send(GO)\n"
+                "                except OSError:\n"
+                "                    pass\n",
+            ),
+            Edit(
+                "sending.py",
+                "        if complete:\n",
+                "        if complete:\n            return True\n        if False:\n",
+            ),
+        ),
     ),
     _one(
         "q11_close_waits_for_the_slow",

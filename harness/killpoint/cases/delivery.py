@@ -23,7 +23,7 @@ _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
 
 def _all(id: str, messages: list[Message], **shape: int) -> Scenario:
     count = sum(message.repeat for message in messages)
-    steps = [*OPEN, Send(messages, timeout=30.0), Receive(count, timeout=30.0), Wait(within=60.0)]
+    steps = [*OPEN, Send(messages, timeout=10.0), Receive(count, timeout=10.0), Wait(within=60.0)]
     return scenario(id, *steps, **shape)
 
 

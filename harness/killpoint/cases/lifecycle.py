@@ -70,13 +70,12 @@ _HANDSHAKE = (
     ),
     _one(
         "Q10/departure-is-no-arrival",
-        "one reader comes and dies, the other never comes",
+        "one reader comes and dies while the writer waits, the other never comes",
         Make(),
         Attach(("reader-0",)),
-        Ready(("reader-0",), timeout=9.0),
-        Settle(("reader-0",)),
+        Ready(("writer", "reader-0"), timeout=2.0),
+        Settle(("writer", "reader-0")),
         Fault("kill", "reader-0"),
-        Ready(("writer",), timeout=1.0),
         Wait(within=4.0),
     ),
     _one(

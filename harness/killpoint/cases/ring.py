@@ -45,7 +45,7 @@ def _observed(id: str, readers: int) -> Case:
 
 
 def _stream(id: str, messages: list[Message], count: int, **shape: int) -> Scenario:
-    steps = [*OPEN, Send(messages, timeout=20.0), Receive(count, timeout=20.0), Wait(within=60.0)]
+    steps = [*OPEN, Send(messages, timeout=8.0), Receive(count, timeout=8.0), Wait(within=40.0)]
     return scenario(id, *steps, **shape)
 
 

@@ -13,7 +13,7 @@ def _idle() -> list[Scenario]:
         steps += [
             Settle(("readers",)),
             Pause(idle),
-            Send([small(2)], timeout=5.0),
+            Send([small(2)], timeout=1.0),
             Wait(("writer",)),
         ]
     return [scenario(id, *steps, Wait(within=8.0))]

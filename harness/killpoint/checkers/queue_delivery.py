@@ -28,19 +28,24 @@ def whole(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 def all_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R3, Q1, Q14: every reader gets every message, equal, once, in order, with no error."""
-    found = hangs(history) + crashes(history) + _failed_steps(history)
+    found = crashes(history) + _failed_steps(history)
     if not found:
         found = [_torn(history, *wrong) for wrong in wrong_data(history, scenario.readers())]
-    for message in sent(history):
-        if not found and not message.ok and message.form != "unencodable":
-            outcome = message.ended.text("outcome") if message.ended else "never returned"
-            error = message.ended.text("error") if message.ended else ""
-            cause = f"message {message.seq} ({message.form}, {message.size} bytes) could not be"
-            found.append(Violation("lost", f"{cause} sent: {outcome} {error}".rstrip()))
-    for reader in scenario.readers():
-        found = found or mismatches(history, reader)
+    differ = [v for reader in scenario.readers() for v in mismatches(history, reader)]
+    found = found or [v for v in differ if v.kind != "lost"] or hangs(history)
+    found = found or _unsent(history) or differ
     sizes = len({(m.form, m.size) for m in sent(history) if m.ok})
     return _weighed(found, {"messages": _arrived(scenario, history), "sizes": sizes})
+
+
+def _unsent(history: History) -> list[Violation]:
+    for message in sent(history):
+        if not message.ok and message.form != "unencodable":
+            outcome = message.ended.text("outcome") if message.ended else "never returned"
+            error = message.ended.text("error") if message.ended else ""
+            what = f"message {message.seq} ({message.form}, {message.size} bytes)"
+            return [Violation("lost", f"{what} could not be sent: {outcome} {error}".rstrip())]
+    return []
 
 
 def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:

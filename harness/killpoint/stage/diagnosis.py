@@ -64,6 +64,6 @@ def _dump(command: list[str], within: float) -> list[str]:
 def _kernel_wait(pid: int) -> str:
     try:
         waits = Path(f"/proc/{pid}/wchan").read_text()
-        return f"the kernel's {waits}" if waits not in ("", "0") else "its own code, running"
     except OSError:
         return "gone"
+    return f"the kernel's {waits}" if waits not in ("", "0") else "its own code, running"

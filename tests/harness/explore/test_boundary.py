@@ -29,7 +29,7 @@ class Playing:
         if self.errors:
             raise self.errors.pop()
         tape = Tape()
-        batch = [s.messages for s in scenario.steps if isinstance(s, Send)][0]
+        batch = next(s.messages for s in scenario.steps if isinstance(s, Send))
         for seq, message in enumerate(batch):
             tape.sent(seq, form=message.kind, size=message.size)
         for reader in scenario.readers():

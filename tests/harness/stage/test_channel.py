@@ -73,7 +73,7 @@ def test_the_other_sides_end_is_told_after_what_it_said(ends: tuple[Channel, Cha
         ends[0].put(Begun(2))
 
 
-@bug("an order larger than the socket buffer is an OSError, told as a full disk (channel.py:147)")
+@bug("a packet above 1 MiB is cut, and its reader dies of a DecodeError (channel.py:118, get)")
 def test_a_large_order_arrives_or_is_refused_in_words(ends: tuple[Channel, Channel]) -> None:
     order = Order(1, Send([Message(size=n) for n in range(200_000)]))
     try:
