@@ -86,7 +86,9 @@ def writer_for(n: int, **seams: Any) -> MessageQueue:
 
 
 @pytest.mark.parametrize("n_reader", [1, 2, 5])
-@pytest.mark.parametrize("strategy", [None, Yielding(), BellAfterSpin()], ids=str)
+@pytest.mark.parametrize(
+    "strategy", [None, Yielding(), BellAfterSpin()], ids=["adaptive", "yielding", "bell"]
+)
 def test_every_reader_gets_every_message_in_order(n_reader: int, strategy: Any):
     sent = [{"i": i, "x": b"x" * (10 if i % 3 else 5000)} for i in range(60)]
     with writer_for(n_reader, waiting=strategy) as queue:

@@ -48,7 +48,11 @@ def test_a_rank_is_given_once():
     assert verdict.ours
 
 
-@pytest.mark.parametrize("message", [b"", b"x", bytes(HELLO_BYTES), hello(0, Keys.fresh())])
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"x", bytes(HELLO_BYTES), hello(0, Keys.fresh())],
+    ids=["empty", "short", "zeros", "wrong-key"],
+)
 def test_a_stranger_is_refused_without_troubling_the_writer(message: bytes):
     verdict = Rendezvous([0], KEYS).hello(message)
     assert isinstance(verdict, Refusal)
