@@ -21,6 +21,8 @@ from killpoint.scenario import (
 
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is told to stop."""
+_PATIENT = 3.5
+"""A survivor's own deadline: longer than the 2 s in which the writer must have been told."""
 _KILLS = frozenset({"queue", "points"})
 _MIX = [small(2), Message("array", 100_000), small(2), Message("nested", 3000), small(1)]
 
@@ -77,9 +79,9 @@ def around_death(id: str, role: str) -> Around:
             return scenario(id, *steps, Receive(_ENDLESS), Wait(within=5.0), chunks=8)
         steps = [*OPEN, Send(_MIX, timeout=10.0), Wait(("writer",)), step]
         steps += [Receive(7, (role,), timeout=5.0), Wait((role,))]
-        steps += [Receive(_ENDLESS, timeout=1.0)]
+        steps += [Receive(_ENDLESS, timeout=_PATIENT)]
         steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
-        return scenario(id, *steps, Wait(within=6.0), chunks=8)
+        return scenario(id, *steps, Wait(within=8.0), chunks=8)
 
     return around
 
@@ -106,14 +108,14 @@ def _idle_reader() -> list[Scenario]:
     id = "Q7/reader-dies-idle"
     steps = [
         *OPEN,
-        Receive(_ENDLESS, timeout=1.5),
+        Receive(_ENDLESS, timeout=_PATIENT),
         Send([small(3)], timeout=5.0),
         Settle(("readers",)),
         Fault("kill", "reader-0"),
         Send([small(16)]),
         Wait(("writer",), within=4.0),
         Close(("writer",)),
-        Wait(within=6.0),
+        Wait(within=8.0),
     ]
     return [scenario(id, *steps)]
 
@@ -122,13 +124,13 @@ def _full() -> list[Scenario]:
     id = "Q7/reader-dies-while-writer-waits"
     steps = [
         *OPEN,
-        Receive(_ENDLESS, ("reader-1",), timeout=1.5),
+        Receive(_ENDLESS, ("reader-1",), timeout=_PATIENT),
         Send([small(12)]),
         Settle(("writer",)),
         Fault("kill", "reader-0"),
         Wait(("writer",), within=4.0),
         Close(("writer",)),
-        Wait(within=6.0),
+        Wait(within=8.0),
     ]
     return [scenario(id, *steps)]
 

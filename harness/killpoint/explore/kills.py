@@ -18,6 +18,8 @@ def count_lines(trial: Trial, role: str, at: Point, around: Around) -> int:
     """
     plays = [trial.scout(around(Count(role, at))) for _ in range(2)]
     counts = [event.number("count", 0) for p in plays for event in p.history.of("lines", role=role)]
+    if not min(counts, default=0):
+        trial.doubt(f"no line of {role}'s {at.op} was counted: nothing can be struck there")
     return min(counts, default=0)
 
 

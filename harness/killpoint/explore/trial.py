@@ -74,6 +74,7 @@ class Trial:
         self._folder = folder
         self._target = target
         self._doubts: list[str] = []
+        self._misses: list[str] = []
         self._began = time.monotonic()
 
     def judge(self, run: Callable[[Trial], None], lacking: Iterable[str] = ()) -> CaseOutcome:
@@ -120,7 +121,7 @@ class Trial:
                 raise BadUsage(f"the adapter: {event.text('error')}")
         self._note_leaks(play)
         for event in play.history.of("exit"):
-            if event.number("code", 0) not in (0, EXIT_FAULT):
+            if _unexpected(play, event):
                 play.stalled = _last_words(play, event)
         if self._note_strikes(play) and not play.stalled:
             self._apply(play)
@@ -177,7 +178,10 @@ class Trial:
         return dump(msgspec.structs.replace(play.scenario, target=self._target))
 
     def _note_leaks(self, play: Play) -> None:
-        found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
+        try:
+            found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
+        except Inconclusive:
+            return
         if found.violations and not play.stalled and not self.leaks:
             replay = self.keep(play, f"L1/in/{self.outcome.id}")
             self.leaks.append(Leak(found.violations[0], replay))
@@ -199,21 +203,35 @@ class Trial:
         self.outcome.struck = (self.outcome.struck or 0) + struck
         if not struck:
             self.outcome.runs += 1
-            self._doubts.append("a fault's point was not reached: " + ", ".join(play.unreached))
+            self._misses.append("a fault's point was not reached: " + ", ".join(play.unreached))
         return struck
+
+    def doubt(self, reason: str) -> None:
+        """Say why the case cannot be held, unless it is violated."""
+        self._doubts.append(reason)
 
     def conclude(self) -> CaseOutcome:
         """The case's outcome after its last play."""
         outcome = self.outcome
         outcome.seconds = round(time.monotonic() - self._began, 3)
         if outcome.outcome == "inconclusive" and not outcome.cause:
-            aimed = outcome.struck is not None
-            doubtful = len(self._doubts)
-            if outcome.runs and (not doubtful or (aimed and doubtful <= outcome.runs // 20)):
+            few = len(self._misses) <= outcome.runs // 20  # the least that 95 in 100 allows
+            if outcome.runs and not self._doubts and few:
                 outcome.outcome = "held"
             else:
-                outcome.cause = self._doubts[0] if self._doubts else "nothing was played"
+                outcome.cause = [*self._doubts, *self._misses, "nothing was played"][0]
         return outcome
+
+
+def _unexpected(play: Play, event: Event) -> bool:
+    """Whether a role exited with a status that neither it nor the scenario had meant.
+
+    A death by a signal nobody sent is for the judges: it is the target's.
+    """
+    told = [step for step in play.scenario.steps if isinstance(step, Fault)]
+    exits = any(step.fault == "exit" and step.role == event.text("target") for step in told)
+    allowed = {0, EXIT_FAULT} if exits else {0}
+    return event.number("code", 0) not in allowed
 
 
 def _last_words(play: Play, event: Event) -> str:

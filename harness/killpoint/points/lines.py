@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -53,6 +54,7 @@ class _Monitored:
         self._on_line = on_line
 
     def __enter__(self) -> None:
+        self._thread = threading.get_ident()  # events come from every thread; settrace's do not
         _MONITORING.use_tool_id(_TOOL, "killpoint")
         _MONITORING.register_callback(_TOOL, _MONITORING.events.LINE, self._line)
         _MONITORING.set_events(_TOOL, _MONITORING.events.LINE)
@@ -71,5 +73,6 @@ class _Monitored:
     def _line(self, code: CodeType, line: int) -> Any:
         if not self._is_own(code):
             return _MONITORING.DISABLE
-        self._on_line(code, line)
+        if threading.get_ident() == self._thread:
+            self._on_line(code, line)
         return None

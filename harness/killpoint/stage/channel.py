@@ -6,6 +6,7 @@ import socket
 
 import msgspec
 
+from killpoint.errors import BadUsage
 from killpoint.scenario import AnyStep, Point
 
 
@@ -104,7 +105,8 @@ Packet = (
     Order | Arm | Release | Hello | Begun | Done | Reached | ForkRole | Forked | Exited | Loaded
 )
 
-_LARGEST = 1 << 20
+_LARGEST = 180_000
+"""Below the kernel's default for a socket's buffer, so that no packet is ever cut."""
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Packet)
 
@@ -120,7 +122,7 @@ class Channel:
         """Own the socket."""
         self.sock = sock
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, _LARGEST)
+            sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
 
     def fileno(self) -> int:
         """For selectors."""
@@ -131,9 +133,13 @@ class Channel:
 
         Raises:
             Closed: nobody is there to take it.
+            BadUsage: it is too large for one packet.
         """
+        data = _ENCODER.encode(packet)
+        if len(data) > _LARGEST:
+            raise BadUsage(f"a step of {len(data)} bytes; at most {_LARGEST} can be ordered")
         try:
-            self.sock.send(_ENCODER.encode(packet))
+            self.sock.send(data)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Closed from error
 

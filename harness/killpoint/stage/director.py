@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from killpoint import scenario as script
+from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
@@ -134,9 +136,7 @@ class Director:
             self.actors[step.role].put(Arm(self._number(), step.at))
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
-                self.log.write("intent", fault="cancel", target=role)
-                with (self.folder / f"{role}.wake").open("wb") as wake:
-                    wake.write(b"!")
+                self._cancel(role)
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self.scenario.shape))
             self._until(
@@ -148,6 +148,14 @@ class Director:
             roles = getattr(step, "roles", None)
             for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
                 self._post(role, step)
+
+    def _cancel(self, role: str) -> None:
+        self.log.write("intent", fault="cancel", target=role)
+        flags = os.O_WRONLY | os.O_NONBLOCK
+        with contextlib.suppress(OSError):  # nobody listens: it is dead, or was cancelled before
+            wake = os.open(self.folder / f"{role}.wake", flags)
+            os.write(wake, b"!")
+            os.close(wake)
 
     def _post(self, role: str, step: script.AnyStep, data: bytes = b"") -> None:
         actor = self.actors[role]
@@ -166,7 +174,9 @@ class Director:
             self._sequence += 1
 
     def _declare(self, step: script.Fault) -> None:
-        actor = self.actors[step.role]
+        actor = self.actors.get(step.role)
+        if actor is None:
+            raise BadUsage(f"no single role is named {step.role!r}")
         if step.at is None:
             self._act(actor, step)
             return
@@ -296,9 +306,12 @@ class Director:
                 self._look_at_maps(actor)
         elif isinstance(packet, Reached):
             actor.at_point = True
-            step = actor.armed.pop(packet.id)
             self.log.write("reached", target=actor.name, where=packet.where)
-            self._act(actor, step, packet.where)
+            step = actor.armed.pop(packet.id, None)
+            if step is None:
+                actor.release("go")
+            else:
+                self._act(actor, step, packet.where)
 
     def _ended(self, packet: Exited) -> None:
         for actor in self.actors.values():

@@ -44,7 +44,7 @@ class _FailsOnLeaving:
 def pattern(seed: int, seq: int, size: int, part: int = 0) -> bytearray:
     """``size`` bytes in which every 8-byte word differs, also from those of other messages."""
     first = (
-        seed * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F + part * 0x165667B19E3779F9
+        1 + seed * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F + part * 0x165667B19E3779F9
     ) % 2**64
     words = np.arange((size + 7) // 8, dtype=np.uint64)
     words *= np.uint64(0x9E3779B97F4A7C15)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from killpoint.history.log import Log
 from killpoint.points.lines import lines
-from killpoint.stage.channel import Arm, Channel, Reached, Release
+from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 EXIT_FAULT = 3
@@ -31,6 +31,8 @@ class PointGuard:
         self._log = log
         self._armed: list[Arm] = []
         self._seen: dict[int, int] = {}
+        self.waiting: list[Packet] = []
+        """What came from the director while this role stood at a point."""
 
     def arm(self, order: Arm) -> None:
         """Be ready for one more point."""
@@ -66,10 +68,13 @@ class PointGuard:
         """Stand at the point until the director has acted."""
         self._log.write("at-point", arm=arm.id, where=where)
         self._channel.put(Reached(arm.id, where))
-        release = self._channel.get()
-        if isinstance(release, Release) and release.action == "raise":
+        packet = self._channel.get()
+        while not isinstance(packet, Release):
+            self.waiting.append(packet)  # an order given meanwhile is for afterwards
+            packet = self._channel.get()
+        if packet.action == "raise":
             raise InjectedError(f"injected at {where}")
-        if isinstance(release, Release) and release.action == "exit":
+        if packet.action == "exit":
             os._exit(EXIT_FAULT)
 
 

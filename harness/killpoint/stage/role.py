@@ -32,6 +32,9 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 
+_LENGTH = bytes(8)
+"""What stands before the body of a slot that was filled at the level of the ring."""
+
 
 class AdapterFault(Exception):
     """The adapter broke its own contract: nothing was learnt of the implementation."""
@@ -85,7 +88,8 @@ class Role:
         self.channel.put(Hello(self.name, os.getpid()))
         with contextlib.suppress(Closed, _Ends):
             while True:
-                packet = self.channel.get()
+                waiting = self.guard.waiting
+                packet = waiting.pop(0) if waiting else self.channel.get()
                 if isinstance(packet, Arm):
                     self.guard.arm(packet)
                 elif isinstance(packet, Order):
@@ -93,7 +97,8 @@ class Role:
 
     def _obey(self, order: Order) -> None:
         verb = str(order.step.__struct_config__.tag)
-        self.log.write("begin", order=order.id, op=verb)
+        timeout = getattr(order.step, "timeout", None)
+        self.log.write("begin", order=order.id, op=verb, timeout=timeout)
         self.channel.put(Begun(order.id))
         began = time.monotonic()
         self._handle = b""
@@ -199,7 +204,14 @@ class Role:
     ) -> bool:
         obj, whole = built
         known = whole != message.kind
-        self.log.write("send", seq=seq, form=message.kind, size=size, digest=whole)
+        self.log.write(
+            "send",
+            seq=seq,
+            form=message.kind,
+            size=size,
+            digest=whole,
+            timeout=step.timeout,
+        )
         outcome, error, seconds = self._timed(
             "send", lambda: self.target.send(self.end, obj, step.timeout)
         )
@@ -297,7 +309,8 @@ class Role:
         body = payload.pattern(self.seed, order.first, step.size)
         self.log.write("send", seq=order.first, form="ring", size=step.size)
         with self._ring().ring_write(self.end, step.timeout) as chunk:
-            chunk[: step.size] = body
+            chunk[: len(_LENGTH)] = len(body).to_bytes(len(_LENGTH), "big")
+            chunk[len(_LENGTH) : len(_LENGTH) + len(body)] = body
             if step.fails:
                 raise payload.Unencodable("the fill failed, on purpose")
         self.log.write("sent", seq=order.first, outcome="ok", digest=payload.checksum(body))
@@ -305,7 +318,8 @@ class Role:
 
     def _ring_read(self, order: Order, step: script.RingRead) -> str:
         with self._ring().ring_read(self.end, step.timeout) as chunk:
-            whole = payload.checksum(bytes(chunk[:64]))
+            size = min(int.from_bytes(chunk[: len(_LENGTH)], "big"), len(chunk))
+            whole = payload.checksum(bytes(chunk[len(_LENGTH) : len(_LENGTH) + size]))
             if step.fails:
                 raise payload.Undecodable("the decode failed, on purpose")
         self.log.write("got", outcome="ok", digest=whole, order=order.id)

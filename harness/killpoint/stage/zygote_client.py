@@ -63,14 +63,21 @@ class Zygote:
         self.loaded = loaded
 
     def fork(self, order: ForkRole) -> int:
-        """A new process for a role; its pid (of its launcher, for other start methods)."""
-        self.channel.put(order)
-        while True:
+        """A new process for a role; its pid (of its launcher, for other start methods).
+
+        Raises:
+            CannotWork: the zygote is gone.
+        """
+        try:
+            self.channel.put(order)
             packet = self.channel.get()
-            if isinstance(packet, Forked):
-                return packet.pid
-            if isinstance(packet, Exited):
-                self._early.append(packet)
+            while not isinstance(packet, Forked):
+                if isinstance(packet, Exited):
+                    self._early.append(packet)
+                packet = self.channel.get()
+        except Closed as error:
+            raise CannotWork(f"the zygote (pid {self.pid}) has died") from error
+        return packet.pid
 
     def exits(self) -> list[Exited]:
         """Ends that were heard of while waiting for something else."""
@@ -93,7 +100,10 @@ class Zygote:
     def pause(self, seconds: float) -> None:
         """Wait a little for its children's ends, and take note of them."""
         if select.select([self.channel], [], [], seconds)[0]:
-            packet = self.channel.get()
+            try:
+                packet = self.channel.take()
+            except Closed as error:
+                raise CannotWork(f"the zygote (pid {self.pid}) has died") from error
             if isinstance(packet, Exited):
                 self._early.append(packet)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from synthetic import Tape, bug
+from synthetic import Tape
 
 from killpoint.explore.boundary import fuzz, messages, sizes, workloads
 from killpoint.explore.trial import Trial, Unsupported, Violated
@@ -90,7 +90,6 @@ def test_what_a_target_cannot_do_passes_through() -> None:
         fuzz(_trial(Playing(10, *[Unsupported("no")] * 50)), workloads("Q1/fuzz", 2), 5)
 
 
-@bug("an error that came once is a FlakyFailure, taken for Violated, then held (boundary.py:84)")
 def test_a_failure_of_the_harness_within_the_fuzz_is_not_held() -> None:
     trial = _trial(Playing(1 << 40, OSError("disk full")))
     try:

@@ -128,7 +128,6 @@ def test_a_role_that_exits_with_an_unexpected_status_is_not_held(bench: Bench) -
     assert bench.outcome() == ("inconclusive", "reader-0 ended with status 1")
 
 
-@bug("status 3 is excused without any exit fault in the scenario (explore/trial.py:105)")
 def test_the_status_of_an_exit_fault_is_unexpected_where_there_was_none(bench: Bench) -> None:
     bench.plays(Tape().sent(0).gets(0).exits("writer").exits("reader-0", code=3))
     assert bench.outcome()[0] == "inconclusive"
@@ -194,7 +193,6 @@ def test_one_miss_in_twenty_is_forgiven(tmp_path: Path, missed: int, word: str) 
     assert bench.outcome()[0] == word
 
 
-@bug("the one in twenty forgives any doubt, a role's own failure too (explore/trial.py:191)")
 def test_an_unexpected_status_is_not_forgiven_among_twenty(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "Q6/synthetic")
     for _ in range(20):

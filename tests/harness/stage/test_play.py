@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import bug
 
 from killpoint.checkers import CHECKERS
 from killpoint.errors import KillpointError
@@ -93,14 +92,12 @@ def test_a_stopped_role_that_goes_on_does_what_it_was_told(stage: Stage) -> None
     assert _kinds("R3", play) == []
 
 
-@bug("orders to a role that stands at its point are eaten, then it is said to hang (point_guard)")
 def test_an_order_given_while_a_role_stands_at_its_point_is_done_later(stage: Stage) -> None:
     steps = [Fault("stop", "writer", Point("send", line=5)), Send([Message()]), Wait(("writer",))]
     steps += [Close(("writer",)), Pause(0.1), Fault("continue", "writer"), Wait(within=2.0)]
     assert list(_played(stage, *steps).history.of("hang")) == []
 
 
-@bug("a write of another size than 64 never compares equal (stage/role.py, _ring_write/_ring_read)")
 def test_a_ring_write_of_any_size_is_read_back_equal(stage: Stage) -> None:
     steps = [RingWrite(size=128, timeout=2.0), Wait(), RingRead(timeout=2.0), Wait()]
     assert _kinds("R7", _played(stage, *steps)) == []
@@ -109,13 +106,8 @@ def test_a_ring_write_of_any_size_is_read_back_equal(stage: Stage) -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        pytest.param(
-            Fault("kill", "readers"), marks=bug("a group as one role is a KeyError (director.py)")
-        ),
-        pytest.param(
-            Count("writer", Point("send", line=1)),
-            marks=bug("a Count that names a line is a KeyError (director.py, Reached)"),
-        ),
+        Fault("kill", "readers"),
+        Count("writer", Point("send", line=1)),
     ],
     ids=["fault-on-a-group", "count-with-a-line"],
 )
@@ -141,7 +133,6 @@ def _stands_still(thread: threading.Thread, root: Path, seconds: float = 3.0) ->
     return thread.is_alive()
 
 
-@bug("opening the wake fifo of a role that does not listen blocks the director (director.py)")
 def test_a_second_cancel_holds_nobody_up() -> None:
     with Stage("refengine") as own:
         cancel = Cancel(("reader-0",))
@@ -161,7 +152,6 @@ def test_a_second_cancel_holds_nobody_up() -> None:
         assert not held_up
 
 
-@bug("a zygote that died is a bare Closed, not one line with status 70 (zygote_client.py, fork)")
 def test_a_zygote_that_died_is_told_in_words() -> None:
     with Stage("refengine") as own:
         os.kill(own.zygote.pid, signal.SIGKILL)

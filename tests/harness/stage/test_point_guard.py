@@ -11,7 +11,6 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from synthetic import bug
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
@@ -126,7 +125,6 @@ def test_a_line_that_is_not_executed_is_not_reached_and_the_lines_are_told(stand
     assert len(stand.counted()) == 1
 
 
-@bug("meet takes any packet for its release; the order is dropped, and hangs (point_guard.py:69)")
 def test_an_order_that_comes_while_standing_is_neither_a_release_nor_lost(stand: Stand) -> None:
     stand.guard.arm(Arm(1, Point("send", line=2)))
     stand.director.put(Order(7, Close(("writer",))))
