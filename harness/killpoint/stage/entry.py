@@ -11,9 +11,14 @@ from killpoint.stage.role import Role
 from killpoint.targets.protocol import Target
 
 
-def enter_play(folder: Path, role: str) -> None:
-    """Make a play's folder the place for this process's temporary files and its output."""
-    os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "t")
+def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
+    """Make a play's folder the place for this process's temporary files and its output.
+
+    What multiprocessing keeps for a launcher goes elsewhere than what the ledger looks at: it is
+    ours, not the target's.
+    """
+    (folder / temporary).mkdir(mode=0o700, exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder / temporary)
     complaints = os.open(folder / f"{role}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(complaints, 1)
     os.dup2(complaints, 2)

@@ -170,10 +170,11 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
-    enter_play(Path(order.folder), order.role)
     if order.start == "zygote":
+        enter_play(Path(order.folder), order.role)
         live_as_role(order, target)
     else:
+        enter_play(Path(order.folder), f"{order.role}-launcher", temporary="launchers")
         launch(order, spec, target)
 
 
