@@ -21,9 +21,14 @@ from killpoint.targets.protocol import QueueShape
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
 
 
-def _all(id: str, messages: list[Message], **shape: int) -> Scenario:
+def _all(id: str, messages: list[Message], *, mutate: bool = False, **shape: int) -> Scenario:
     count = sum(message.repeat for message in messages)
-    steps = [*OPEN, Send(messages, timeout=10.0), Receive(count, timeout=10.0), Wait(within=60.0)]
+    steps = [
+        *OPEN,
+        Send(messages, timeout=10.0, mutate=mutate),
+        Receive(count, timeout=10.0),
+        Wait(within=60.0),
+    ]
     return scenario(id, *steps, **shape)
 
 
@@ -107,7 +112,7 @@ def _changed(id: str, message: Message, **shape: int) -> Case:
     return fixed(
         id,
         f"each {message.kind} of {message.size} bytes is overwritten right after its enqueue",
-        lambda: [_all(id, [message], **shape)],
+        lambda: [_all(id, [message], mutate=True, **shape)],
     )
 
 

@@ -50,8 +50,8 @@ def _stream(id: str, messages: list[Message], count: int, **shape: int) -> Scena
 
 
 def _large() -> list[Scenario]:
-    kinds = ("bytes", "array", "nested")
-    messages = [Message(kind, 3 * MIB - 17, repeat=6, step=1009) for kind in kinds]
+    messages = [Message("bytes", 3 * MIB - 17, repeat=12, step=1009)]
+    messages += [Message("array", MIB - 9000, repeat=6, step=1009)]
     sizes = [Message("array", 60_000, repeat=60, step=13)]
     return [
         _stream("R2/large-messages", messages, 18, chunk_bytes=4 * MIB, chunks=2),

@@ -47,7 +47,8 @@ def workloads(draw: st.DrawFn, case: str, seed: int) -> Scenario:
     )
     batch = draw(st.lists(messages(chunk), min_size=1, max_size=24))
     steps: list[Any] = [Make(), Attach(), Ready(timeout=10.0)]
-    steps += [Send(batch, timeout=20.0), Receive(len(batch), timeout=20.0), Wait(within=60.0)]
+    steps += [Send(batch, timeout=9.0, mutate=False), Receive(len(batch), timeout=9.0)]
+    steps += [Wait(within=40.0)]
     return Scenario(case, [case.split("/")[0]], steps, shape=shape, seed=seed)
 
 

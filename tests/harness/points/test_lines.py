@@ -136,10 +136,5 @@ def _others_lines() -> set[int]:
     return seen
 
 
-@pytest.mark.xfail(
-    sys.version_info >= (3, 12),
-    reason="BUG: sys.monitoring meets the lines of every thread (points/lines.py:65)",
-    strict=True,
-)
 def test_only_the_operations_own_thread_is_met() -> None:
     assert _others_lines() == {threading.get_ident()}
