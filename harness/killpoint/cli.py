@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import math
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -63,14 +64,14 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="judge a target; print the card, write verdict.json")
     check.set_defaults(command=_check)
     check.add_argument("--target", default="refengine", help=FORMS)
-    check.add_argument("--only", default="", metavar="ID[/CASE],…", help="invariants or cases")
+    check.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
     check.add_argument("--tier", choices=["process"], default="process")
     check.add_argument("--full", action="store_true", help="every point, larger samples")
     check.add_argument("--device", choices=["cpu"], default="cpu")
     check.add_argument("--seed", type=int, default=0)
-    check.add_argument("--budget", type=float, metavar="SECONDS")
+    check.add_argument("--budget", type=_seconds, metavar="SECONDS")
     check.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N")
-    check.add_argument("--jobs", type=int, help="plays at a time (default: cores)")
+    check.add_argument("--jobs", type=_jobs, help="plays at a time (default: cores)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
     again = commands.add_parser(
@@ -98,12 +99,31 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(whole)
 
 
+def _only(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing; expected ID or ID/CASE")
+    return words
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of plays; expected 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(seconds := float(text)) and seconds > 0:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds above 0")
+
+
 def _check(options: argparse.Namespace) -> int:
-    only = [word.strip() for word in str(options.only).split(",") if word.strip()]
     with _run_folder(options.out, options.target) as folder, _progress() as progress:
         judgement = judge(
             options.target,
-            only,
+            options.only or (),
             seed=options.seed,
             full=options.full,
             budget=options.budget,

@@ -14,7 +14,7 @@ import msgspec
 
 from killpoint.cases import select
 from killpoint.cases.case import Case
-from killpoint.errors import KillpointError
+from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant, invariant
 from killpoint.stage.channel import Loaded
@@ -89,13 +89,13 @@ def judge(
         with bench:
             loaded = bench.loaded()
             run = _Run(bench, target, seed, full, folder, progress)
-            end = began + budget if budget else None
+            end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
     except OSError as error:
-        raise KillpointError(f"the harness could not do its work: {error}") from error
-    ids = _ids(only, chosen)
+        raise CannotWork(f"the harness could not do its work: {error}") from error
+    ids = _ids(only, chosen, shard)
     verdicts = [
-        _verdict(item, outcomes, loaded.capabilities, _asked_whole(item.id, only, shard, left_out))
+        _verdict(item, outcomes, loaded.capabilities, _asked_whole(item.id, only, shard), left_out)
         for item in CATALOGUE
         if item.id in ids
     ]
@@ -112,25 +112,29 @@ def judge(
     )
 
 
-def _ids(only: Sequence[str], chosen: Sequence[Case]) -> set[str]:
-    if not only:
-        return {item.id for item in CATALOGUE}
-    return {case.invariant for case in chosen} | {word.split("/")[0] for word in only}
+def _ids(only: Sequence[str], chosen: Sequence[Case], shard: tuple[int, int]) -> set[str]:
+    """The invariants that are spoken of: a shard is silent on those of which it has no case."""
+    mine = {case.invariant for case in chosen}
+    if shard[1] > 1:
+        return mine
+    return mine | ({word.split("/")[0] for word in only} or {item.id for item in CATALOGUE})
 
 
-def _asked_whole(
-    id: str, only: Sequence[str], shard: tuple[int, int], left_out: Sequence[str]
-) -> bool:
-    named = not only or id in only
-    return named and shard[1] == 1 and not any(case.split("/")[0] == id for case in left_out)
+def _asked_whole(id: str, only: Sequence[str], shard: tuple[int, int]) -> bool:
+    return (not only or id in only) and shard[1] == 1
 
 
 def _verdict(
-    item: Invariant, outcomes: list[CaseOutcome], capabilities: list[str], whole: bool
+    item: Invariant,
+    outcomes: Sequence[CaseOutcome],
+    capabilities: Sequence[str],
+    whole: bool,
+    left_out: Sequence[str],
 ) -> InvariantVerdict:
     cases = [outcome for outcome in outcomes if outcome.invariant == item.id]
     lacking = [word for word in item.needs if word not in capabilities]
-    return combine(item, cases, lacking, whole=whole)
+    missing = sum(case.split("/")[0] == item.id for case in left_out)
+    return combine(item, cases, lacking, whole=whole, left_out=missing)
 
 
 class _Bench:

@@ -58,9 +58,8 @@ def look(names: Iterable[str], temporary: Path, descendants: Iterable[int]) -> L
     processes: list[str] = []
     for pid in descendants:
         with contextlib.suppress(OSError):
-            command = (
-                Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-            )
+            said = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+            command = said.decode(errors="replace").strip()
             processes.append(f"{pid} {command[:80] or 'zombie'}")
     files = [
         str(path.relative_to(temporary)) for path in temporary.rglob("*") if not path.is_dir()

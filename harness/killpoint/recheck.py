@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 
 from killpoint.checkers import CHECKERS
-from killpoint.checkers.finding import Inconclusive
+from killpoint.checkers.finding import Finding, Inconclusive
 from killpoint.errors import BadUsage
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import load
+from killpoint.scenario import Fault, Scenario, load
+from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.verdict import CaseOutcome
 
 
@@ -19,7 +20,7 @@ def recheck(run: Path) -> list[CaseOutcome]:
     """The outcome of each play kept in a run's folder, judged by today's checkers.
 
     Raises:
-        BadUsage: the folder holds no run.
+        BadUsage: the folder holds no run, or a damaged one, or one that nothing here judges.
     """
     plays = sorted((run / "plays").glob("*/scenario.toml"))
     if not plays:
@@ -28,19 +29,20 @@ def recheck(run: Path) -> list[CaseOutcome]:
 
 
 def _one(folder: Path) -> list[CaseOutcome]:
-    scenario = load(folder / "scenario.toml")
-    history = History.read(folder)
-    ledger = msgspec.json.decode((folder / "ledger.json").read_bytes(), type=Ledger)
+    file = folder / "scenario.toml"
+    scenario = load(file)
+    history = _history(folder)
+    ledger = _ledger(folder / "ledger.json")
+    leaked = folder.name.startswith("L1-in-")
     outcomes: list[CaseOutcome] = []
-    ids = ["L1"] if folder.name.startswith("L1-in-") else scenario.judges
-    for id in ids:
-        outcome = CaseOutcome(f"{id}/{folder.name}", id, "held", runs=1)
+    for id in ["L1"] if leaked else scenario.judges:
+        if id not in CHECKERS:
+            raise BadUsage(f"{file}: no judge for {id!r}; expected: {', '.join(CHECKERS)}")
+        name = scenario.case if scenario.case.startswith(f"{id}/") else f"{id}/{scenario.case}"
+        outcome = CaseOutcome(f"L1/in/{scenario.case}" if leaked else name, id, "held", runs=1)
         outcomes.append(outcome)
-        if history.first("not-reached"):
-            outcome.outcome, outcome.cause = "inconclusive", "its point was not reached"
-            continue
         try:
-            finding = CHECKERS[id](scenario, history, ledger)
+            finding = _judged(id, scenario, history, ledger)
         except Inconclusive as doubt:
             outcome.outcome, outcome.cause = "inconclusive", str(doubt)
             continue
@@ -48,3 +50,39 @@ def _one(folder: Path) -> list[CaseOutcome]:
             outcome.outcome, outcome.kind = "violated", violation.kind
             outcome.cause, outcome.evidence = violation.cause, violation.evidence
     return outcomes
+
+
+def _judged(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """What the judge finds, if the play was one that can be judged."""
+    if history.first("not-reached"):
+        raise Inconclusive("its point was not reached")
+    leaves = {s.role for s in scenario.steps if isinstance(s, Fault) and s.fault == "exit"}
+    for event in history.of("exit"):
+        role, code = event.text("target"), event.number("code", 0)
+        if code and not (code == EXIT_FAULT and role in leaves):
+            raise Inconclusive(f"{role} ended with status {code}")
+    try:
+        return CHECKERS[id](scenario, history, ledger)
+    except Inconclusive:
+        raise
+    except Exception as broken:
+        # As in a trial: a judge that fails has judged nothing.
+        why = f"the judge itself failed: {type(broken).__name__}: {broken}"
+        raise Inconclusive(why) from broken
+
+
+def _history(folder: Path) -> History:
+    try:
+        history = History.read(folder)
+    except OSError as error:
+        raise BadUsage(f"{folder}: cannot be read: {error}; expected a play's record") from error
+    for place in history.damaged:
+        raise BadUsage(f"{place}: not an event; expected a line as a role wrote it")
+    return history
+
+
+def _ledger(file: Path) -> Ledger:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Ledger)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{file}: {error}; expected what a play left behind") from error

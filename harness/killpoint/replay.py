@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from killpoint.cases import CASES
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
 from killpoint.explore.trial import Trial
@@ -49,12 +50,17 @@ def replay(file: Path, target: str | None = None, folder: Path | None = None) ->
 
 
 def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None = None) -> Replayed:
-    """Play a scenario on a stage that is up, judged by each of its invariants."""
+    """Play a scenario on a stage that is up, judged by each of its invariants.
+
+    A target that lacks what the scenario's case needs is not asked: `unsupported`.
+    """
+    needs = next((case.needs for case in CASES if case.id == scenario.case), frozenset[str]())
+    lacking = needs - set(stage.zygote.loaded.capabilities)
     outcomes: list[CaseOutcome] = []
     for id in scenario.judges:
         name = scenario.case if scenario.case.startswith(f"{id}/") else f"{id}/{scenario.case}"
         trial = Trial(name, stage, seed=scenario.seed, full=False, folder=folder, target=spec)
-        outcomes.append(trial.judge(lambda trial: _once(trial, scenario)))
+        outcomes.append(trial.judge(lambda trial: _once(trial, scenario), lacking))
     words = {outcome.outcome for outcome in outcomes}
     if "violated" in words:
         return Replayed("reproduced", outcomes)

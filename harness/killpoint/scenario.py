@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,12 +11,17 @@ import msgspec
 import tomli_w
 
 from killpoint.errors import BadUsage
+from killpoint.invariants import BY_ID
+from killpoint.scenario_errors import Place, explain, line_of
 from killpoint.targets.protocol import QueueShape
 
 Verb = Literal["make", "attach", "ready", "send", "receive", "close"]
 FaultName = Literal["kill", "stop", "continue", "exit", "raise", "slow"]
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
+
+_MANY = 8
+"""Readers that a complaint names one by one."""
 
 Times = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
@@ -275,18 +281,14 @@ def parse(text: str, name: str) -> Scenario:
     try:
         scenario = msgspec.toml.decode(text, type=Scenario)
     except msgspec.ValidationError as error:
-        line = _line_of(text, str(error))
-        raise BadUsage(f"{name}:{line}: {_explain(str(error))}") from error
+        line, what = explain(text, str(error), Scenario)
+        raise BadUsage(f"{name}:{line}: {what}") from error
     except msgspec.DecodeError as error:
         at = re.search(r"line (\d+)", str(error))
         line = int(at.group(1)) if at else max(1, text.count("\n"))
         raise BadUsage(f"{name}:{line}: {error}; expected a scenario in TOML") from error
-    known = {"all", "readers", *scenario.roles()}
-    for index, step in enumerate(scenario.steps):
-        for role in getattr(step, "roles", [getattr(step, "role", "writer")]):
-            if role not in known:
-                line = _line_of(text, f"`{role}` - at `$.steps[{index}]`")
-                raise BadUsage(f"{name}:{line}: no role {role!r}; expected one of: {_list(known)}")
+    for place, what in _unplayable(scenario):
+        raise BadUsage(f"{name}:{line_of(text, place)}: {what}")
     return scenario
 
 
@@ -300,47 +302,39 @@ def dump_shape(shape: QueueShape) -> bytes:
     return msgspec.json.encode(shape)
 
 
-def _list(words: set[str]) -> str:
-    return ", ".join(sorted(words))
+def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What is well formed, and nothing that could be played or judged: where, and what."""
+    known = f"expected one of: {', '.join(BY_ID)}"
+    if not scenario.judges:
+        yield ["judges"], f"no invariant judges it; {known}"
+    for id in scenario.judges:
+        if id not in BY_ID:
+            yield ["judges"], f"no invariant {id!r}; {known}"
+    for index, step in enumerate(scenario.steps):
+        for place, what in (*_bad_roles(scenario, step), *_bad_point(step)):
+            yield ["steps", index, *place], what
 
 
-def _explain(message: str) -> str:
-    unknown = re.match(r"Object contains unknown field `([^`]+)` - at `\$(.*)`", message)
-    if not unknown:
-        unknown = re.match(r"Object contains unknown field `([^`]+)`()", message)
-    if not unknown:
-        return message[0].lower() + message[1:]
-    fields: set[str] = set()
-    path = unknown.group(2)
-    holders: list[type[msgspec.Struct]]
-    if path.endswith(".shape"):
-        holders = [QueueShape]
-    elif path.endswith(".at"):
-        holders = [Point]
-    elif ".messages[" in path:
-        holders = [Message]
-    elif path.startswith(".steps["):
-        holders = list(Step.__subclasses__())
-    else:
-        holders = [Scenario]
-    for holder in holders:
-        fields |= set(holder.__struct_fields__)
-    return f"unknown key {unknown.group(1)!r}; expected one of: {_list(fields)}"
+def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
+    readers = scenario.readers()
+    if len(readers) > _MANY:
+        readers = [f"{readers[0]} to {readers[-1]}"]
+    for role in getattr(step, "roles", ()):
+        if role not in {"all", "readers", *scenario.roles()}:
+            expected = ", ".join(["all", *readers, "readers", "writer"])
+            yield ["roles"], f"no role {role!r}; expected one of: {expected}"
+    role = getattr(step, "role", "writer")
+    if role not in scenario.roles():
+        what = f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
+        yield ["role"], f"{what}; expected one of: {', '.join([*readers, 'writer'])}"
 
 
-def _line_of(text: str, message: str) -> int:
-    """Best line for a validation message: the named key inside the named step."""
-    lines = text.splitlines()
-    first = 0
-    step = re.search(r"\$\.steps\[(\d+)\]", message)
-    if step:
-        headers = [i for i, line in enumerate(lines) if re.match(r"\s*\[\[\s*steps\s*\]\]", line)]
-        index = int(step.group(1))
-        if index < len(headers):
-            first = headers[index]
-    words = re.findall(r"`\$?[^`]*?([\w-]+)`", message)
-    for word in words:
-        for number in range(first, len(lines)):
-            if re.search(rf"(^|[^\w-]){re.escape(word)}($|[^\w-])", lines[number]):
-                return number + 1
-    return first + 1
+def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
+    if isinstance(step, Count):
+        if step.at.line is not None:
+            yield ["at", "line"], "a count names no line; expected `op` and `nth` alone"
+    elif isinstance(step, Fault):
+        if step.at is None and step.fault == "raise":
+            yield ["fault"], "a raise without a point; expected `at`"
+        if step.at is not None and step.at.line is None and step.at.name is None:
+            yield ["at"], "a point that is nowhere; expected `line` or `name` in it"

@@ -72,6 +72,7 @@ def combine(
     lacking: Sequence[str],
     *,
     whole: bool = True,
+    left_out: int = 0,
 ) -> InvariantVerdict:
     """The verdict of an invariant from the outcomes of its cases.
 
@@ -80,14 +81,19 @@ def combine(
         lacking: capabilities that the invariant needs and the target has not.
         whole: whether every case of the invariant was asked for. A part is judged by what
             that part says, and its strength says that it is a part.
+        left_out: how many of the cases that were asked for did not run; with one, nothing holds.
     """
     strength = _strength(invariant, cases, lacking, whole)
+    if left_out:
+        strength += f", left out: {left_out} case{'s' * (left_out != 1)}"
     words = {case.outcome for case in cases}
     if "violated" in words:
         word: VerdictWord = "violated"
-    elif lacking or words == {"unsupported"}:
+    elif lacking or (words == {"unsupported"} and not left_out):
         word = "unsupported"
-    elif not cases or "inconclusive" in words or (whole and shortfall(invariant, cases)):
+    elif (
+        left_out or not cases or "inconclusive" in words or (whole and shortfall(invariant, cases))
+    ):
         word = "inconclusive"
     else:
         word = "holds"

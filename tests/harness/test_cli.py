@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from synthetic import bug
 
 from killpoint.cases import CASES
 from killpoint.cli import main
@@ -29,6 +28,9 @@ judges = ["R3"]
 do = "receive"
 coutn = 3
 """
+
+
+_RING_CASE = next(case.id for case in CASES if "ring" in case.needs)
 
 
 @pytest.fixture(autouse=True)
@@ -91,10 +93,18 @@ def test_bad_usage_is_2_with_one_line_and_nothing_left(
     assert leftovers() == set()
 
 
-@bug("numbers that make no sense are taken: the run starts (cli.py, _parser)")
 @pytest.mark.parametrize(
     "arguments",
-    [["--jobs", "-1"], ["--budget", "-5"], ["--budget", "nan"], ["--only", ","]],
+    [
+        ["--jobs", "-1"],
+        ["--jobs", "0"],
+        ["--budget", "-5"],
+        ["--budget", "0"],
+        ["--budget", "nan"],
+        ["--budget", "inf"],
+        ["--only", ","],
+        ["--only", ""],
+    ],
     ids="-".join,
 )
 def test_numbers_that_make_no_sense_are_refused(
@@ -105,7 +115,7 @@ def test_numbers_that_make_no_sense_are_refused(
 
     monkeypatch.setattr(Stage, "__init__", started)
     assert main(["check", *arguments]) == 2
-    _one_line(capsys)
+    assert "expected" in _one_line(capsys)
 
 
 def test_a_misspelt_key_is_told_by_file_line_and_word(
@@ -186,6 +196,38 @@ def test_a_full_disk_is_70_with_one_line_and_nothing_left(folder: Path) -> None:
 def _names(path: Path, done: subprocess.CompletedProcess[str]) -> bool:
     """Whether the message speaks of this folder: others may be at work on this machine."""
     return str(path) in done.stderr
+
+
+def test_a_shard_without_a_case_ran_nothing(folder: Path) -> None:
+    arguments = ["check", "--only", "R8/missing-segment,R5", "--jobs", "1", "--json"]
+    assert main([*arguments, "--shard", "2/2"]) == 3
+    (written,) = folder.glob("runs/*/verdict.json")
+    assert json.loads(written.read_text())["invariants"] == {}
+
+
+def test_what_the_budget_left_no_time_for_is_inconclusive_and_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["check", "--only", "R8", "--jobs", "1", "--json", "--budget", "1e-9"]
+    assert main(arguments) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert "R8/missing-segment" in found["left_out"]
+    assert found["invariants"]["R8"]["verdict"] == "inconclusive"
+    assert "left out: " in found["invariants"]["R8"]["strength"]
+
+
+def test_a_replay_on_a_target_that_lacks_what_its_case_needs_is_not_reached(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def played(*_: object) -> None:
+        raise AssertionError("it was played")
+
+    monkeypatch.setattr(Stage, "play", played)
+    (folder / "ring.toml").write_text(_TYPO.replace("coutn", "count").replace("R3/x", _RING_CASE))
+    assert main(["replay", "ring.toml", "--target", "pipe_queue:PipeTarget"]) == 3
+    out = capsys.readouterr().out
+    assert "unsupported: the target lacks" in out
+    assert out.endswith("not-reached\n")
 
 
 def test_lists_name_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,3 +80,13 @@ def test_a_process_that_ended_meanwhile_is_no_leftover(folder: Path) -> None:
     assert look([], folder, [done.pid]).empty()
     remove(Ledger(processes=[f"{done.pid} x"]), folder)
     assert not folder.exists()
+
+
+def test_a_command_that_is_no_text_is_told_all_the_same(folder: Path) -> None:
+    odd = subprocess.Popen([b"cat", b"-", b"\xff\xfe"], stdin=subprocess.PIPE)
+    try:
+        (line,) = look([], folder, [odd.pid]).processes
+        assert line.startswith(f"{odd.pid} ")
+    finally:
+        odd.kill()
+        odd.communicate(timeout=10)

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from synthetic import Tape, bug, scene
+from synthetic import Tape, scene
 
-from killpoint.errors import BadUsage, KillpointError
+from killpoint.checkers import CHECKERS
+from killpoint.checkers.finding import Finding
+from killpoint.errors import BadUsage
 from killpoint.ledger import Ledger
 from killpoint.recheck import recheck
-from killpoint.scenario import dump
+from killpoint.scenario import Fault, dump
 
 
 def _store(run: Path, tape: Tape, name: str = "R3-stream", judges: str = "R3") -> Path:
@@ -51,6 +53,7 @@ def test_a_leaking_play_kept_for_l1_is_judged_by_l1(tmp_path: Path) -> None:
     (play / "ledger.json").write_bytes(msgspec.json.encode(Ledger(segments=["psm_1"])))
     (outcome,) = recheck(tmp_path)
     assert (outcome.invariant, outcome.kind) == ("L1", "leak")
+    assert outcome.id == "L1/in/R3/synthetic"
 
 
 def test_a_folder_without_a_run_is_bad_usage(tmp_path: Path) -> None:
@@ -58,28 +61,51 @@ def test_a_folder_without_a_run_is_bad_usage(tmp_path: Path) -> None:
         recheck(tmp_path)
 
 
-@bug("a role's unexpected status makes a play doubtful but a recheck held (recheck.py:36)")
 def test_a_record_with_an_unexpected_status_is_not_held_again(tmp_path: Path) -> None:
     _store(tmp_path, Tape().sent(0).gets(0).exits("reader-0", code=1))
     assert [outcome.outcome for outcome in recheck(tmp_path)] == ["inconclusive"]
 
 
-@bug("an invariant without a judge is a KeyError (recheck.py:43)")
 def test_an_invariant_without_a_judge_is_told_in_words(tmp_path: Path) -> None:
     _store(tmp_path, Tape().sent(0).gets(0), judges="R5")
-    with pytest.raises(KillpointError):
+    with pytest.raises(BadUsage, match="no judge for 'R5'"):
         recheck(tmp_path)
 
 
-@bug("a damaged record ends in a msgspec error, not in one line (recheck.py:33)")
-@pytest.mark.parametrize("name", ["ledger.json", "writer.jsonl"])
+@pytest.mark.parametrize("name", ["ledger.json", "writer.jsonl", "scenario.toml"])
 def test_a_damaged_record_is_bad_usage(tmp_path: Path, name: str) -> None:
-    (_store(tmp_path, Tape().sent(0).gets(0)) / name).write_text("{odd\nodd\n")
-    with pytest.raises(KillpointError):
+    (_store(tmp_path, Tape().sent(0).gets(0)) / name).write_bytes(b"{odd\n\xff\n")
+    with pytest.raises(BadUsage, match=name) as caught:
+        recheck(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_of_which_a_file_is_gone_is_bad_usage(tmp_path: Path) -> None:
+    (_store(tmp_path, Tape().sent(0).gets(0)) / "ledger.json").unlink()
+    with pytest.raises(BadUsage, match=r"ledger\.json"):
         recheck(tmp_path)
 
 
-@bug("the case is named after its folder: R3/R3-stream (recheck.py:37)")
+def test_a_role_that_was_told_to_exit_may_have_done_so(tmp_path: Path) -> None:
+    play = _store(tmp_path, Tape().sent(0).gets(0).exits("reader-0", code=3))
+    assert [outcome.outcome for outcome in recheck(tmp_path)] == ["inconclusive"]
+    (play / "scenario.toml").write_text(dump(scene(Fault("exit", "reader-0"))))
+    assert [outcome.outcome for outcome in recheck(tmp_path)] == ["held"]
+
+
+def test_a_judge_that_fails_has_judged_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Finding:
+        raise ZeroDivisionError("of its own")
+
+    monkeypatch.setitem(CHECKERS, "R3", broken)
+    _store(tmp_path, Tape().sent(0).gets(0))
+    (outcome,) = recheck(tmp_path)
+    assert outcome.outcome == "inconclusive"
+    assert outcome.cause == "the judge itself failed: ZeroDivisionError: of its own"
+
+
 def test_an_outcome_has_the_name_of_its_case(tmp_path: Path) -> None:
     _store(tmp_path, Tape().sent(0).gets(0))
     assert [outcome.id for outcome in recheck(tmp_path)] == ["R3/synthetic"]

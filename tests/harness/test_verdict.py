@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from synthetic import bug
 
-from killpoint.invariants import Invariant
-from killpoint.judge import Judgement
+from killpoint.cases import CASES
+from killpoint.errors import CannotWork
+from killpoint.invariants import CATALOGUE, Invariant
+from killpoint.judge import Judgement, _asked_whole, _ids, _verdict, judge
+from killpoint.stage.stage import Stage
 from killpoint.verdict import CaseOutcome, InvariantVerdict, VerdictWord, combine, shortfall
 
 _ITEM = Invariant("R3", "in order", ("queue",), {"cases": 2, "messages": 10})
@@ -126,18 +128,43 @@ def test_what_this_build_cannot_reach_does_not_fail_a_whole_run() -> None:
     assert judgement.status() == 0
 
 
-@bug("cases that the budget left out do not keep their invariant from 'holds' (judge.py:123)")
-def test_an_invariant_that_the_budget_cut_short_of_its_minimum_does_not_hold() -> None:
-    from killpoint.judge import _asked_whole, _verdict
+@pytest.mark.parametrize("ran", [[], [_held(1)], [_held(), _held()], [_case("unsupported")]])
+@pytest.mark.parametrize("only", [[], ["R3"], ["R3/a", "R3/left-out"]])
+def test_an_invariant_of_which_the_budget_left_a_case_out_does_not_hold(
+    ran: list[CaseOutcome], only: list[str]
+) -> None:
+    whole = _asked_whole("R3", only, (1, 1))
+    verdict = _verdict(_ITEM, ran, ["queue"], whole, ["R3/left-out", "Q6/other"])
+    assert verdict.verdict == "inconclusive"
+    assert verdict.strength.endswith("left out: 1 case")
 
-    whole = _asked_whole("R3", [], (1, 1), ["R3/left-out"])
-    assert _verdict(_ITEM, [_held(1)], ["queue"], whole).verdict == "inconclusive"
+
+def test_what_was_violated_or_cannot_be_asked_is_so_whatever_was_left_out() -> None:
+    out = ["R3/b", "R3/c"]
+    broken = _verdict(_ITEM, [_case("violated", kind="lost")], ["queue"], True, out)
+    assert (broken.verdict, _verdict(_ITEM, [], [], True, out).verdict) == (
+        "violated",
+        "unsupported",
+    )
+    assert "left out: 2 cases" in broken.strength
 
 
-@bug("a shard answers for invariants of which it has no case, and ends with 3 (judge.py:114)")
-def test_a_shard_speaks_only_of_the_cases_it_has() -> None:
-    from killpoint.cases import CASES
-    from killpoint.judge import _ids
-
+def test_a_shard_speaks_only_of_the_cases_it_has_and_as_of_a_part() -> None:
     mine = [case for case in CASES if case.id == "R3/stream"]
-    assert "Q6" not in _ids([], mine)
+    assert _ids([], mine, (1, 3)) == {"R3"}
+    assert _ids(["R3", "R5"], mine, (1, 3)) == {"R3"}
+    assert not _asked_whole("R3", [], (1, 3))
+
+
+def test_all_of_it_speaks_of_every_invariant_or_of_those_asked_for() -> None:
+    assert _ids([], CASES, (1, 1)) == {item.id for item in CATALOGUE}
+    assert _ids(["R5", "Q9/x"], [], (1, 1)) == {"R5", "Q9"}
+
+
+def test_a_machine_that_fails_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Stage, "__init__", full)
+    with pytest.raises(CannotWork, match="No space left"):
+        judge("refengine", ["R3"], jobs=1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,23 +11,34 @@ import msgspec
 from killpoint.history.event import Event
 
 _DECODER = msgspec.json.Decoder(Event)
+_BEGINS = b'{"t":'
 
 
 class History:
     """All events of a play in the order of their times."""
 
-    def __init__(self, events: list[Event]) -> None:
-        """Take the events of any number of roles."""
+    def __init__(self, events: list[Event], damaged: Sequence[str] = ()) -> None:
+        """Take the events of any number of roles, and what was no event in their logs."""
+        self.damaged = damaged
+        """``file:line`` of each whole line that no death can have left so."""
         self.events = sorted(events, key=lambda event: event.t)
 
     @classmethod
     def read(cls, folder: Path) -> History:
-        """Merge the logs in a folder; a last line torn by a death is dropped."""
+        """Merge the logs in a folder; what a death tore is dropped.
+
+        A torn line is the last one, or has the first event of a second start glued to it.
+        """
         events: list[Event] = []
+        damaged: list[str] = []
         for path in sorted(folder.glob("*.jsonl")):
-            for line in path.read_bytes().split(b"\n")[:-1]:
-                events.append(_DECODER.decode(line))
-        return cls(events)
+            for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+                event = _event(line)
+                if event is None:
+                    damaged.append(f"{path}:{number}")
+                else:
+                    events.append(event)
+        return cls(events, damaged)
 
     def of(self, *kinds: str, role: str | None = None) -> Iterator[Event]:
         """Events of these kinds, of one role if given, in order."""
@@ -60,3 +72,11 @@ class History:
     def lines(self, events: list[Event]) -> list[str]:
         """Some events as lines for people."""
         return [event.line(self.start()) for event in events]
+
+
+def _event(line: bytes) -> Event | None:
+    """The event that ends a line, behind what a death may have left of another."""
+    for begin in (0, line.rfind(_BEGINS)):
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return _DECODER.decode(line[max(begin, 0) :])
+    return None

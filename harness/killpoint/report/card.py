@@ -15,7 +15,8 @@ _STYLE = {"holds": "green", "violated": "bold red", "inconclusive": "yellow", "u
 
 def print_card(judgement: Judgement, console: Console, folder: str | None = None) -> None:
     """Print the verdicts, then for each violation its cause and the command that replays it."""
-    console.print(f"\n{judgement.name} {judgement.version}  (seed {judgement.seed})", style="bold")
+    heading = f"\n{judgement.name} {judgement.version}  (seed {judgement.seed})"
+    console.print(heading, style="bold", markup=False)
     for note in judgement.notes:
         console.print(f"  note: {note}", style="dim", markup=False)
     console.print(_table(judgement.verdicts))
@@ -24,7 +25,8 @@ def print_card(judgement: Judgement, console: Console, folder: str | None = None
             if case.outcome == "violated":
                 _print_violation(case, console)
     if judgement.left_out:
-        console.print(f"left out, the budget was spent: {', '.join(judgement.left_out)}")
+        names = ", ".join(judgement.left_out)
+        console.print(f"left out, the budget was spent: {names}", markup=False)
     console.print(summary(judgement))
     if folder:
         console.print(f"run: {folder}", markup=False)

@@ -17,6 +17,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
         "seed": judgement.seed,
         "device": judgement.device,
         "seconds": judgement.seconds,
+        "left_out": judgement.left_out,
         "invariants": {
             verdict.id: {
                 "level": verdict.level,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import CodeType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -33,9 +33,9 @@ is *written*, flag 1 + i belongs to reader i."""
 class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A queue to be made: how many readers, and the ring's dimensions."""
 
-    readers: int = 2
-    chunk_bytes: int = 64 * 1024
-    chunks: int = 4
+    readers: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
+    chunk_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 64 * 1024
+    chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
     max_buffers: int | None = None
     """Format limit on the number of buffers in a message (capability ``limits``)."""
     max_buffer_bytes: int | None = None

@@ -133,7 +133,6 @@ def test_the_status_of_an_exit_fault_is_unexpected_where_there_was_none(bench: B
     assert bench.outcome()[0] == "inconclusive"
 
 
-@bug("only exit codes are looked at: a signal nobody sent is no doubt (explore/trial.py:104)")
 def test_a_role_that_dies_of_a_signal_nobody_sent_is_not_held(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "Q11/synthetic")
     tape = Tape().ordered("writer", "close").exits("writer", number=signal.SIGSEGV)

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from synthetic import bug
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
@@ -64,7 +63,6 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
         assert [event.number("seq") for event in events] == [0]
 
 
-@bug("a torn line in mid-file (a second start appends) is a DecodeError (history/record.py:28)")
 def test_a_line_torn_by_a_death_before_a_second_start_is_dropped(tmp_path: Path) -> None:
     log = Log(tmp_path / "writer.jsonl", "writer")
     log.write("send", seq=0)
@@ -74,8 +72,20 @@ def test_a_line_torn_by_a_death_before_a_second_start_is_dropped(tmp_path: Path)
     log.write("send", seq=2)
     log.close()
     numbers = [event.number("seq") for event in History.read(tmp_path).events]
-    assert numbers[0] == 0
-    assert numbers[-1] == 2
+    assert numbers == [0, 1, 2]
+
+
+def test_what_no_death_can_have_left_is_passed_over_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "writer.jsonl"
+    log = Log(path, "writer")
+    log.write("send", seq=0)
+    with path.open("ab") as odd:
+        odd.write(b"odd\n\xff\n")
+    log.write("send", seq=1)
+    log.close()
+    history = History.read(tmp_path)
+    assert [event.number("seq") for event in history.events] == [0, 1]
+    assert history.damaged == [f"{path}:2", f"{path}:3"]
 
 
 def test_a_log_that_cannot_be_opened_is_an_error_of_the_system(tmp_path: Path) -> None:
