@@ -9,10 +9,10 @@ import msgspec
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive
 from killpoint.errors import BadUsage
+from killpoint.explore.trial import unexpected
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import Fault, Scenario, load
-from killpoint.stage.point_guard import EXIT_FAULT
+from killpoint.scenario import Scenario, load
 from killpoint.verdict import CaseOutcome
 
 
@@ -56,11 +56,10 @@ def _judged(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Fi
     """What the judge finds, if the play was one that can be judged."""
     if history.first("not-reached"):
         raise Inconclusive("its point was not reached")
-    leaves = {s.role for s in scenario.steps if isinstance(s, Fault) and s.fault == "exit"}
     for event in history.of("exit"):
-        role, code = event.text("target"), event.number("code", 0)
-        if code and not (code == EXIT_FAULT and role in leaves):
-            raise Inconclusive(f"{role} ended with status {code}")
+        if unexpected(scenario, event):
+            who = event.text("target")
+            raise Inconclusive(f"{who} ended with status {event.number('code')}")
     try:
         return CHECKERS[id](scenario, history, ledger)
     except Inconclusive:

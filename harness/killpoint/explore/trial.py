@@ -121,7 +121,7 @@ class Trial:
                 raise BadUsage(f"the adapter: {event.text('error')}")
         self._note_leaks(play)
         for event in play.history.of("exit"):
-            if _unexpected(play, event):
+            if unexpected(play.scenario, event):
                 play.stalled = _last_words(play, event)
         if self._note_strikes(play) and not play.stalled:
             self._apply(play)
@@ -223,12 +223,12 @@ class Trial:
         return outcome
 
 
-def _unexpected(play: Play, event: Event) -> bool:
+def unexpected(scenario: Scenario, event: Event) -> bool:
     """Whether a role exited with a status that neither it nor the scenario had meant.
 
     A death by a signal nobody sent is for the judges: it is the target's.
     """
-    told = [step for step in play.scenario.steps if isinstance(step, Fault)]
+    told = [step for step in scenario.steps if isinstance(step, Fault)]
     exits = any(step.fault == "exit" and step.role == event.text("target") for step in told)
     allowed = {0, EXIT_FAULT} if exits else {0}
     return event.number("code", 0) not in allowed
