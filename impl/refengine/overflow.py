@@ -6,11 +6,13 @@ was interrupted before its marker) is recognised and dropped.
 """
 
 import contextlib
-import signal
 import struct
+import threading
+from _thread import start_new_thread
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import zmq
 
@@ -19,7 +21,6 @@ from .encoding import Buffer, put, take, total_of
 from .security import SocketFactory
 
 _ID = struct.Struct(">Q")
-_EVERY_SIGNAL = signal.valid_signals()
 _DRAIN_CAP = 1.0
 _SETTLE_MS = 50
 _NEVER_MS = 24 * 3600 * 1000
@@ -79,6 +80,8 @@ class PayloadReceiver:
         # Not -1: that ends the pipe with its connection, and payloads still in it with the pipe.
         self.socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
         self._monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._found = 0
+        self._one_thread = threading.Lock()  # holds whoever uses the socket
         self._inbox: deque[zmq.Frame] = deque()
         self._receive = partial(self.socket.recv, copy=False)
         self.disconnected = False
@@ -98,53 +101,68 @@ class PayloadReceiver:
             while inbox:
                 (found,) = _ID.unpack_from(inbox[0].buffer, 0)
                 if found == payload_id:
+                    self._found = found
                     return take(inbox[0].buffer[_ID.size :])
                 if found > payload_id:
                     return None
                 inbox.popleft()
-            if not self.socket.poll(0):
-                return None
-            self._fetch()
+            with self._one_thread:
+                if not inbox and not self.socket.poll(0):
+                    return None
+            if not inbox:
+                self._fetch()
 
     def forget(self) -> None:
         """The payload found last is consumed."""
-        self._inbox.clear()
+        if self._inbox and _ID.unpack_from(self._inbox[0].buffer, 0)[0] == self._found:
+            self._inbox.popleft()
 
     def _fetch(self) -> None:
         """One frame from the socket to the inbox, which no signal handler may interrupt (R9).
 
-        pyzmq runs handlers after it took a frame and before it returns it, so signals wait;
-        and the frame goes to the inbox inside one C call.
+        pyzmq runs handlers after it took a frame and before it returns it, and only the main
+        thread runs handlers; so another one takes it. A payload is worth a thread's start.
         """
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        if threading.current_thread() is not threading.main_thread():
+            self._pull()
+            return
+        done = threading.Lock()
+        done.acquire()
+        start_new_thread(self._pull, (done.release,))
+        done.acquire()  # a handler may raise here: the frame reaches the inbox all the same
+
+    def _pull(self, done: Callable[[], None] | None = None) -> None:
         try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, _EVERY_SIGNAL)
-            with contextlib.suppress(zmq.Again):
+            # ZMQError: nothing there after all, or closed meanwhile.
+            with self._one_thread, contextlib.suppress(zmq.ZMQError):
                 self._inbox.extend(map(self._receive, (zmq.NOBLOCK,)))
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            if done is not None:
+                done()
 
     def wait(self, vigil_fd: int, seconds: float | None) -> None:
         """Sleep until a payload, the connection's end, or news at the vigil."""
-        poller = zmq.Poller()
-        for source in (self.socket, self._monitor, vigil_fd):
-            poller.register(source, zmq.POLLIN)
-        if seconds is None:
-            poller.poll()
-        elif seconds > 0:
-            poller.poll(int(seconds * 1000) + 1)
-        self._hear()
+        self._sleep((self.socket, self._monitor, vigil_fd), seconds)
 
     def wait_gone(self, seconds: float) -> None:
         """With the writer gone: sleep until data, or until the connection proves empty."""
-        if self.disconnected:
-            self._concluded = not self.socket.poll(_SETTLE_MS)  # the event may overtake data
+        if not self.disconnected:
+            self._sleep((self.socket, self._monitor), min(seconds, _DRAIN_CAP))
             return
+        with self._one_thread:  # the event may overtake the data
+            self._concluded = not self._inbox and not self.socket.poll(_SETTLE_MS)
+
+    def _sleep(self, sources: Sequence[Any], seconds: float | None) -> None:
         poller = zmq.Poller()
-        poller.register(self.socket, zmq.POLLIN)
-        poller.register(self._monitor, zmq.POLLIN)
-        poller.poll(int(max(0.0, min(seconds, _DRAIN_CAP)) * 1000) + 1)
-        self._hear()
+        for source in sources:
+            poller.register(source, zmq.POLLIN)
+        with self._one_thread:
+            if self._inbox:
+                return  # a frame whose `_fetch` was interrupted came late
+            poller.poll(None if seconds is None else int(max(0.0, seconds) * 1000) + 1)
+            while self._monitor.poll(0):
+                self.disconnected = True  # the only event asked for; it has two frames
+                self._monitor.recv(zmq.NOBLOCK)
 
     def is_empty(self) -> bool:
         """With the writer gone: whether nothing can arrive any more (known within a second)."""
@@ -154,13 +172,10 @@ class PayloadReceiver:
 
     def close(self) -> None:
         """Drop everything."""
-        if not self.socket.closed:
+        with self._one_thread:
+            if self.socket.closed:
+                return
             self.socket.disable_monitor()
             self._monitor.close(linger=0)
             self.socket.close(linger=0)
             self._context.term()
-
-    def _hear(self) -> None:
-        while self._monitor.poll(0):
-            self.disconnected = True  # the only event asked for; it has two frames
-            self._monitor.recv(zmq.NOBLOCK)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from killpoint.checkers import queue_death, queue_delivery, queue_life, queue_time, ring
-from killpoint.checkers.finding import Checker
+from killpoint.checkers.finding import Checker, crash_first
 from killpoint.checkers.leaks import nothing_left
 
-CHECKERS: dict[str, Checker] = {
+_JUDGES: dict[str, Checker] = {
     "R1": ring.transitions,
     "R2": queue_delivery.whole,
-    "R3": queue_delivery.all_in_order,
+    "R3": queue_delivery.ring_in_order,
     "R4": ring.never_overwritten,
     "R6": queue_delivery.not_aliased,
     "R7": queue_delivery.failures_consumed,
@@ -29,4 +29,9 @@ CHECKERS: dict[str, Checker] = {
     "Q16": queue_life.delivered_before_close,
     "L1": nothing_left,
 }
-"""One judge an invariant; what a judge raises makes the case inconclusive, never held."""
+
+CHECKERS: dict[str, Checker] = {id: crash_first(id, judge) for id, judge in _JUDGES.items()}
+"""One judge an invariant, each of which looks for crashes first.
+
+What a judge raises makes the case inconclusive, never held.
+"""

@@ -9,6 +9,7 @@ import msgspec
 from killpoint.checkers.finding import evidence
 from killpoint.history.event import Event
 from killpoint.history.record import History
+from killpoint.scenario import Message, RingWrite, Scenario, Send
 from killpoint.verdict import Violation
 
 
@@ -29,6 +30,11 @@ class Sent(msgspec.Struct):
     def ok(self) -> bool:
         """Whether the call returned."""
         return self.ended is not None and self.ended.text("outcome") == "ok"
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it may have been published or not: cut off inside, or never come back."""
+        return self.ended is None or self.ended.text("outcome") == "injected"
 
 
 class Got(msgspec.Struct):
@@ -82,6 +88,38 @@ def wrong_data(history: History, readers: list[str]) -> Iterator[tuple[str, Sent
                     yield reader, message, call
 
 
+def torn(
+    history: History, readers: list[str], chunk_bytes: int
+) -> Iterator[tuple[str, Sent | None, Got]]:
+    """Arrivals that differ for another reason than that the sender changed the object later.
+
+    What the sender wrote after its call can arrive whole, or, beside the ring, in part: that is
+    judged by Q3 alone.
+    """
+    for reader, message, call in wrong_data(history, readers):
+        if message is None or not message.mutated:
+            yield reader, message, call
+            continue
+        inline = message.form != "buffers" and message.size < chunk_bytes
+        if inline and call.digest != message.mutated:
+            yield reader, message, call
+
+
+def planned(scenario: Scenario) -> dict[int, tuple[Send, Message]]:
+    """The step and the description that each number of a message stands for."""
+    plan: dict[int, tuple[Send, Message]] = {}
+    number = 0
+    for step in scenario.steps:
+        if isinstance(step, RingWrite):
+            number += 1
+        elif isinstance(step, Send):
+            for message in step.messages:
+                for _ in range(message.repeat):
+                    plan[number] = (step, message)
+                    number += 1
+    return plan
+
+
 def mismatches(
     history: History,
     reader: str,
@@ -95,17 +133,16 @@ def mismatches(
         optional: numbers that may arrive or not.
         tail_may_miss: whether the reader may have stopped early (it was told, or told to).
     """
-    expected = [m for m in sent(history) if m.ok or m.ended is None or m.seq in optional]
+    expected = [m for m in sent(history) if m.ok or m.uncertain or m.seq in optional]
     may_miss = optional | {m.seq for m in expected if not m.ok}
     position = 0
     for call in got(history, reader):
         if call.outcome != "ok":
-            if call.outcome == "error" and position < len(expected):
-                ahead = expected[position]
-                if ahead.form == "undecodable":
-                    position += 1
-                    continue
-                return [_again(history, reader, call, expected[:position])]
+            if call.outcome == "error":
+                after = _after_error(expected, position, may_miss)
+                if after is None:
+                    return [_again(history, reader, call, expected[:position])]
+                position = after
             continue
         known = [m.seq for m in expected]
         if call.seq not in known:
@@ -124,6 +161,22 @@ def mismatches(
     if missing and not tail_may_miss:
         return [_missing(history, reader, missing)]
     return []
+
+
+def _after_error(expected: list[Sent], position: int, may_miss: frozenset[int]) -> int | None:
+    """Where a reader stands after a receive that raised; None if it had no cause to raise."""
+    due = next(
+        (
+            index
+            for index in range(position, len(expected))
+            if expected[index].form == "undecodable" or expected[index].seq not in may_miss
+        ),
+        None,
+    )
+    if due is not None:
+        return due + 1 if expected[due].form == "undecodable" else None
+    twice = position == len(expected) > 0 and expected[-1].form == "undecodable"
+    return None if twice else position
 
 
 def overflowing(message: Sent, chunk_bytes: int) -> bool:
@@ -171,4 +224,11 @@ def _missing(history: History, reader: str, missing: list[Sent]) -> Violation:
 
 
 def _lines(history: History, reader: str) -> list[str]:
-    return evidence(history, list(history.of("got", "hang", role=reader))[-6:])
+    return evidence(
+        history,
+        [
+            event
+            for event in history.of("got", "hang")
+            if reader in (event.role, event.text("target"))
+        ][-6:],
+    )

@@ -29,21 +29,39 @@ class Finding(msgspec.Struct):
 _LIBRARY = re.compile(r"\((zmq|multiprocessing|threading|contextlib|queue|selectors|<frozen)")
 """Frames that say how something waits; the first one outside them says what for."""
 
+_ENDS = ("kill", "exit")
+
 Checker = Callable[[Scenario, History, Ledger], Finding]
 
 
 def hangs(history: History, *ops: str) -> list[Violation]:
     """A violation for each role that was still inside one of these operations (any, if none)."""
-    found: list[Violation] = []
-    for event in history.of("hang"):
-        if not ops or event.text("op") in ops:
-            found.append(Violation("hang", _who_waits(history, event), _near(history, event)))
-    return found
+    return [
+        _hang(history, event) for event in history.of("hang") if not ops or event.text("op") in ops
+    ]
+
+
+def hangs_of(history: History, role: str) -> list[Violation]:
+    """A violation for each operation that this role never came back from."""
+    return [_hang(history, event) for event in history.of("hang") if event.text("target") == role]
+
+
+def crash_first(id: str, judge: Checker) -> Checker:
+    """The judge of an invariant, asked only about plays in which nobody crashed.
+
+    L1 is asked about the plays of every case: whose crash it was is told there.
+    """
+
+    def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+        crashed = crashes(history) if id != "L1" or "L1" in scenario.judges else []
+        return Finding(crashed[:1]) if crashed else judge(scenario, history, ledger)
+
+    return look
 
 
 def crashes(history: History) -> list[Violation]:
     """A violation for each role that died although nobody ended it."""
-    ended = {e.text("target") for e in history.of("intent") if e.text("fault") in ("kill", "exit")}
+    ended = {e.text("target") for e in history.of("intent") if e.text("fault") in _ENDS}
     found: list[Violation] = []
     for event in history.of("exit"):
         signal, role = event.number("signal", 0), event.text("target")
@@ -55,17 +73,35 @@ def crashes(history: History) -> list[Violation]:
 
 def deaths(history: History) -> dict[str, Event]:
     """The roles that a fault of the scenario ended, with the event of their end."""
-    teardown = {e.text("target") for e in history.of("intent") if e.data.get("teardown")}
+    ordered = _ordered_ends(history)
     return {
         event.text("target"): event
         for event in history.of("exit")
-        if event.number("signal", 0) and event.text("target") not in teardown
+        if event.number("signal", 0) and event.text("target") in ordered
+    }
+
+
+def ordered_end(history: History, role: str) -> int | None:
+    """When the scenario set about to end this role, ns: it may have been dead from then on."""
+    intent = _ordered_ends(history).get(role)
+    return None if intent is None else intent.t
+
+
+def _ordered_ends(history: History) -> dict[str, Event]:
+    return {
+        event.text("target"): event
+        for event in history.of("intent")
+        if event.text("fault") in _ENDS and not event.data.get("teardown")
     }
 
 
 def evidence(history: History, events: list[Event]) -> list[str]:
     """Up to ten lines that show a violation."""
     return history.lines(events[-10:])
+
+
+def _hang(history: History, event: Event) -> Violation:
+    return Violation("hang", _who_waits(history, event), _near(history, event))
 
 
 def _near(history: History, event: Event) -> list[str]:
@@ -87,12 +123,19 @@ def _who_waits(history: History, event: Event) -> str:
     frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
     own = [frame for frame in frames if not _LIBRARY.search(frame)] or frames
     where = f" in {own[0]}" if own else ""
-    others: list[str] = []
-    for name, end in deaths(history).items():
-        at = history.first("reached", role="director")
-        place = f" at {at.text('where')}" if at is not None else ""
-        others.append(f"{name}, dead by signal {end.number('signal')}{place}")
-    held = [e.text("target") for e in history.of("fault") if e.text("fault") == "stop"]
-    others += [f"{name}, stopped" for name in held if name not in deaths(history)]
+    others = _gone(history, event.t)
     waits = f"waits for {'; '.join(others)}" if others else "waits for nobody that is gone"
     return f"{role} still waited in {op} after {since:.1f} s{where}: it {waits}"
+
+
+def _gone(history: History, until: int) -> list[str]:
+    """Who was dead or stopped at a time, and where it stood."""
+    dead = {name: end for name, end in deaths(history).items() if end.t <= until}
+    places = {e.text("target"): f" at {e.text('where')}" for e in history.of("reached")}
+    gone = [
+        f"{name}, dead by signal {end.number('signal')}{places.get(name, '')}"
+        for name, end in dead.items()
+    ]
+    last = {e.text("target"): e.text("fault") for e in history.of("fault") if e.t <= until}
+    stopped = [name for name, fault in last.items() if fault == "stop"]
+    return gone + [f"{name}, stopped" for name in stopped if name not in dead]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.finding import Finding, evidence
+from killpoint.checkers.finding import Finding, Inconclusive, evidence
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
@@ -11,10 +11,12 @@ from killpoint.verdict import Violation
 
 def nothing_left(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """L1: nothing remains, unless SIGKILL took every party and no start has followed."""
+    ends = list(history.of("exit"))
+    if not ends and ledger.empty():
+        raise Inconclusive("nobody was seen to end")
     excused = ledger.all_killed and not scenario.restart
     if ledger.empty() or excused:
         return Finding([], {"plays": 1})
-    ends = list(history.of("exit"))
     how = ", ".join(
         f"{e.text('target')} by signal {e.number('signal')}"
         for e in ends

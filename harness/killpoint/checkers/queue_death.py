@@ -2,57 +2,73 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.delivery import Got, got, mismatches, overflowing, sent, wrong_data
-from killpoint.checkers.finding import Finding, Inconclusive, crashes, deaths, evidence, hangs
+from killpoint.checkers.delivery import got, mismatches, overflowing, sent, torn
+from killpoint.checkers.finding import (
+    Finding,
+    Inconclusive,
+    deaths,
+    evidence,
+    hangs_of,
+    ordered_end,
+)
+from killpoint.checkers.notice import Call, calls_after, overdue, receives, sends
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Fault, Scenario
 from killpoint.verdict import Violation
 
-_WITHIN = 2_000_000_000
-
 
 def writer_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q6: whole messages first, then an error that is not the call's own timeout."""
-    death = deaths(history).get("writer")
-    if death is None:
+    dead = deaths(history)
+    if "writer" not in dead:
         raise Inconclusive("the writer was not seen dead by the signal")
-    found = crashes(history)
-    for reader in scenario.readers():
-        if reader not in deaths(history):
-            found = found or _reader_after(scenario, history, reader, death)
+    alive = [reader for reader in scenario.readers() if reader not in dead]
+    if not alive:
+        raise Inconclusive("no reader was left to be told")
+    found: list[Violation] = []
+    doubts: list[str] = []
+    for reader in alive:
+        try:
+            found = found or _reader_after(scenario, history, reader, dead["writer"])
+        except Inconclusive as doubt:
+            doubts.append(str(doubt))
+    if not found and len(doubts) == len(alive):
+        raise Inconclusive(doubts[0])
     return Finding(found[:1], {"deaths": 1})
 
 
 def _reader_after(
     scenario: Scenario, history: History, reader: str, death: Event
 ) -> list[Violation]:
-    for who, message, call in wrong_data(history, [reader]):
-        if message is None or not message.mutated:
-            cause = f"{who} received message {call.seq} torn or altered after the writer's death"
-            return [Violation("wrong-data", cause, _calls(history, reader))]
+    for who, _, call in torn(history, [reader], scenario.shape.chunk_bytes):
+        cause = f"{who} received message {call.seq} torn or altered after the writer's death"
+        return [Violation("wrong-data", cause, _calls(history, reader))]
+    stuck = hangs_of(history, reader)
+    if stuck:
+        return [_with_promise(scenario, history, stuck[0])]
     unsure: set[int] = set()
     for message in sent(history):
         if unsure or overflowing(message, scenario.shape.chunk_bytes) or not message.ok:
             unsure.add(message.seq)
-    found = mismatches(history, reader, optional=frozenset(unsure))
-    told = _told(history, reader, death)
-    stuck = [
-        v
-        for v, e in zip(hangs(history), history.of("hang"), strict=True)
-        if e.text("target") == reader
-    ]
-    if stuck:
-        return [_with_promise(scenario, history, stuck[0])]
+    calls = receives(history, reader)
+    told = _told(history, calls)
+    found = mismatches(history, reader, optional=frozenset(unsure), tail_may_miss=told is None)
     if found and found[0].kind != "lost":
         return found
+    late = overdue(history, calls, told, death)
     if told is None:
-        last = got(history, reader)
-        how = last[-1].outcome if last else "no receive was made"
-        cause = f"{reader} was never told that the writer died; its last receive ended with: {how}"
-        return [Violation("no-error", cause, _calls(history, reader))]
-    return found or _too_late(history, reader, told, death)
+        if not late and not found:
+            raise Inconclusive(f"{reader} made no call that was to be told of the writer's death")
+        return _never_told(history, reader) if late else found
+    return found or _too_late(history, reader, told, late)
+
+
+def _never_told(history: History, reader: str) -> list[Violation]:
+    how = got(history, reader)[-1].outcome
+    cause = f"{reader} was never told that the writer died; its last receive ended with: {how}"
+    return [Violation("no-error", cause, _calls(history, reader))]
 
 
 def _with_promise(scenario: Scenario, history: History, stuck: Violation) -> Violation:
@@ -68,22 +84,24 @@ def _with_promise(scenario: Scenario, history: History, stuck: Violation) -> Vio
     return Violation(stuck.kind, promise, stuck.evidence)
 
 
-def _told(history: History, reader: str, death: Event) -> Got | None:
-    for call in got(history, reader):
-        told = call.outcome not in ("ok", "timeout", "never returned")
-        if told and call.ended is not None and call.ended.t >= death.t - _WITHIN:
+def _told(history: History, calls: list[Call]) -> Call | None:
+    """The call that told of the end: an error since the writer began to be killed, or to close."""
+    closing = [event.t for event in history.of("begin", role="writer") if _closes(event)]
+    leaves = min([ordered_end(history, "writer") or 0, *closing])
+    for call in calls:
+        if call.tells and call.ended is not None and call.ended.t >= leaves:
             return call
     return None
 
 
-def _too_late(history: History, who: str, call: Got, death: Event) -> list[Violation]:
-    assert call.ended is not None
-    since = max(death.t, call.began.t)
-    allowed = _WITHIN + 2 * history.late_tick(since, call.ended.t)
-    if call.ended.t - since <= allowed:
+def _closes(event: Event) -> bool:
+    return event.text("op") in ("close", "drop", "exit")
+
+
+def _too_late(history: History, who: str, told: Call, late: float | None) -> list[Violation]:
+    if late is None or told.ended is None:
         return []
-    took = (call.ended.t - since) / 1e9
-    cause = f"{who} was told of the death only after {took:.2f} s"
+    cause = f"{who} was told of the death only after {late:.2f} s"
     return [Violation("late", cause, _calls(history, who))]
 
 
@@ -93,37 +111,46 @@ def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
     if not dead:
         raise Inconclusive("no reader was seen dead by the signal")
     last = max(dead.values(), key=lambda event: event.t)
-    found = crashes(history)
-    if not found:
-        found = [
-            violation
-            for violation, event in zip(hangs(history), history.of("hang"), strict=True)
-            if event.text("target") == "writer"
-        ]
-    for message in sent(history):
-        if found or message.ended is None or message.ok:
-            continue
-        if message.ended.text("outcome") == "timeout" and message.ended.t > last.t:
-            cause = (
-                f"the writer's send of message {message.seq} ran into its own timeout with"
-                f" {', '.join(dead)} dead: it was never told"
-            )
-            found = [Violation("no-error", cause, evidence(history, [last, message.ended]))]
-        elif message.ended.t - max(last.t, message.began.t) > _WITHIN + 2 * history.late_tick(
-            last.t, message.ended.t
-        ):
-            cause = "the writer was told of a reader's death later than 2 s after it"
-            found = [Violation("late", cause, evidence(history, [last, message.ended]))]
-    unsure = frozenset(message.seq for message in sent(history) if not message.ok)
+    found = hangs_of(history, "writer") or _writer_after(history, ", ".join(dead), last)
     for reader in scenario.readers():
         if reader not in dead:
-            found = found or mismatches(history, reader, optional=unsure)
-            found = found or [
-                Violation("wrong-data", f"{who} received message {call.seq} altered")
-                for who, message, call in wrong_data(history, [reader])
-                if message is None or not message.mutated
-            ]
+            found = found or _survivor(scenario, history, reader)
+    if not found and not calls_after(sends(history), last):
+        raise Inconclusive("the writer made no call after the reader's death")
     return Finding(found[:1], {"deaths": len(dead)})
+
+
+def _writer_after(history: History, dead: str, death: Event) -> list[Violation]:
+    """What the writer's calls after the death owe: an end within 2 s, which is no timeout."""
+    calls = sends(history)
+    for call in calls_after(calls, death):
+        late = overdue(history, calls, call, death)
+        if late is None or call.ended is None:
+            continue
+        lines = evidence(history, [death, call.ended])
+        if call.outcome == "timeout":
+            cause = (
+                f"the writer's send of message {call.seq} ran into its own timeout with"
+                f" {dead} dead: it was never told"
+            )
+            return [Violation("no-error", cause, lines)]
+        did = "went on" if call.outcome == "ok" else "was told of a reader's death"
+        cause = f"the writer {did} only {late:.2f} s after the death, not within 2 s"
+        return [Violation("late", cause, lines)]
+    return []
+
+
+def _survivor(scenario: Scenario, history: History, reader: str) -> list[Violation]:
+    """A reader that lives loses nothing that was sent before it stopped reading of itself."""
+    unsure = {message.seq for message in sent(history) if not message.ok}
+    calls = receives(history, reader)
+    if calls and calls[-1].outcome == "timeout" and calls[-1].ended is not None:
+        stopped = calls[-1].ended.t
+        unsure |= {m.seq for m in sent(history) if m.ended is None or m.ended.t > stopped}
+    return mismatches(history, reader, optional=frozenset(unsure)) or [
+        Violation("wrong-data", f"{who} received message {call.seq} altered")
+        for who, _, call in torn(history, [reader], scenario.shape.chunk_bytes)
+    ]
 
 
 def _calls(history: History, role: str) -> list[str]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.delivery import got, sent
+from killpoint.checkers.delivery import Got, Sent, got, planned, sent
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import Receive, Scenario, Send
+from killpoint.scenario import Receive, Scenario
 from killpoint.verdict import Violation
 
 _EARLY = 0.001
 """The resolution of poll(2): an earlier return by less is not told apart from rounding."""
 _PROMPT = 100_000_000
+_MOVING = 0.9
+"""Seconds more for a call that came back with its message: copying it is no waiting."""
 
 
 def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -20,9 +22,7 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     found = hangs(history, "send", "receive", "ready")
     waits = 0
     for role, event, timeout in _timed_calls(scenario, history):
-        if event.text("outcome") != "timeout":
-            continue
-        waits += 1
+        waits += event.text("outcome") == "timeout"
         violation = _judge_wait(history, role, event, timeout)
         if violation and not found:
             found = [violation]
@@ -56,11 +56,12 @@ def _timed_calls(scenario: Scenario, history: History) -> list[tuple[str, Event,
             timeout = call.began.data.get("timeout")
             if call.ended is not None and isinstance(timeout, (int, float)):
                 calls.append((reader, call.ended, float(timeout)))
-    sends = [step for step in scenario.steps if isinstance(step, Send)]
-    limit = {step.timeout for step in sends if step.timeout is not None}
+    plan = planned(scenario)
     for message in sent(history):
-        if message.ended is not None and len(limit) == 1:
-            calls.append(("writer", message.ended, float(next(iter(limit)))))
+        step, _ = plan.get(message.seq, (None, None))
+        timeout = message.began.data.get("timeout", step.timeout if step else None)
+        if message.ended is not None and isinstance(timeout, (int, float)):
+            calls.append((message.ended.role, message.ended, float(timeout)))
     return calls
 
 
@@ -70,12 +71,15 @@ def _judge_wait(history: History, role: str, event: Event, timeout: float) -> Vi
         return None
     due = max(timeout, 0.0)
     since = event.t - int(took * 1e9)
+    expired = event.text("outcome") == "timeout"
     allowed = due + 0.1 + 2 * history.late_tick(since, event.t) / 1e9
-    if took < due - _EARLY:
+    allowed += 0.0 if expired else _MOVING
+    if expired and took < due - _EARLY:
         cause = f"{role}'s call with timeout {timeout:g} s gave up after {took:.4f} s: too early"
         return Violation("late", cause, evidence(history, [event]))
     if took > allowed:
         cause = f"{role}'s call with timeout {timeout:g} s took {took:.2f} s"
+        cause += "" if expired else f", and ended with: {event.text('outcome')}"
         return Violation("late", cause, evidence(history, [event]))
     return None
 
@@ -88,6 +92,7 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     wakes = 0
     by_seq = {message.seq: message for message in sent(history)}
     for reader in scenario.readers():
+        found = found or _slept_through(history, reader)
         for call in got(history, reader):
             message = by_seq.get(call.seq)
             if call.outcome != "ok" or message is None or call.ended is None:
@@ -101,4 +106,39 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
                     f"{reader}, idle, heard of message {call.seq} only {took / 1e6:.0f} ms later"
                 )
                 found = [Violation("late", cause, evidence(history, [message.ended, call.ended]))]
+    if not found and not wakes:
+        raise Inconclusive("no message was published while a reader waited")
     return Finding(found[:1], {"wake-ups": wakes})
+
+
+def _slept_through(history: History, reader: str) -> list[Violation]:
+    """A receive that ran into its own timeout although a message was published during it."""
+    calls = got(history, reader)
+    for call in calls:
+        if call.outcome != "timeout" or call.ended is None:
+            continue
+        for message in sent(history):
+            if _should_have_woken(history, message, call) and not _taken(calls, message, call):
+                cause = (
+                    f"{reader}, idle, ran into its own timeout although message {message.seq} was"
+                    " published while it waited: the wake-up was lost"
+                )
+                lines = [event for event in (call.began, message.ended, call.ended) if event]
+                return [Violation("late", cause, evidence(history, lines))]
+    return []
+
+
+def _should_have_woken(history: History, message: Sent, call: Got) -> bool:
+    if not message.ok or message.ended is None or call.ended is None:
+        return False
+    allowed = _PROMPT + 2 * history.late_tick(message.ended.t, call.ended.t)
+    return message.began.t >= call.began.t and call.ended.t - message.ended.t > allowed
+
+
+def _taken(calls: list[Got], message: Sent, before: Got) -> bool:
+    """Whether another thread of the reader had taken the message by then."""
+    assert before.ended is not None
+    return any(
+        call.seq == message.seq and call.ended is not None and call.ended.t <= before.ended.t
+        for call in calls
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from killpoint.checkers.delivery import got, mismatches, sent, wrong_data
-from killpoint.checkers.finding import Finding, Inconclusive, crashes, evidence, hangs
+from killpoint.checkers.delivery import got, mismatches, sent, torn
+from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs, ordered_end
+from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.models.slot import Slot
@@ -39,6 +40,7 @@ def transitions(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
 def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R4: no more messages are accepted than slots are free, and none is overwritten."""
     found: list[Violation] = []
+    dead = deaths(history)
     for message in sent(history):
         if not message.ok or message.ended is None:
             continue
@@ -46,6 +48,8 @@ def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> 
             m.ok and m.ended is not None and m.ended.t <= message.ended.t for m in sent(history)
         )
         for reader in scenario.readers():
+            if reader in dead and dead[reader].t <= message.ended.t:
+                continue
             taken = sum(call.began.t <= message.ended.t for call in got(history, reader))
             if accepted - taken > scenario.shape.chunks and not found:
                 cause = (
@@ -54,10 +58,10 @@ def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> 
                 )
                 found.append(Violation("bad-transition", cause, evidence(history, [message.ended])))
     for reader in scenario.readers():
-        found = found or mismatches(history, reader)
+        found = found or mismatches(history, reader, tail_may_miss=reader in dead)
     found = found or [
         Violation("wrong-data", f"message {call.seq} was overwritten before {reader} read it")
-        for reader, _, call in wrong_data(history, scenario.readers())
+        for reader, _, call in torn(history, scenario.readers(), scenario.shape.chunk_bytes)
     ]
     messages = sum(call.outcome == "ok" for r in scenario.readers() for call in got(history, r))
     found = found or hangs(history)
@@ -68,24 +72,28 @@ def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> 
 
 def creator_unlinks(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R8: only the creator's process removes the name, at most once; bad segments are refused."""
-    found = crashes(history)
-    made: dict[str, int] = {}
+    found: list[Violation] = []
+    made: dict[str, Event] = {}
     removed: Counter[str] = Counter()
     for event in history.of("segment"):
         name, pid = event.text("name"), event.number("pid")
         if event.text("act") == "create":
-            made[name] = pid
+            made[name] = event
+            removed[name] = 0
             continue
         removed[name] += 1
-        if made.get(name, pid) != pid and not found:
+        maker = made.get(name, event)
+        foreign = maker.number("pid") != pid and not _gone(history, maker, event.t)
+        if foreign and not found:
             whose = "a fork's copy of the object" if _is_copy(history, pid) else event.role
             cause = f"{whose} (pid {pid}) unlinked segment {name} while its creator lived"
             found.append(Violation("bad-transition", cause, evidence(history, [event])))
         elif removed[name] > 1 and not found:
             cause = f"segment {name} was unlinked {removed[name]} times"
             found.append(Violation("bad-transition", cause, evidence(history, [event])))
-    for event in history.of("end"):
-        if event.text("op") == "ring-attach" and event.text("outcome") == "ok" and not found:
+    attaches = [event for event in history.of("end") if event.text("op") == "ring-attach"]
+    for event in attaches:
+        if event.text("outcome") == "ok" and not found:
             how = next(step.how for step in scenario.steps if isinstance(step, RingAttach))
             words = {"missing": "that does not exist", "small": "that is too small"}[how]
             cause = f"attaching to a segment {words}, and looking at it, raised nothing"
@@ -93,7 +101,20 @@ def creator_unlinks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
     found = found or hangs(history)
     for reader in scenario.readers():
         found = found or mismatches(history, reader)
+    if not found and not made and not attaches:
+        raise Inconclusive("no segment was made, and none was attached to")
     return Finding(found[:1], {"names": len(made)})
+
+
+def _gone(history: History, maker: Event, when: int) -> bool:
+    """Whether the process that made a segment was dead by then, or being ended."""
+    ordered = ordered_end(history, maker.role)
+    if ordered is not None and ordered <= when:
+        return True
+    return any(
+        event.t <= when and event.number("pid") == maker.number("pid")
+        for event in history.of("exit")
+    )
 
 
 def _is_copy(history: History, pid: int) -> bool:

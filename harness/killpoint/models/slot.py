@@ -28,6 +28,7 @@ class Slot:
             Why the move is illegal, empty if it is legal.
         """
         before = self.case()
+        again = reader is not None and flag == reader + 1 and self.read[reader] == 1
         if flag == 0:
             self.written = value
         else:
@@ -38,6 +39,8 @@ class Slot:
             return "" if legal else "the writer may only go 1→1, 4→1, 1→2"
         if flag != reader + 1:
             return "a reader may store to its own flag only"
+        if again and before != 1:
+            return "a reader may only mark a slot once: it had read this one, 2→3, 3→3, 3→4"
         legal = (before, after) in {(2, 3), (3, 3), (3, 4)}
         legal = legal or (len(self.read) == 1 and (before, after) == (2, 4))
         return "" if legal and value else "a reader may only go 2→3, 3→3, 3→4, or 2→4 when alone"

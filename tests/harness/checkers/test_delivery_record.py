@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from synthetic import Tape, bug
+from synthetic import Tape
 
 from killpoint.checkers.delivery import got, mismatches, overflowing, sent, wrong_data
 
@@ -110,7 +110,6 @@ def test_an_undecodable_message_raised_again_is_a_duplicate() -> None:
     assert "undecodable message 0 2 times" in found.cause
 
 
-@bug("an error after the last message is skipped over (checkers/delivery.py:103)")
 def test_an_undecodable_last_message_raised_again_is_a_duplicate() -> None:
     tape = Tape().sent(0).sent(1, form="undecodable").gets(0).fails("error").fails("error")
     assert [found.kind for found in mismatches(tape.history(), "reader-0")] == ["duplicate"]
@@ -122,19 +121,16 @@ def test_an_error_where_a_message_was_due_is_a_loss() -> None:
     assert (found.kind, "ValueError: odd" in found.cause) == ("lost", True)
 
 
-@bug("an error with only optional messages ahead is called a loss (checkers/delivery.py:103-108)")
 def test_an_error_where_only_a_message_in_flight_was_due_is_no_loss() -> None:
     tape = Tape().sent(0).sends(1).gets(0).fails("error", error="RuntimeError: writer gone")
     assert mismatches(tape.history(), "reader-0") == []
 
 
-@bug("an injected exception leaves a send done or not done, not surely undone (delivery.py:98)")
 def test_a_send_that_an_injected_exception_left_may_have_arrived() -> None:
     tape = Tape().sent(0).sent(1, "injected").gets(0).gets(1)
     assert mismatches(tape.history(), "reader-0") == []
 
 
-@bug("a hang is an event of the director, so _lines never finds it (checkers/delivery.py:174)")
 def test_the_evidence_of_a_loss_shows_the_hang_it_ended_in() -> None:
     tape = Tape().sent(0).waits().hangs("reader-0", "receive")
     (found,) = mismatches(tape.history(), "reader-0")

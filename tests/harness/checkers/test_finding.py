@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from synthetic import Tape, bug
+from synthetic import Tape
 
 from killpoint.checkers.finding import crashes, deaths, evidence, hangs
 
@@ -47,7 +47,6 @@ def test_a_death_by_teardown_is_not_the_scenarios() -> None:
     assert list(deaths(history)) == ["writer"]
 
 
-@bug("the place is that of the first point anybody reached (checkers/finding.py:86)")
 def test_a_dead_party_is_placed_where_it_died_not_where_another_stood() -> None:
     tape = Tape().waits()
     tape.tell("director", "reached", target="reader-1", where="ring.py:1 in read")
@@ -57,7 +56,6 @@ def test_a_dead_party_is_placed_where_it_died_not_where_another_stood() -> None:
     assert "ring.py:99 in write" in found.cause
 
 
-@bug("a stop stays in the cause after its continue (checkers/finding.py:89)")
 def test_a_party_that_went_on_is_not_waited_for() -> None:
     tape = Tape().waits()
     tape.tell("director", "fault", fault="stop", target="writer")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from synthetic import bug
 
 from killpoint.models.slot import Slot
 
@@ -59,7 +58,6 @@ def test_a_readers_moves_mark_its_own_flag_in_a_written_slot(
     assert legal == expected
 
 
-@bug("a reader that marks a slot it has read passes for 3→3 (models/slot.py:41)")
 def test_a_reader_may_not_mark_a_slot_twice() -> None:
     slot = Slot(3)
     slot.store(None, 0, 1)

@@ -1,0 +1,13 @@
+"""Fixtures of the queue tests."""
+
+import pytest
+
+from .ends import pair
+
+
+@pytest.fixture
+def ends():
+    writer, reader = pair()
+    yield writer, reader
+    reader.close()
+    writer.close()
