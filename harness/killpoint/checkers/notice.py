@@ -40,9 +40,9 @@ def sends(history: History) -> list[Call]:
     ]
 
 
-def calls_after(calls: list[Call], death: Event) -> list[Call]:
-    """The call that was pending at the death, if any, and those made after it."""
-    return [call for call in calls if call.ended is None or call.ended.t > death.t]
+def ended_after(calls: list[Call], t: int) -> list[Call]:
+    """The call that was pending at this time, if any, and those made after it."""
+    return [call for call in calls if call.ended is None or call.ended.t > t]
 
 
 def overdue(history: History, calls: list[Call], last: Call | None, death: Event) -> float | None:
@@ -55,7 +55,7 @@ def overdue(history: History, calls: list[Call], last: Call | None, death: Event
         last: the call that told, or went on; None to look at every call made.
     """
     since: int | None = None
-    for call in calls_after(calls, death):
+    for call in ended_after(calls, death.t):
         if call.ended is None:
             break
         since = max(death.t, call.began.t) if since is None else since

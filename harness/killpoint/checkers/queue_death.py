@@ -11,7 +11,7 @@ from killpoint.checkers.finding import (
     hangs_of,
     ordered_end,
 )
-from killpoint.checkers.notice import Call, calls_after, overdue, receives, sends
+from killpoint.checkers.notice import Call, ended_after, overdue, receives, sends
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -115,7 +115,9 @@ def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
     for reader in scenario.readers():
         if reader not in dead:
             found = found or _survivor(scenario, history, reader)
-    if not found and not calls_after(sends(history), last):
+    # The end is recorded when it has been reaped; whoever watches the process knows before that.
+    struck = min(ordered_end(history, name) or end.t for name, end in dead.items())
+    if not found and not ended_after(sends(history), struck):
         raise Inconclusive("the writer made no call after the reader's death")
     return Finding(found[:1], {"deaths": len(dead)})
 
@@ -123,7 +125,7 @@ def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
 def _writer_after(history: History, dead: str, death: Event) -> list[Violation]:
     """What the writer's calls after the death owe: an end within 2 s, which is no timeout."""
     calls = sends(history)
-    for call in calls_after(calls, death):
+    for call in ended_after(calls, death.t):
         late = overdue(history, calls, call, death)
         if late is None or call.ended is None:
             continue

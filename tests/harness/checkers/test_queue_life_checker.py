@@ -73,13 +73,13 @@ def test_an_ending_within_two_seconds_is_held_and_a_longer_one_late(op: str) -> 
 
 def test_an_interpreter_is_judged_by_the_time_to_the_end_of_its_process() -> None:
     quick = Tape().ordered("writer", "exit").later(900).exits("writer")
-    slow = Tape().ordered("writer", "exit").later(3500).exits("writer")
+    slow = Tape().ordered("writer", "exit").later(4500).exits("writer")
     assert judged("Q11", quick, Exit(("writer",))).violations == []
     assert convicted("Q11", slow, Exit(("writer",))).kind == "late"
 
 
 def test_slow_exit_handlers_are_a_slow_exit() -> None:
-    tape = Tape().ordered("writer", "exit", s=4.0).exits("writer")
+    tape = Tape().ordered("writer", "exit", s=4.6).exits("writer")
     assert convicted("Q11", tape, Exit(("writer",), brief=True)).kind == "late"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic import Tape, bug, scene
+from synthetic import Tape, scene
 
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding
