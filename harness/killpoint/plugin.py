@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
 import tempfile
@@ -35,15 +36,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--killpoint-out", type=Path, help="keep replays and records in this folder")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing may change how a process under test dies: faulthandler is turned off."""
+    """Nothing may change how a process under test dies: faulthandler is turned off.
+
+    Last of all, because pytest's own plugin turns it on while it is being configured.
+    """
     os.environ.pop("PYTHONFAULTHANDLER", None)
     plugin = config.pluginmanager.get_plugin("faulthandler")
     if plugin is not None:
         config.pluginmanager.unregister(plugin)
-        import faulthandler
-
-        faulthandler.disable()
+    faulthandler.disable()
     config.stash[_STAGES] = Stages(config)
 
 
