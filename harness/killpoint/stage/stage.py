@@ -72,7 +72,7 @@ class Stage:
             raise CannotWork(f"no place for the plays: {error}") from error
         self._count = 0
         try:
-            self.zygote = Zygote(spec)
+            self.zygote = Zygote(spec, self.root)
         except BaseException:
             shutil.rmtree(self.root, ignore_errors=True)
             raise

@@ -12,6 +12,7 @@ import gc
 import importlib
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -52,14 +53,14 @@ class _BecomeRole(BaseException):
 
 
 def main() -> None:
-    """Serve the director at the other end of the inherited socket; ``argv``: descriptor, spec."""
-    fd, spec = int(sys.argv[1]), sys.argv[2]
+    """Serve the director at the other end of a socket; ``argv``: descriptor, spec, plays' root."""
+    fd, spec, root = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     channel = Channel(socket.socket(fileno=fd))
     target = _load(spec, channel)
     parent = os.getpid()
     try:
-        _serve(channel, parent)
+        _serve(channel, root)
     except _BecomeRole as role:
         channel.close()
         _live(role.order, target, parent, spec)
@@ -113,7 +114,7 @@ def _preload() -> None:
         raise RuntimeError(f"the target's import started {threads - 1} threads: cannot fork safely")
 
 
-def _serve(channel: Channel, parent: int) -> NoReturn:
+def _serve(channel: Channel, root: Path) -> NoReturn:
     wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.signal(signal.SIGCHLD, _note)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -132,6 +133,7 @@ def _serve(channel: Channel, parent: int) -> NoReturn:
                 order = channel.get()
             except Closed:
                 _end_descendants()
+                shutil.rmtree(root, ignore_errors=True)
                 sys.exit(0)
             if isinstance(order, ForkRole):
                 _fork(order, channel, (wake_r, wake_w))

@@ -15,13 +15,16 @@ from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, L
 
 _SINGLE_THREADED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _START_WITHIN = 120.0
+_ZYGOTE = "killpoint.stage.zygote"
 
 
 class Zygote:
     """A process that has the target imported and forks roles."""
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, root: Path) -> None:
         """Start it and wait until the target is loaded.
+
+        It removes ``root``, the folder of the plays, if its director dies without a word.
 
         Raises:
             BadUsage: the target cannot be imported here.
@@ -37,11 +40,12 @@ class Zygote:
         }
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "killpoint.stage.zygote", str(theirs.fileno()), spec],
+                [sys.executable, "-m", _ZYGOTE, str(theirs.fileno()), spec, str(root)],
                 pass_fds=[theirs.fileno()],
                 env=environment | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 stdin=subprocess.DEVNULL,
                 stdout=2,
+                start_new_session=True,  # a Ctrl-C is for the director, not for roles under test
             )
         except OSError as error:
             raise CannotWork(f"cannot start a process for target {spec}: {error}") from error
