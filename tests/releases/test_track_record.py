@@ -21,6 +21,16 @@ RECORD = [
     ("Q6/writer-dies-after-overflow-marker", "0.33.0", "violated", "hang", "dead by signal 9"),
     ("Q16/closed-after-60MB", "0.32.0", "violated", "lost", "payloads unsent"),
     ("Q16/closed-after-60MB", "0.31.0", "held", None, ""),
+    (
+        "Q3/overwritten-after-enqueue-overflow",
+        "0.33.0",
+        "violated",
+        "wrong-data",
+        "caller's memory",
+    ),
+    ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 2 s took"),
+    ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
+    ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
 ]
 
 pytestmark = pytest.mark.network
