@@ -28,7 +28,7 @@ RECORD = [
         "wrong-data",
         "caller's memory",
     ),
-    ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 2 s took"),
+    ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
 ]

@@ -82,11 +82,11 @@ def _marker_late() -> list[Scenario]:
     id = "Q9/receive-marker-late"
     steps = [
         *OPEN,
-        Receive(1, timeout=2.0),
+        Receive(1, timeout=3.0),
         Settle(("readers",)),
-        Pause(0.8),
+        Pause(1.0),
         Fault("stop", "writer", Point("send", name="overflow-marker")),
-        Send([Message("array", 96 * MIB)], timeout=9.0),
+        Send([Message("array", 32 * MIB)], timeout=9.0),
         Wait(("writer",)),
         Wait(("readers",), within=8.0),
         Fault("continue", "writer"),
