@@ -128,6 +128,12 @@ def test_what_this_build_cannot_reach_does_not_fail_a_whole_run() -> None:
     assert judgement.status() == 0
 
 
+def test_what_this_build_cannot_reach_is_inconclusive_for_who_asks_for_it() -> None:
+    judgement = _judgement("inconclusive", id="R5")
+    judgement.asked = ["R5"]
+    assert judgement.status() == 3
+
+
 @pytest.mark.parametrize("ran", [[], [_held(1)], [_held(), _held()], [_case("unsupported")]])
 @pytest.mark.parametrize("only", [[], ["R3"], ["R3/a", "R3/left-out"]])
 def test_an_invariant_of_which_the_budget_left_a_case_out_does_not_hold(
