@@ -301,18 +301,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return self.number_at(slot) + 9 + rank % 8\n",
     ),
     Mutant(
-        "l1_name_outlives_the_writer",
+        "l1_sockets_outlive_the_writer",
         "L1/writer-killed",
         ("leak",),
         (
-            Edit(
-                "sending.py",
-                "    def _remove_names(self) -> None:\n        self._ring.segment.unlink()\n",
-                "    def _remove_names(self) -> None:\n",
-            ),
+            Edit("sending.py", "        shutil.rmtree(self._directory, ignore_errors=True)\n", ""),
             Edit(
                 "receiving.py",
-                "        remove_if_orphan(SHM / self.handle.ring.name)\n",
+                "        remove_if_orphan(Path(self.handle.door).parent)\n",
                 "",
             ),
         ),
