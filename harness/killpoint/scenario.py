@@ -13,10 +13,37 @@ import tomli_w
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
 from killpoint.scenario_errors import Place, explain, line_of
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.protocol import GroupShape, QueueShape
 
-Verb = Literal["make", "attach", "ready", "send", "receive", "close"]
-FaultName = Literal["kill", "stop", "continue", "exit", "raise", "slow"]
+Verb = Literal[
+    "make",
+    "attach",
+    "ready",
+    "send",
+    "receive",
+    "close",
+    "join",
+    "send-to",
+    "receive-from",
+    "broadcast",
+    "gather",
+    "barrier",
+    "leave",
+]
+FaultName = Literal[
+    "kill",
+    "stop",
+    "continue",
+    "exit",
+    "raise",
+    "slow",
+    "cut",
+    "heal",
+    "delay",
+    "reset",
+    "half-open",
+    "starve",
+]
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -44,7 +71,7 @@ class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defa
     """One thing the director does; steps that name roles post an order and go on."""
 
 
-class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """One message, or a run of them whose size grows by ``step``."""
 
     kind: MessageKind = "bytes"
@@ -128,6 +155,84 @@ class ForkCopy(Step, tag="fork-copy"):
     role: str = "writer"
 
 
+class Join(Step, tag="join"):
+    """Ranks become members of the group; each returns once all are there."""
+
+    roles: tuple[str, ...] = ("all",)
+    timeout: Seconds | None = None
+
+
+class SendTo(Step, tag="send-to"):
+    """One rank sends to another."""
+
+    role: str
+    to: str
+    messages: list[Message]
+
+
+class ReceiveFrom(Step, tag="receive-from"):
+    """Ranks take what another one sent to them; what they got is judged by number and digest."""
+
+    roles: tuple[str, ...]
+    source: str
+    count: Times = 1
+    timeout: Seconds | None = None
+    keep_on: bool = False
+    """Go on after a call that raised (each such call counts towards ``count``)."""
+
+
+class Broadcast(Step, tag="broadcast"):
+    """The source sends to all; every other of the roles takes it."""
+
+    source: str
+    messages: list[Message]
+    roles: tuple[str, ...] = ("all",)
+    timeout: Seconds | None = None
+
+
+class Gather(Step, tag="gather"):
+    """Each of the roles gives an object and gets everybody's."""
+
+    message: Message = Message()
+    roles: tuple[str, ...] = ("all",)
+    times: Times = 1
+    timeout: Seconds | None = None
+
+
+class Barrier(Step, tag="barrier"):
+    """The roles meet."""
+
+    roles: tuple[str, ...] = ("all",)
+    times: Times = 1
+    timeout: Seconds | None = None
+
+
+class Leave(Step, tag="leave"):
+    """A clean leave, then the last reference is dropped."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Look(Step, tag="look"):
+    """Record what the roles show to others: listeners, socket paths, segments, their rights."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Weigh(Step, tag="weigh"):
+    """Record the memory that the roles use now."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Intrude(Step, tag="intrude"):
+    """A stranger without a key connects to whatever TCP port the role listens at."""
+
+    role: str
+    how: Literal["listen", "speak"]
+    """``listen`` tries to get messages, ``speak`` to have one decoded."""
+
+
 class Recheck(Step, tag="recheck"):
     """Roles compare everything they hold with what it was on arrival."""
 
@@ -198,7 +303,10 @@ class Fault(Step, tag="fault"):
     role: str
     at: Point | None = None
     pause: Seconds = 0.0
-    """For ``slow``: seconds between two receives."""
+    """For ``slow``: seconds between two receives; for ``delay``: seconds on the way."""
+    toward: Literal["both", "role", "peer"] = "both"
+    """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
+    from the relay that they pass through."""
 
 
 AnyStep = (
@@ -211,6 +319,16 @@ AnyStep = (
     | RingRead
     | RingAttach
     | ForkCopy
+    | Join
+    | SendTo
+    | ReceiveFrom
+    | Broadcast
+    | Gather
+    | Barrier
+    | Leave
+    | Look
+    | Weigh
+    | Intrude
     | Recheck
     | Close
     | Drop
@@ -234,6 +352,12 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     target: str = ""
     """The target it was found on: what a replay plays it on unless told otherwise."""
     shape: QueueShape = QueueShape()
+    group: GroupShape | None = None
+    """A process group instead of a queue: the roles are its ranks, ``rank-0`` the host."""
+    umask: int | None = None
+    """The roles' umask."""
+    shm_bytes: int | None = None
+    """A /dev/shm of this size, the play's own (needs the right to mount)."""
     start: StartMethod = "zygote"
     seed: int = 0
     observe: bool = False
@@ -246,8 +370,14 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The names of its readers."""
         return [f"reader-{rank}" for rank in range(self.shape.readers)]
 
+    def remote(self) -> list[str]:
+        """The names of the readers that are reached over TCP."""
+        return self.readers()[self.shape.readers - self.shape.remote :]
+
     def roles(self) -> list[str]:
-        """The names of its roles, the writer first."""
+        """The names of its roles, the writer or rank 0 first."""
+        if self.group is not None:
+            return [f"rank-{rank}" for rank in range(self.group.ranks)]
         return ["writer", *self.readers()]
 
     def named(self, roles: tuple[str, ...]) -> list[str]:
@@ -310,23 +440,37 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     for id in scenario.judges:
         if id not in BY_ID:
             yield ["judges"], f"no invariant {id!r}; {known}"
+    if scenario.shape.remote > scenario.shape.readers:
+        what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
+        yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
     for index, step in enumerate(scenario.steps):
         for place, what in (*_bad_roles(scenario, step), *_bad_point(step)):
             yield ["steps", index, *place], what
 
 
 def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
-    readers = scenario.readers()
-    if len(readers) > _MANY:
-        readers = [f"{readers[0]} to {readers[-1]}"]
+    single = scenario.roles()
+    every = {"all", *single} if scenario.group else {"all", "readers", *single}
     for role in getattr(step, "roles", ()):
-        if role not in {"all", "readers", *scenario.roles()}:
-            expected = ", ".join(["all", *readers, "readers", "writer"])
+        if role not in every:
+            expected = ", ".join(_few(sorted(every)))
             yield ["roles"], f"no role {role!r}; expected one of: {expected}"
-    role = getattr(step, "role", "writer")
-    if role not in scenario.roles():
-        what = f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
-        yield ["role"], f"{what}; expected one of: {', '.join([*readers, 'writer'])}"
+    for field in ("role", "to", "source"):
+        role = getattr(step, field, single[0])
+        if role not in single:
+            what = (
+                f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
+            )
+            yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
+
+
+def _few(roles: list[str]) -> list[str]:
+    """Role names for a complaint: of very many numbered ones, the first and the last."""
+    numbered = [role for role in roles if role[-1].isdigit()]
+    if len(numbered) <= _MANY:
+        return roles
+    span = min(numbered, key=len), max(numbered, key=lambda role: int(role.split("-")[1]))
+    return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})
 
 
 def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:

@@ -125,7 +125,7 @@ def _limits(id: str, messages: list[Message], **limits: int) -> Case:
             Wait(within=20.0),
         ]
         base = scenario(id, *steps)
-        shape = QueueShape(chunk_bytes=64 * 1024, **limits)
+        shape = msgspec.structs.replace(QueueShape(chunk_bytes=64 * 1024), **limits)
         trial.play(msgspec.structs.replace(base, shape=shape, seed=trial.seed))
 
     named = ", ".join(f"{key}={value}" for key, value in limits.items())

@@ -27,9 +27,11 @@ from killpoint.stage.role import brief
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
+    HasGroup,
     HasPoints,
     HasRing,
     HasSlots,
+    HasWire,
     Target,
 )
 from killpoint.targets.registry import build
@@ -41,6 +43,8 @@ _PROTOCOLS: dict[str, type] = {
     "ring": HasRing,
     "slots": HasSlots,
     "points": HasPoints,
+    "wire": HasWire,
+    "group": HasGroup,
 }
 
 

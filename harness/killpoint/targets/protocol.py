@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-Capability = Literal["queue", "deadlines", "cancel", "limits", "ring", "slots", "points"]
+Capability = Literal[
+    "queue", "deadlines", "cancel", "limits", "remote", "wire", "ring", "slots", "points", "group"
+]
 """What a target can be asked for (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
-(the encoder's format limits can be set small)."""
+(the encoder's format limits can be set small). ``remote``: readers that are reached over TCP."""
 
 Outcome = Literal[
     "ok", "timeout", "peer-died", "closed", "lost", "cancelled", "busy", "refused", "error"
@@ -36,10 +38,27 @@ class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     readers: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 2
     chunk_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 64 * 1024
     chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
+    remote: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    """How many of the readers, those with the highest ranks, are reached over TCP."""
+    host: str = "127.0.0.1"
+    """The address the writer listens at for remote readers, IPv4 or IPv6, and at no other."""
+    silence: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
+    """Seconds without a sign of life after which a remote party counts as cut off (Q18); None:
+    the target's default. A target that cannot set it ignores it."""
     max_buffers: int | None = None
     """Format limit on the number of buffers in a message (capability ``limits``)."""
     max_buffer_bytes: int | None = None
     """Format limit on the length of one buffer (capability ``limits``)."""
+
+
+class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A process group to be made."""
+
+    ranks: Annotated[int, msgspec.Meta(ge=1, le=256)] = 3
+    host: str = "127.0.0.1"
+    """The address that rank 0 listens at, IPv4 or IPv6, and at no other."""
+    silence: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
+    """As for a queue."""
 
 
 class UnsupportedByTarget(Exception):
@@ -51,8 +70,8 @@ class Target(Protocol):
 
     The nine methods below are the black box, capability ``queue``. ``end`` is whatever ``make``
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
-    declared in ``capabilities``: see :class:`Cancels`, :class:`HasRing`, :class:`HasSlots`,
-    :class:`HasPoints`.
+    declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
+    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`.
     """
 
     name: str
@@ -102,6 +121,74 @@ class Cancels(Protocol):
 
     def cancel(self, end: Any) -> None:
         """Wake whoever waits on this end; it raises (`cancelled`, `closed` or `error`)."""
+        ...
+
+
+@runtime_checkable
+class HasWire(Protocol):
+    """Capability ``wire``: the TCP addresses in a handle can be read and replaced.
+
+    An address is ``host:port``, with an IPv6 host in brackets.
+    """
+
+    def addresses(self, handle: Any) -> list[str]:
+        """Every TCP address that a remote reader made from this handle connects to."""
+        ...
+
+    def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
+        """The handle with each address that is a key of the table replaced by its value."""
+        ...
+
+    def secrets(self, handle: Any) -> list[bytes]:
+        """What of the handle must never be shown (S3); empty if there is no secret in it."""
+        ...
+
+
+@runtime_checkable
+class HasGroup(Protocol):
+    """Capability ``group``: a stateless process group (SPEC 4). Ends are whatever ``join`` gave.
+
+    Timeouts are in seconds; None: the group's own default.
+    """
+
+    def join(
+        self,
+        shape: GroupShape,
+        address: tuple[str, int],
+        rank: int,
+        secret: bytes,
+        timeout: float | None,
+    ) -> Any:
+        """Become a member.
+
+        Rank 0 listens at ``shape.host`` and the port in ``address``; the others connect to
+        ``address``, which may be a relay's. ``secret``: 32 bytes that only members have, for
+        groups that authenticate. ``timeout``: how long to wait for the others.
+        """
+        ...
+
+    def group_send(self, end: Any, obj: Any, to: int) -> None:
+        """Send to one rank."""
+        ...
+
+    def group_receive(self, end: Any, source: int, timeout: float | None) -> Any:
+        """The next object from one rank; UnsupportedByTarget for a timeout it cannot honour."""
+        ...
+
+    def group_broadcast(self, end: Any, obj: Any, source: int, timeout: float | None) -> Any:
+        """``obj`` from the source at every rank; ``obj`` counts at the source only."""
+        ...
+
+    def group_gather(self, end: Any, obj: Any, timeout: float | None) -> list[Any]:
+        """Every rank's object at every rank, in rank order."""
+        ...
+
+    def group_barrier(self, end: Any, timeout: float | None) -> None:
+        """Return once every rank has called it."""
+        ...
+
+    def group_leave(self, end: Any) -> None:
+        """Leave cleanly. The caller drops its own reference right after."""
         ...
 
 
