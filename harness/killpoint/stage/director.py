@@ -15,7 +15,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import diagnosis
+from killpoint.stage import diagnosis, scales
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
     Arm,
@@ -30,6 +30,7 @@ from killpoint.stage.channel import (
     Packet,
     Reached,
 )
+from killpoint.stage.meeting import Meeting, numbers_taken
 from killpoint.stage.zygote_client import Zygote
 
 _TICK = 0.02
@@ -57,6 +58,7 @@ class Director:
         self._next = 0
         self._sequence = 0
         self._handle = b""
+        self.meeting = Meeting(scenario) if scenario.group else None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -70,7 +72,9 @@ class Director:
     # -- the play ---------------------------------------------------------------------------
 
     def play(self) -> None:
-        """All steps, then the epilogue: recheck, close, exit."""
+        """All steps, then the epilogue: recheck and close, or leave; exit."""
+        if self.meeting and self.meeting.trouble:
+            raise Stalled(self.meeting.trouble)
         cancelled = {
             role
             for step in self.scenario.steps
@@ -93,11 +97,9 @@ class Director:
         told = [name for name in roles if not self.actors[name].told_to_exit]
         if told:
             names = tuple(told)
-            for step in (
-                script.Recheck(names),
-                script.Close(names),
-                script.Exit(names, brief=True),
-            ):
+            recheck, close = script.Recheck(names), script.Close(names)
+            ends = (script.Leave(names),) if self.meeting else (recheck, close)
+            for step in (*ends, script.Exit(names, brief=True)):
                 self._do(step)
         self._do(script.Wait(tuple(roles), within=5.0))
         self._until(lambda: not any(a.alive for a in self.actors.values()), 5.0, "")
@@ -130,6 +132,9 @@ class Director:
             self._settle(step)
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
+        elif isinstance(step, script.Weigh):
+            for role in self.scenario.named(step.roles):
+                self._weigh(self.actors[role])
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
@@ -161,9 +166,12 @@ class Director:
         actor = self.actors[role]
         if not actor.alive or actor.told_to_exit:
             return
-        rank = self.scenario.readers().index(role) if role != "writer" else 0
+        ranked = self.scenario.roles() if self.meeting else self.scenario.readers()
+        rank = ranked.index(role) if role != "writer" else 0
         if isinstance(step, script.Attach):
             data = self._handle
+        elif isinstance(step, script.Join) and self.meeting:
+            data = self.meeting.invitation(role)
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
@@ -172,6 +180,8 @@ class Director:
             self._sequence += sum(message.repeat for message in step.messages)
         elif isinstance(step, script.RingWrite):
             self._sequence += 1
+        else:
+            self._sequence += numbers_taken(step, role)
 
     def _declare(self, step: script.Fault) -> None:
         actor = self.actors.get(step.role)
@@ -190,6 +200,7 @@ class Director:
             return
         self._look_at_maps(actor)
         actor.by_itself = Order(self._number(), step)
+        actor.hours = step.hours
         self.log.write("intent", fault=step.fault, target=actor.name, where=where)
         kind.act(actor)
         self.log.write("fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid)
@@ -345,6 +356,10 @@ class Director:
         names = diagnosis.mapped_segments(actor.pid)
         if names:
             self.log.write("mapped", target=actor.name, names=" ".join(names))
+
+    def _weigh(self, actor: Actor) -> None:
+        if actor.alive:
+            self.log.write("weight", target=actor.name, **scales.weight(actor.pid))
 
     def _number(self) -> int:
         self._next += 1
