@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases import deadlines, deaths, delivery, fuzz, lifecycle, ring, wakeups
+from killpoint.cases import deadlines, deaths, delivery, fuzz, group, lifecycle, ring, wakeups
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
@@ -15,6 +15,7 @@ CASES: tuple[Case, ...] = (
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,
+    *group.CASES,
 )
 
 

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from killpoint.checkers import queue_death, queue_delivery, queue_life, queue_time, ring
+from killpoint.checkers import (
+    group,
+    group_barrier,
+    group_death,
+    group_growth,
+    queue_death,
+    queue_delivery,
+    queue_life,
+    queue_time,
+    ring,
+)
 from killpoint.checkers.finding import Checker, crash_first
 from killpoint.checkers.leaks import nothing_left
 
@@ -27,6 +37,11 @@ _JUDGES: dict[str, Checker] = {
     "Q13": queue_delivery.exactly_once,
     "Q14": queue_delivery.all_in_order,
     "Q16": queue_life.delivered_before_close,
+    "G1": group.in_order,
+    "G2": group_growth.flat,
+    "G3": group_barrier.barriers_told,
+    "G4": group_death.unharmed_or_told,
+    "G5": group.clock_free,
     "L1": nothing_left,
 }
 
