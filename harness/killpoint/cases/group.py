@@ -6,7 +6,7 @@ import msgspec
 
 from killpoint.cases.case import MIB, Case, small
 from killpoint.cases.group_ends import ENDS
-from killpoint.cases.group_plays import JOINED, all_to_all, played, ranks
+from killpoint.cases.group_plays import JOINED, all_to_all, around, played, ranks
 from killpoint.explore.group_story import fuzz_group_stories
 from killpoint.explore.kills import chosen, count_lines
 from killpoint.explore.trial import Trial
@@ -83,7 +83,7 @@ def _late_joiner() -> list[AnyStep]:
         Pause(0.5),
         Join(("rank-2",)),
         Wait(within=30.0),
-        *all_to_all(_EVERY, [small(2)]),
+        *around(_EVERY, [small(2)]),
         Wait(within=20.0),
     ]
 
@@ -111,13 +111,13 @@ def _growth(window: list[AnyStep]) -> list[AnyStep]:
 
 
 _MANY: list[AnyStep] = [
-    *all_to_all(_EVERY, [small(50, 256)]),
+    *around(_EVERY, [small(100, 256)]),
     *(Broadcast(source, [small(50, 256)], timeout=20.0) for source in _EVERY),
     Gather(Message(size=256), times=40, timeout=20.0),
     Barrier(times=40),
 ]
 _HEAVY: list[AnyStep] = [
-    *all_to_all(_EVERY, [Message("array", 64 * 1024, repeat=4)]),
+    *around(_EVERY, [Message("array", 64 * 1024, repeat=6)]),
     Broadcast("rank-0", [Message("array", 256 * 1024, repeat=3)], timeout=20.0),
     Gather(Message("array", 64 * 1024), times=2, timeout=20.0),
     Barrier(),
@@ -133,6 +133,7 @@ def _clock(hours: float) -> list[AnyStep]:
         SendTo("rank-0", "rank-1", first),
         SendTo("rank-1", "rank-2", first),
         Wait(within=10.0),
+        Pause(0.3),
         *(Fault("jump-clock", role, hours=hours) for role in ("rank-0", "rank-1")),
         Broadcast("rank-0", then, ("rank-0",)),
         SendTo("rank-0", "rank-1", then),
@@ -148,26 +149,26 @@ def _clock(hours: float) -> list[AnyStep]:
 
 def _jumps_in_barrier(trial: Trial) -> None:
     """The host's clock jumps at lines of its barrier, while it waits for one who comes later."""
-    at = Point("barrier", nth=1)
+    at = Point("barrier")
 
-    def around(step: AnyStep) -> Scenario:
+    def waited(step: AnyStep) -> Scenario:
         return played(
             trial.outcome.id,
             *JOINED,
             Barrier(),
             Wait(within=20.0),
             step,
-            Barrier(("rank-0", "rank-1")),
+            Barrier(("rank-0", "rank-1"), timeout=9.0),
             Settle(("rank-1",)),
-            Barrier(("rank-2",)),
+            Barrier(("rank-2",), timeout=9.0),
             Wait(within=12.0),
         )
 
-    lines = chosen(trial, count_lines(trial, "rank-0", at, around), 6)
+    lines = chosen(trial, count_lines(trial, "rank-0", at, waited), 6)
     for index, line in enumerate(lines):
         where = msgspec.structs.replace(at, line=line)
         hours = -2.0 if index % 2 else 2.0
-        trial.play(around(Fault("jump-clock", "rank-0", where, hours=hours)))
+        trial.play(waited(Fault("jump-clock", "rank-0", where, hours=hours)))
 
 
 def _case(
@@ -209,7 +210,7 @@ _ORDER = (
             Broadcast("rank-5", [small(5)], timeout=9.0),
             Gather(times=3, timeout=9.0),
             Barrier(times=5),
-            *all_to_all(ranks(8), [small(1)]),
+            *around(ranks(8), [small(4)]),
             Wait(within=40.0),
         ],
         count=8,
@@ -241,7 +242,7 @@ _CLOCK = (
         "the host listens at ::1",
         [
             *JOINED,
-            *all_to_all(_EVERY, [small(2)]),
+            *around(_EVERY, [small(4)]),
             Gather(times=2, timeout=9.0),
             Barrier(),
             Wait(within=20.0),

@@ -24,6 +24,15 @@ def played(id: str, *steps: AnyStep, count: int = 3, host: str = "127.0.0.1") ->
     )
 
 
+def around(roles: tuple[str, ...], messages: list[Message]) -> list[AnyStep]:
+    """Every rank sends to the next one: nobody takes from two."""
+    count = sum(message.repeat for message in messages)
+    after = dict(zip(roles, (*roles[1:], roles[0]), strict=True))
+    steps: list[AnyStep] = [SendTo(role, to, messages) for role, to in after.items()]
+    steps += [ReceiveFrom((to,), role, count, timeout=20.0) for role, to in after.items()]
+    return steps
+
+
 def all_to_all(roles: tuple[str, ...], messages: list[Message]) -> list[AnyStep]:
     """Every rank sends to every other before any of them receives, the last sender's first."""
     count = sum(message.repeat for message in messages)

@@ -18,9 +18,9 @@ from killpoint.verdict import Kind, Violation
 def in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G1: each pair its own order; broadcasts once at every rank; gathers in rank order."""
     found = undisturbed(scenario, history)
-    arrived = _arrivals(history)
-    if not found and not arrived:
-        raise Inconclusive("no object arrived anywhere")
+    arrived, met = _arrivals(history), _met(history)
+    if not found and not arrived and not met:
+        raise Inconclusive("no object arrived anywhere and nobody met")
     return Finding(found[:1], {"messages": arrived})
 
 
@@ -35,8 +35,7 @@ def clock_free(scenario: Scenario, history: History, _ledger: Ledger) -> Finding
     if len(struck) < len(jumps):
         raise Inconclusive(f"{len(jumps)} clocks were to jump, {len(struck)} did")
     found = undisturbed(scenario, history)
-    arrived = _arrivals(history)
-    met = sum(call.ok for call in calls(history) if call.op == "barrier")
+    arrived, met = _arrivals(history), _met(history)
     if not found and not arrived and not met:
         raise Inconclusive("no object arrived anywhere and nobody met")
     return Finding(found[:1], {"jumps": len(struck), "messages": arrived})
@@ -63,6 +62,10 @@ def undisturbed(
 def _arrivals(history: History) -> int:
     taken = [call for call in calls(history) if call.ok and not call.sends]
     return sum(call.op in ("receive-from", "broadcast", "gather") for call in taken)
+
+
+def _met(history: History) -> int:
+    return sum(call.ok for call in calls(history) if call.op == "barrier")
 
 
 def _outsiders(history: History) -> list[Violation]:
@@ -98,14 +101,24 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
             cause = f"{call.words()}: object {call.seq} came a second time"
             return [_says(history, stream, call, "duplicate", cause)]
         if step:
-            cause = f"{call.words()} gave object {call.seq}, which {stream.source} never sent it"
-            cause += " there" if step == "unknown" else " so late"
+            late = f"which {stream.source} had sent before others that came"
+            how = late if step == "reordered" else _stranger(history, call)
+            cause = f"{call.words()} gave object {call.seq}, {how}"
             kind = "wrong-data" if step == "unknown" else "reordered"
             return [_says(history, stream, call, kind, cause)]
         if source and call.digest != source.digest:
             cause = f"{call.words()}: object {call.seq} arrived different from what was sent"
             return [_says(history, stream, call, "wrong-data", cause)]
     return []
+
+
+def _stranger(history: History, call: Call) -> str:
+    """Where an object comes from that was not sent there."""
+    for other in calls(history):
+        if other.seq == call.seq and other.sends:
+            to = other.began.text("to")
+            return f"which {other.role} sent to {to}" if to else f"which {other.role} broadcast"
+    return "which nobody sent"
 
 
 def _why_not(

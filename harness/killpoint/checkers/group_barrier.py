@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
+from killpoint.checkers.finding import (
+    Finding,
+    Inconclusive,
+    deaths,
+    evidence,
+    hangs,
+    ordered_end,
+)
 from killpoint.checkers.group_record import Call, calls
 from killpoint.checkers.naming import names_one_of
 from killpoint.history.event import Event
@@ -15,6 +22,7 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
 _EARLY = 0.001
+_KNOWN = 0.2
 _ALLOWED = 0.1
 """Seconds beyond a deadline that nobody minds, on top of what the control wait was late."""
 
@@ -59,13 +67,17 @@ def _judge(
 ) -> Violation | None:
     assert call.ended is not None
     absent = _absent(scenario, call, met)
-    gone = [role for role, event in dead.items() if event.t <= call.ended.t]
+    gone = [role for role in dead if _struck(history, role, dead) <= call.ended.t]
     who = sorted({*absent, *gone})
     if call.ok:
         if absent:
             cause = f"{call.words()} ended well although {' and '.join(absent)} had not come"
             return Violation("no-error", cause)
-        before = [r for r in gone if dead[r].t < call.began.t and not _passed(call, met, r)]
+        before = [
+            role
+            for role in gone
+            if _long_before(history, dead[role], call) and not _passed(call, met, role)
+        ]
         if before:
             cause = f"{call.words()} ended well although {before[0]} was dead before it began"
             return Violation("no-error", cause)
@@ -85,6 +97,21 @@ def _judge(
         cause = f"{call.words()} failed for {who[0]}, {why}, with an error that does not name it"
         return Violation("no-error", f"{cause}: {call.error}")
     return None
+
+
+def _long_before(history: History, death: Event, call: Call) -> bool:
+    """Whether the group must have known of the death when this rank came.
+
+    Who died inside the barrier had come to it: for a moment the word of its coming may be
+    there, and the word of its death not yet.
+    """
+    allowed = _KNOWN + 2 * history.late_tick(death.t, call.began.t) / 1e9
+    return (call.began.t - death.t) / 1e9 > allowed
+
+
+def _struck(history: History, role: str, dead: dict[str, Event]) -> int:
+    """From when on it may have been dead: its end is only recorded when it has been reaped."""
+    return ordered_end(history, role) or dead[role].t
 
 
 def _absent(scenario: Scenario, call: Call, met: Sequence[Call]) -> list[str]:
@@ -121,7 +148,10 @@ def _failed_join(event: Event) -> bool:
 
 
 def _joins(scenario: Scenario, history: History) -> list[Violation]:
-    """A join without one of the ranks ends by its timeout with an error; with all of them well."""
+    """A join without one of the ranks ends by its timeout, and the host's with an error.
+
+    A member may be let in before all have come: its next call will tell it.
+    """
     asked = {e.role: e.data.get("timeout") for e in history.of("begin") if e.text("op") == "join"}
     whole = asked.keys() == set(scenario.roles())
     for event in history.of("end"):
@@ -130,8 +160,8 @@ def _joins(scenario: Scenario, history: History) -> list[Violation]:
         lines = evidence(history, [event])
         if whole and event.text("outcome") != "ok":
             return [Violation("lost", f"{event.role}'s join failed: {event.text('error')}", lines)]
-        if not whole and event.text("outcome") == "ok":
-            cause = f"{event.role} joined a group of which a rank never came"
+        if not whole and event.text("outcome") == "ok" and event.role == scenario.roles()[0]:
+            cause = f"{event.role} made a group of which a rank never came"
             return [Violation("no-error", cause, lines)]
         due, took = asked.get(event.role), event.data.get("s")
         if not whole and isinstance(due, (int, float)) and isinstance(took, (int, float)):
