@@ -46,7 +46,7 @@ def _large() -> list[AnyStep]:
             if to != source:
                 steps += [
                     SendTo(source, to, [Message("array", 8 * MIB), Message("bytes", MIB)]),
-                    ReceiveFrom((to,), source, 2, timeout=20.0),
+                    ReceiveFrom((to,), source, 2, timeout=8.0),
                 ]
     return [*steps, Wait(within=40.0)]
 
@@ -56,7 +56,7 @@ def _broadcasts() -> list[AnyStep]:
     for size in (64, 100_000, 8 * MIB):
         for source in _EVERY:
             batch = [small(6), Message("array", size), small(2)]
-            steps.append(Broadcast(source, batch, timeout=20.0))
+            steps.append(Broadcast(source, batch, timeout=8.0))
     return [*steps, Wait(within=40.0)]
 
 
@@ -112,14 +112,14 @@ def _growth(window: list[AnyStep]) -> list[AnyStep]:
 
 _MANY: list[AnyStep] = [
     *around(_EVERY, [small(100, 256)]),
-    *(Broadcast(source, [small(50, 256)], timeout=20.0) for source in _EVERY),
-    Gather(Message(size=256), times=40, timeout=20.0),
+    *(Broadcast(source, [small(50, 256)], timeout=8.0) for source in _EVERY),
+    Gather(Message(size=256), times=40, timeout=8.0),
     Barrier(times=40),
 ]
 _HEAVY: list[AnyStep] = [
     *around(_EVERY, [Message("array", 64 * 1024, repeat=6)]),
-    Broadcast("rank-0", [Message("array", 256 * 1024, repeat=3)], timeout=20.0),
-    Gather(Message("array", 64 * 1024), times=2, timeout=20.0),
+    Broadcast("rank-0", [Message("array", 256 * 1024, repeat=3)], timeout=8.0),
+    Gather(Message("array", 64 * 1024), times=2, timeout=8.0),
     Barrier(),
 ]
 

@@ -29,7 +29,7 @@ def around(roles: tuple[str, ...], messages: list[Message]) -> list[AnyStep]:
     count = sum(message.repeat for message in messages)
     after = dict(zip(roles, (*roles[1:], roles[0]), strict=True))
     steps: list[AnyStep] = [SendTo(role, to, messages) for role, to in after.items()]
-    steps += [ReceiveFrom((to,), role, count, timeout=20.0) for role, to in after.items()]
+    steps += [ReceiveFrom((to,), role, count, timeout=8.0) for role, to in after.items()]
     return steps
 
 
@@ -41,5 +41,5 @@ def all_to_all(roles: tuple[str, ...], messages: list[Message]) -> list[AnyStep]
         steps += [SendTo(role, to, messages) for to in roles if to != role]
     for role in roles:
         others = [source for source in reversed(roles) if source != role]
-        steps += [ReceiveFrom((role,), source, count, timeout=20.0) for source in others]
+        steps += [ReceiveFrom((role,), source, count, timeout=8.0) for source in others]
     return steps

@@ -35,7 +35,11 @@ def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Find
     vain = [
         call
         for call in made
-        if call.op == "barrier" and call.role not in dead and not call.ok and call.made
+        if call.op == "barrier"
+        and call.role not in dead
+        and call.ended
+        and not call.ok
+        and call.made
     ]
     joins = [event for event in history.of("end") if _failed_join(event)]
     if not found and not vain and not joins:

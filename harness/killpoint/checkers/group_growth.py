@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from statistics import median
+from statistics import mean, median
 
 from killpoint.checkers.finding import Finding, Inconclusive, evidence
 from killpoint.checkers.group import undisturbed
@@ -14,7 +14,7 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
 LEAST = 5
-"""Busy windows below which a slope says nothing."""
+"""Busy windows below which a gain says nothing."""
 _KEPT = 0.5
 """The part of what passed that, kept, is growth: who keeps an object keeps it whole, and more."""
 _ENTRY = 64
@@ -40,23 +40,22 @@ def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
         passed = median(_passed(history, *pair)[1] for pair in busy)
         if noise > passed * _KEPT:
             doubt = f"{role} gained {noise} bytes while idle: too uneven to be judged"
-        slope = slope_of([_weight(busy[0][0]), *(_weight(pair[1]) for pair in busy)])
-        if not found and slope > passed * _KEPT + noise:
-            found = [_grows(history, role, slope, passed, noise, [pair[1] for pair in busy])]
+        gain = steady_gain([_weight(busy[0][0]), *(_weight(pair[1]) for pair in busy)])
+        if not found and gain > passed * _KEPT + noise:
+            found = [_grows(history, role, gain, passed, noise, [pair[1] for pair in busy])]
     found = found or _entries(history)
     if not found and doubt:
         raise Inconclusive(doubt)
     return Finding(found[:1], {"windows": windows})
 
 
-def slope_of(values: list[int]) -> float:
-    """The median of the slopes between any two values: one step up or down does not bend it."""
-    return median(
-        (later - earlier) / (j - i)
-        for i, earlier in enumerate(values)
-        for j, later in enumerate(values)
-        if j > i
-    )
+def steady_gain(values: list[int]) -> float:
+    """How much a window gains on average, the one that gained most left out.
+
+    What is kept once (a buffer, an arena, a table that doubles) is one step. A leak is many.
+    """
+    gains = sorted(later - earlier for earlier, later in pairwise(values))
+    return mean(gains[:-1])
 
 
 def _weight(event: Event) -> int:
@@ -78,10 +77,10 @@ _SENDING = ("send-to", "broadcast", "gather")
 
 
 def _grows(
-    history: History, role: str, slope: float, passed: float, noise: int, weights: list[Event]
+    history: History, role: str, gain: float, passed: float, noise: int, weights: list[Event]
 ) -> Violation:
     cause = (
-        f"{role} gains {slope / 1024:.0f} KiB in each window in which objects of"
+        f"{role} gains {gain / 1024:.0f} KiB in each window in which objects of"
         f" {passed / 1024:.0f} KiB pass and are received; {noise / 1024:.0f} KiB at most while idle"
     )
     return Violation("growth", cause, evidence(history, weights))
@@ -98,11 +97,11 @@ def _entries(history: History) -> list[Violation]:
         + sum(told[index].t < event.t <= told[index + 1].t for event in history.of(*_SENDING))
         for index in range(len(told) - 1)
     ]
-    slope = slope_of([event.number("count") for event in told])
-    if slope * _FEW <= median(calls):
+    gain = steady_gain([event.number("count") for event in told])
+    if gain * _FEW <= median(calls):
         return []
     cause = (
-        f"the store gains {slope:.0f} entries in each window of {median(calls):.0f} calls, though"
+        f"the store gains {gain:.0f} entries in each window of {median(calls):.0f} calls, though"
         " everything sent was received"
     )
     return [Violation("growth", cause, evidence(history, told))]

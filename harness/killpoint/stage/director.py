@@ -133,8 +133,8 @@ class Director:
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
         elif isinstance(step, script.Weigh):
-            for role in self.scenario.named(step.roles):
-                self._weigh(self.actors[role])
+            for actor in map(self.actors.__getitem__, self.scenario.named(step.roles)):
+                scales.record(self.log, actor.name, actor.pid)
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
@@ -356,10 +356,6 @@ class Director:
         names = diagnosis.mapped_segments(actor.pid)
         if names:
             self.log.write("mapped", target=actor.name, names=" ".join(names))
-
-    def _weigh(self, actor: Actor) -> None:
-        if actor.alive:
-            self.log.write("weight", target=actor.name, **scales.weight(actor.pid))
 
     def _number(self) -> int:
         self._next += 1
