@@ -17,7 +17,11 @@ from .station import RETURN_WITHIN, Station, frames_of, pulse_of
 
 @dataclass
 class _Far:
-    """A rank as the hub knows it. Before its hello, and after a break, it has no identity."""
+    """A rank as the hub knows it. Only with a pulse can anything be sent to it.
+
+    After a break it keeps its identity: what it had sent, a goodbye perhaps, may still be with
+    libzmq's thread.
+    """
 
     rank: int
     line: Line = field(default_factory=Line)
@@ -29,7 +33,6 @@ class _Far:
     gone: Gone | None = None
 
     def unplug(self) -> None:
-        self.identity = None
         if self.pulse is not None:
             self.pulse.close()
             self.pulse = None
@@ -157,7 +160,7 @@ class Hub(Station):
             self._lose(far, Gone("died", RETURN_WITHIN, pid=far.pid))
 
     def _lose(self, far: _Far, how: Gone) -> None:
-        far.gone = how
+        far.gone, far.identity = how, None
         far.unplug()
         far.line = Line()  # what was kept for it is kept no longer
         self._listener.gone(far.rank, how)
@@ -165,7 +168,7 @@ class Hub(Station):
     # -- what goes out ----------------------------------------------------------------------
 
     def _send(self, far: _Far) -> None:
-        if far.identity is None:
+        if far.pulse is None:
             return
         for number, body in far.line.due():
             if not self._put(far, wire.numbered(wire.DATA, number), body):
@@ -175,7 +178,9 @@ class Hub(Station):
             self._put(far, wire.numbered(wire.RECEIVED, receipt))
 
     def _put(self, far: _Far, *frames: bytes | bytearray) -> bool:
-        return far.identity is not None and self._answer(far.identity, *frames)
+        if far.pulse is None or far.identity is None:
+            return False
+        return self._answer(far.identity, *frames)
 
     def _answer(self, identity: bytes, *frames: bytes | bytearray) -> bool:
         """False if that connection is no more: its pulse will tell, or its hello come again."""
