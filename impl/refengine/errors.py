@@ -159,11 +159,3 @@ class ForkedCopy(RefengineError):
         self.pid = pid
         text = f"this queue belongs to process {pid}; attach from its handle instead"
         super().__init__(text, pid)
-
-
-class Unsupported(RefengineError):
-    """Asked for something a later step brings."""
-
-    def __init__(self, what: str, step: str) -> None:
-        self.what, self.step = what, step
-        super().__init__(f"{what} comes with {step}", what, step)

@@ -1,5 +1,6 @@
 """The listening end: one TCP port, one line to each rank that proves to know the key."""
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from ..clock import Clock, monotonic
 from ..security import Keys, SocketFactory
 from . import wire
 from .events import Gone, Listener
-from .line import Line
+from .line import Body, Line
 from .pulse import Pulse
 from .station import RETURN_WITHIN, Station, frames_of, pulse_of
 
@@ -59,6 +60,7 @@ class Hub(Station):
     ) -> None:
         super().__init__(listener, clock, silence)
         self._keys = keys
+        self._broadcasts: deque[tuple[int, Body]] = deque()
         self._fars = {rank: _Far(rank) for rank in ranks}
         self._context = sockets.context()
         try:
@@ -69,6 +71,11 @@ class Hub(Station):
             raise
         self._start()
 
+    def broadcast(self, number: int, body: Body) -> None:
+        """Post the `number`-th message of every line; said again, it changes nothing (SPEC R9)."""
+        self._broadcasts.append((number, body))
+        self._nudge()
+
     def _turn(self) -> bool:
         while (frames := frames_of(self._socket)) is not None:
             self._hear(*frames)
@@ -76,6 +83,11 @@ class Hub(Station):
             rank, body = self._posts.popleft()
             if self._fars[rank].gone is None:
                 self._fars[rank].line.post(body)
+        while self._broadcasts:
+            number, body = self._broadcasts.popleft()
+            for far in self._fars.values():
+                if far.gone is None and far.line.posted == number:
+                    far.line.post(body)
         now = self._clock()
         for far in self._fars.values():
             if far.gone is None:
@@ -189,6 +201,9 @@ class Hub(Station):
         except zmq.ZMQError:
             return False
         return True
+
+    def _has_posts(self) -> bool:
+        return bool(self._posts or self._broadcasts)
 
     def _sockets(self) -> list[Any]:
         return [self._socket]
