@@ -5,6 +5,7 @@ or one append, and every frame is kept until the call that returns it takes it (
 """
 
 import logging
+import struct
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -107,7 +108,7 @@ class Member:
             if frame.source >= self.world_size:
                 raise ValueError(f"there is no rank {frame.source}")
             answers = self._file(frame)
-        except ValueError as error:
+        except (ValueError, struct.error) as error:
             _log.warning("the host sent what is no frame (%s); it was dropped", error)
         self.bells.ring()
         return answers

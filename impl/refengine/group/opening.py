@@ -12,12 +12,11 @@ def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
 
     An error that does not come again came from outside, and leaves the object where it is (R9).
     """
-    raw = take(body)
     try:
-        return decode(raw)
+        return decode(take(body))
     except BaseException as error:
         try:
-            decode(raw)
+            decode(take(body))
         except BaseException as again:
             if type(again) is type(error):
                 consume()

@@ -5,6 +5,7 @@ member. Nothing is kept of what was passed on.
 """
 
 import logging
+import struct
 
 from ..lines import Gone
 from .departure import Departure
@@ -36,7 +37,7 @@ class Router:
             if frame.source != rank:
                 raise ValueError(f"it says that it is from rank {frame.source}")
             return self._to_the_living(self._answer(frame, raw))
-        except ValueError as error:
+        except (ValueError, struct.error) as error:
             _log.warning("rank %d sent what is no frame (%s); it was dropped", rank, error)
             return []
 
