@@ -54,11 +54,12 @@ def free_port(host: str = "127.0.0.1") -> int:
 def processes(
     n: int, work: Callable[[Any, Group], None], host: str = "127.0.0.1", **seams: Any
 ) -> Iterator[list[Role]]:
-    """Each rank a process that runs `work(say, group)`, without leaving the group by itself."""
+    """Each rank a process that runs `work(say, group)`, then leaves."""
     port = free_port(host)
 
     def member(say: Any, rank: int) -> None:
-        work(say, Group.create(host, port, rank, n, key=KEY, timeout=20, **seams))
+        with Group.create(host, port, rank, n, key=KEY, timeout=20, **seams) as group:
+            work(say, group)
 
     with ExitStack() as undo:
         yield [undo.enter_context(Role(member, rank)) for rank in range(n)]
