@@ -162,14 +162,6 @@ class ForkedCopy(RefengineError):
         super().__init__(text, pid, what)
 
 
-class Unsupported(RefengineError):
-    """Asked for something a later step brings."""
-
-    def __init__(self, what: str, step: str) -> None:
-        self.what, self.step = what, step
-        super().__init__(f"{what} comes with {step}", what, step)
-
-
 class RankDied(PeerDied):
     """A rank of a group ended without leaving it (SPEC G3, G4)."""
 

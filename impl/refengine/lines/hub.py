@@ -1,5 +1,6 @@
 """The listening end: one TCP port, one line to each rank that proves to know the key."""
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,14 +11,18 @@ from ..clock import Clock, monotonic
 from ..security import Keys, SocketFactory
 from . import wire
 from .events import Gone, Listener
-from .line import Line
+from .line import Body, Line
 from .pulse import Pulse
 from .station import RETURN_WITHIN, Station, frames_of, pulse_of
 
 
 @dataclass
 class _Far:
-    """A rank as the hub knows it. Before its hello, and after a break, it has no identity."""
+    """A rank as the hub knows it. Only with a pulse can anything be sent to it.
+
+    After a break it keeps its identity: what it had sent, a goodbye perhaps, may still be with
+    libzmq's thread.
+    """
 
     rank: int
     line: Line = field(default_factory=Line)
@@ -29,7 +34,6 @@ class _Far:
     gone: Gone | None = None
 
     def unplug(self) -> None:
-        self.identity = None
         if self.pulse is not None:
             self.pulse.close()
             self.pulse = None
@@ -56,6 +60,7 @@ class Hub(Station):
     ) -> None:
         super().__init__(listener, clock, silence)
         self._keys = keys
+        self._broadcasts: deque[tuple[int, Body]] = deque()
         self._fars = {rank: _Far(rank) for rank in ranks}
         self._context = sockets.context()
         try:
@@ -66,6 +71,11 @@ class Hub(Station):
             raise
         self._start()
 
+    def broadcast(self, number: int, body: Body) -> None:
+        """Post the `number`-th message of every line; said again, it changes nothing (SPEC R9)."""
+        self._broadcasts.append((number, body))
+        self._nudge()
+
     def _turn(self) -> bool:
         while (frames := frames_of(self._socket)) is not None:
             self._hear(*frames)
@@ -73,6 +83,11 @@ class Hub(Station):
             rank, body = self._posts.popleft()
             if self._fars[rank].gone is None:
                 self._fars[rank].line.post(body)
+        while self._broadcasts:
+            number, body = self._broadcasts.popleft()
+            for far in self._fars.values():
+                if far.gone is None and far.line.posted == number:
+                    far.line.post(body)
         now = self._clock()
         for far in self._fars.values():
             if far.gone is None:
@@ -157,7 +172,7 @@ class Hub(Station):
             self._lose(far, Gone("died", RETURN_WITHIN, pid=far.pid))
 
     def _lose(self, far: _Far, how: Gone) -> None:
-        far.gone = how
+        far.gone, far.identity = how, None
         far.unplug()
         far.line = Line()  # what was kept for it is kept no longer
         self._listener.gone(far.rank, how)
@@ -165,7 +180,7 @@ class Hub(Station):
     # -- what goes out ----------------------------------------------------------------------
 
     def _send(self, far: _Far) -> None:
-        if far.identity is None:
+        if far.pulse is None:
             return
         for number, body in far.line.due():
             if not self._put(far, wire.numbered(wire.DATA, number), body):
@@ -175,7 +190,9 @@ class Hub(Station):
             self._put(far, wire.numbered(wire.RECEIVED, receipt))
 
     def _put(self, far: _Far, *frames: bytes | bytearray) -> bool:
-        return far.identity is not None and self._answer(far.identity, *frames)
+        if far.pulse is None or far.identity is None:
+            return False
+        return self._answer(far.identity, *frames)
 
     def _answer(self, identity: bytes, *frames: bytes | bytearray) -> bool:
         """False if that connection is no more: its pulse will tell, or its hello come again."""
@@ -184,6 +201,9 @@ class Hub(Station):
         except zmq.ZMQError:
             return False
         return True
+
+    def _has_posts(self) -> bool:
+        return bool(self._posts or self._broadcasts)
 
     def _sockets(self) -> list[Any]:
         return [self._socket]

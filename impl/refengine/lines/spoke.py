@@ -64,7 +64,7 @@ class Spoke(Station):
 
     def _turn(self) -> bool:
         now = self._clock()
-        if self._current is None and self._try is None and not self._ended:
+        if self._pulse is None and self._try is None and not self._ended:
             self._begin(now)
         for socket in self._sockets():
             for head, frames in _heard(socket):
@@ -87,14 +87,18 @@ class Spoke(Station):
 
     def _begin(self, now: float) -> None:
         """Say hello on a new connection."""
-        if self._try is not None:
-            self._try.socket.close(linger=0)
+        self._give_up_try()
         socket = self._sockets_from.spoke(self._context, self._address, self._keys, self._silence)
         hello = wire.Hello(
             self._rank, self._keys.secret, self._token, self._line.received, os.getpid()
         )
         socket.send(hello.pack(), zmq.NOBLOCK)
         self._try = _Try(socket, now)
+
+    def _give_up_try(self) -> None:
+        if self._try is not None:
+            self._try.socket.close(linger=0)
+            self._try = None
 
     def _adopt(self, head: bytes, frame: "zmq.Frame") -> None:
         """The connection that we tried is welcome: it is the line's from now on."""
@@ -121,9 +125,10 @@ class Spoke(Station):
         if self._pulse is not None:
             quiet = self._pulse.quiet()
             if self._pulse.hung_up():
-                self._drain()
-                self._unplug()
-                self._broken_at = now
+                # The socket stays: what had come in whole before the break, a goodbye perhaps,
+                # may still be with libzmq's thread.
+                self._pulse.close()
+                self._pulse, self._broken_at = None, now
             elif quiet >= self._silence:
                 self._end(Gone("silent", self._silence, pid=self._hub_pid))
             elif quiet >= self._silence / 2 and self._try is None:
@@ -137,16 +142,13 @@ class Spoke(Station):
         elif self._try is not None and now - self._try.began >= max(1.0, self._silence / 5):
             self._begin(now)
 
-    def _drain(self) -> None:
-        """What had come in whole before the connection broke still counts."""
-        for head, frames in _heard(self._current):
-            if not self._ended:
-                self._hear(self._current, head, frames)
-
     def _end(self, how: Gone) -> None:
         if self._ended:
             return
         self._ended = True
+        if how.kind != "closed":  # so that the hub hears of it, if anything reaches it
+            self._unplug()
+            self._give_up_try()
         self._listener.gone(0, how)
 
     # -- what comes in ----------------------------------------------------------------------
@@ -175,7 +177,7 @@ class Spoke(Station):
     # -- what goes out ----------------------------------------------------------------------
 
     def _send(self) -> None:
-        if self._current is None:
+        if self._pulse is None:
             return
         for number, body in self._line.due():
             if not self._put(wire.numbered(wire.DATA, number), body):
@@ -185,7 +187,7 @@ class Spoke(Station):
             self._put(wire.numbered(wire.RECEIVED, receipt))
 
     def _put(self, *frames: bytes | bytearray) -> bool:
-        if self._current is None:
+        if self._pulse is None:
             return False
         try:
             self._current.send_multipart(frames, zmq.NOBLOCK)

@@ -82,11 +82,14 @@ class Station(ABC):
             poller.register(socket.FD, select.POLLIN)
         for pulse in self._pulses():
             poller.register(pulse.fileno(), pulse.EVENTS)
-        if self._posts:
+        if self._has_posts():
             return
         poller.poll(self._tick * 1000)
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
+
+    def _has_posts(self) -> bool:
+        return bool(self._posts)
 
     def _is_overdue(self) -> bool:
         return self._close_by is not None and self._clock() >= self._close_by
