@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import refengine
-from refengine.group import Group
+from refengine.group import Group, StoreGroup
 
 from ..roles import until
-from .members import members
+from .members import KEY, members
+from .test_store_group import Shelf
 
 HOME = str(Path(refengine.__file__).parent)
 
@@ -114,3 +115,21 @@ def test_a_meeting_is_come_back_from_once(kind: str, rank: int):
             got = striker.during(lambda act=act: act(struck)) or [act(struck)]
             thread.join(15)
             assert got == theirs == [[(0, at), (1, at)] if kind == "gather" else None]
+
+
+def test_calls_on_a_store_are_done_once_or_not_at_all():
+    shelf = Shelf()
+    reader, writer = (StoreGroup(shelf, rank, 2, key=KEY) for rank in range(2))
+    for at, striker in strikes():
+        done = striker.during(lambda at=at: writer.send_obj(("x", at), 0))
+        writer.send_obj(("end", at), 0)
+        got = reader.recv_obj(1, 1)
+        if got == ("x", at):
+            got = reader.recv_obj(1, 1)
+        else:
+            assert not done
+        assert got == ("end", at)
+    for at, striker in strikes():
+        writer.send_obj(("y", at), 0)
+        got = striker.during(lambda: reader.recv_obj(1, 1))
+        assert (got or [reader.recv_obj(1, 1)]) == [("y", at)]
