@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -296,6 +297,27 @@ def test_a_forks_copy_is_refused_and_leaves_the_parents_alone():
             assert isinstance(role.finish()[0], ForkedCopy)
         groups[1].send_obj("x", 0)
         assert groups[0].recv_obj(1, 10) == "x"
+
+
+def test_the_memory_does_not_grow_with_the_messages():
+    with members(3) as groups:
+        host, sender, receiver = groups
+
+        def talk(count: int) -> int:
+            for batch in range(0, count, 250):
+                for i in range(250):
+                    sender.send_obj((batch, i), 2)
+                sender.broadcast_obj("all", 1)
+                for i in range(250):
+                    assert receiver.recv_obj(1, 10) == (batch, i)
+                assert [g.broadcast_obj(0, 1, 10) for g in (host, receiver)] == ["all"] * 2
+                together(groups, lambda g: g.all_gather_obj(b"x" * 1000, 10))
+            until(lambda: all(not g._seat.member.bells._hanging for g in groups))
+            gc.collect()
+            return sys.getallocatedblocks()
+
+        before = talk(2_000)
+        assert talk(20_000) - before < 2_000  # a tenth of an object a message
 
 
 def test_a_dropped_group_hands_over_and_leaves():
