@@ -4,10 +4,13 @@ import gc
 import os
 import pickle
 import signal
+import socket
+import struct
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -266,6 +269,32 @@ def test_the_key_shows_nowhere():
     shown += repr(caught.value)
     for form in (key.hex(), repr(key)[2:-1], repr(key[:-1])[2:-1]):
         assert form not in shown
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
+def test_rank_0_listens_at_its_host_alone_and_others_nowhere(host: str):
+    def listeners() -> set[str]:
+        own = {link.readlink().name for link in _descriptors()}
+        rows = [
+            line.split()
+            for name in ("tcp", "tcp6")
+            for line in Path("/proc/self/net", name).read_text().splitlines()[1:]
+        ]
+        return {row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}
+
+    before = listeners()
+    with members(2, host) as groups:
+        (address,) = listeners() - before
+        where, port = address.split(":")
+        assert int(port, 16) == port_of(groups[0])
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        words = [int(where[i : i + 8], 16) for i in range(0, len(where), 8)]
+        packed = struct.pack(f"={len(words)}I", *words)
+        assert packed == socket.inet_pton(family, host)
+
+
+def _descriptors() -> list[Path]:
+    return [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
 
 
 @pytest.mark.parametrize(("port", "rank", "n"), [(0, 1, 2), (5, 2, 2), (5, -1, 2), (70000, 0, 2)])
