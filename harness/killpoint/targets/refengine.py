@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import CodeType
 from typing import Any, cast
 
 import refengine
-from killpoint.targets.protocol import Capability, Outcome, QueueShape, StoreSink
+from killpoint.targets.protocol import (
+    Capability,
+    GroupShape,
+    Outcome,
+    QueueShape,
+    StoreSink,
+    UnsupportedByTarget,
+)
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
     Busy,
     Cancelled,
     EncodingLimit,
+    GroupClosed,
     MessagesLost,
     PeerDied,
+    PeerSilent,
     QueueClosed,
     RankRefused,
 )
+from refengine.group import Group
 from refengine.layout import Layout
-from refengine.queue import MessageQueue
+from refengine.queue import Handle, MessageQueue
 from refengine.ring import Ring, RingHandle
 
 __all__ = ["RefengineTarget"]
 
+_SILENCE = 10.0
+_JOINING, _BARRIER = 300.0, 30.0  # the group's own defaults
 _HOME = str(Path(refengine.__file__).parent) + "/"
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (TimeoutError, "timeout"),
     (PeerDied, "peer-died"),
+    (PeerSilent, "peer-died"),
     (QueueClosed, "closed"),
+    (GroupClosed, "closed"),
     (MessagesLost, "lost"),
     (Cancelled, "cancelled"),
     (EncodingLimit, "refused"),
@@ -46,7 +61,18 @@ class RefengineTarget:
     name = "refengine"
     version = "reference"
     capabilities: frozenset[Capability] = frozenset(
-        ("queue", "deadlines", "cancel", "limits", "ring", "slots", "points")
+        (
+            "queue",
+            "deadlines",
+            "cancel",
+            "limits",
+            "remote",
+            "wire",
+            "ring",
+            "slots",
+            "points",
+            "group",
+        )
     )
 
     def __init__(self) -> None:
@@ -64,9 +90,13 @@ class RefengineTarget:
                 shape.max_buffers or limits.max_buffers,
                 shape.max_buffer_bytes or limits.max_buffer_bytes,
             )
-        layout = Layout(shape.readers, shape.chunk_bytes, shape.chunks)
+        local = shape.readers - shape.remote
+        layout = Layout(max(1, local), shape.chunk_bytes, shape.chunks)
         return MessageQueue(
             shape.readers,
+            local,
+            connect_ip=shape.host,
+            silence=shape.silence or _SILENCE,
             max_chunk_bytes=shape.chunk_bytes,
             max_chunks=shape.chunks,
             limits=limits,
@@ -79,7 +109,9 @@ class RefengineTarget:
 
     def attach(self, handle: Any, rank: int) -> MessageQueue:
         """The end of reader ``rank``."""
-        ring: RingHandle = handle.ring
+        ring: RingHandle | None = handle.ring
+        if ring is None:
+            return MessageQueue.create_from_handle(handle, rank)
         layout = Layout(ring.n_reader, ring.max_chunk_bytes, ring.max_chunks)
         return MessageQueue.create_from_handle(handle, rank, cells=self._cells(layout))
 
@@ -109,6 +141,22 @@ class RefengineTarget:
             if isinstance(error, kind):
                 return outcome
         return "error"
+
+    # -- remote readers ---------------------------------------------------------------------
+
+    def addresses(self, handle: Handle) -> list[str]:
+        """Where remote readers connect to."""
+        return [handle.remote.removeprefix("tcp://")] if handle.remote else []
+
+    def rerouted(self, handle: Handle, table: dict[str, str]) -> Handle:
+        """The handle with its address replaced."""
+        (address,) = self.addresses(handle)
+        return dataclasses.replace(handle, remote="tcp://" + table.get(address, address))
+
+    def secrets(self, handle: Handle) -> list[bytes]:
+        """The key, and what is derived from it."""
+        keys = handle.keys
+        return [keys.secret, *keys.curve("listens"), *keys.curve("connects")]
 
     # -- the ring ---------------------------------------------------------------------------
 
@@ -159,6 +207,52 @@ class RefengineTarget:
             return plain
         return lambda memory: _ObservedCells(memory, layout, sink)
 
+    # -- groups -----------------------------------------------------------------------------
+
+    def join(
+        self,
+        shape: GroupShape,
+        address: tuple[str, int],
+        rank: int,
+        secret: bytes,
+        timeout: float | None,
+    ) -> Group:
+        """Become a member, once all are."""
+        host, port = (shape.host, address[1]) if rank == 0 else address
+        return Group.create(
+            host,
+            port,
+            rank,
+            shape.ranks,
+            key=secret,
+            timeout=_JOINING if timeout is None else timeout,
+            silence=shape.silence or _SILENCE,
+        )
+
+    def group_send(self, end: Group, obj: Any, to: int) -> None:
+        """Send to one rank."""
+        end.send_obj(obj, to)
+
+    def group_receive(self, end: Group, source: int, timeout: float | None) -> Any:
+        """The next object from one rank."""
+        return end.recv_obj(source, timeout)
+
+    def group_broadcast(self, end: Group, obj: Any, source: int, timeout: float | None) -> Any:
+        """The source's object."""
+        return end.broadcast_obj(obj, source, timeout)
+
+    def group_gather(self, end: Group, obj: Any, timeout: float | None) -> list[Any]:
+        """Every rank's object."""
+        return end.all_gather_obj(obj, timeout)
+
+    def group_barrier(self, end: Group, timeout: float | None) -> None:
+        """Wait for all."""
+        end.barrier(_BARRIER if timeout is None else timeout)
+
+    def group_leave(self, end: Group) -> None:
+        """Leave cleanly."""
+        end.close()
+
     # -- points -----------------------------------------------------------------------------
 
     def is_own_code(self, code: CodeType) -> bool:
@@ -167,7 +261,10 @@ class RefengineTarget:
 
 
 def _ring(end: MessageQueue) -> Ring:
-    return end._end._ring  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+    ring = end._end.ring  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+    if ring is None:
+        raise UnsupportedByTarget("a remote reader has no ring")
+    return ring
 
 
 class _ObservedCells:
