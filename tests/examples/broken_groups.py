@@ -16,7 +16,7 @@ CAUGHT = {
     "SwapsTwo": ("G1/all-to-all", "reordered"),
     "LosesOne": ("G1/all-to-all", "lost"),
     "RepeatsABroadcast": ("G1/broadcasts", "duplicate"),
-    "MixesSenders": ("G1/lanes-apart", "lost"),
+    "MixesSenders": ("G1/lanes-apart", "lost reordered wrong-data"),
     "GathersAsTheyCome": ("G1/gathers", "reordered"),
     "KeepsWhatIsRead": ("G2/large-objects", "growth"),
     "CountsUp": ("G2/many-small-objects", "growth"),
@@ -28,7 +28,7 @@ CAUGHT = {
     "ReadsTheWall": ("G5/clock-jumps-in-barrier", "late"),
     "ExpiresByTheWall": ("G5/clock-forward", "lost"),
 }
-"""What each is convicted of, and in which case."""
+"""The case that convicts each, and of what: of one of these kinds."""
 
 
 class _Counting(Member):

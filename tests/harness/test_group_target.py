@@ -46,7 +46,8 @@ def test_a_strangers_group_is_judged_fairly() -> None:
 
 @pytest.mark.parametrize("name", broken_groups.CAUGHT)
 def test_a_breakage_is_caught_by_its_case(name: str) -> None:
-    case, kind = broken_groups.CAUGHT[name]
+    case, kinds = broken_groups.CAUGHT[name]
     judgement = judge(f"broken_groups:{name}", [case], jobs=1)
     outcome = judgement.verdicts[0].cases[0]
-    assert (outcome.outcome, outcome.kind) == ("violated", kind), outcome.cause
+    assert outcome.outcome == "violated", outcome
+    assert outcome.kind in kinds.split(), outcome.cause

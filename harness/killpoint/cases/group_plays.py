@@ -24,6 +24,15 @@ def played(id: str, *steps: AnyStep, count: int = 3, host: str = "127.0.0.1") ->
     )
 
 
+def surely(count: int) -> int:
+    """Of so many lines of a call that waits, those that every such call comes to.
+
+    How often a wait looks about differs from play to play, and so does the number of its lines:
+    the last quarter may not be there the next time.
+    """
+    return count - count // 4
+
+
 def around(roles: tuple[str, ...], messages: list[Message]) -> list[AnyStep]:
     """Every rank sends to the next one: nobody takes from two."""
     count = sum(message.repeat for message in messages)

@@ -87,5 +87,5 @@ def test_a_join_without_a_rank_ends_in_time_and_not_well_at_the_host() -> None:
         return tape
 
     assert group_judged("G3", joined("timeout", 1.0)).violations == []
-    assert group_convicted("G3", joined("timeout", 2.0)).kind == "late"
+    assert group_convicted("G3", joined("timeout", 2.5)).kind == "late"
     assert group_convicted("G3", joined("ok", 0.1)).kind == "no-error"
