@@ -145,7 +145,8 @@ class Link:
                 return
             except OSError:
                 way.lose()  # nobody is there to take it: its source is told by a reset
-                self._other_way(way).end = "reset"
+                back = self._other_way(way)
+                back.end, back.done = "reset", False
                 return
         if way.done or not way.drained():
             return
@@ -259,8 +260,16 @@ class Route:
         else:
             self.links.append(link)
 
+    def catch_up(self) -> None:
+        """Take what is there already: a fault is for connections that others see as made."""
+        self.accept()
+        for near, far in list(self.opening):
+            if select.select([], [far], [], 0)[1]:
+                self.opened(near, far)
+
     def strike(self, fault: str, toward: str, seconds: float) -> int:
         """Do a fault to what there is, and to what comes; how many connections it met."""
+        self.catch_up()
         names = [TO_ROLE, TO_PEER] if toward == "both" else [toward]
         met = len(self.links)
         if fault == "reset":

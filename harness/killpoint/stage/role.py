@@ -264,6 +264,8 @@ class Role:
                 self._until_taken(act)
         except InjectedError as injected:
             outcome, error = "injected", str(injected)
+        except UnsupportedByTarget:
+            raise  # the order as a whole cannot be obeyed: that is no outcome of the call
         except Exception as raised:
             outcome, error = self._word(raised), brief(raised)
         return outcome, error, round(time.monotonic() - began, 6)
