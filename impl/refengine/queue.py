@@ -2,7 +2,8 @@
 
 Writer: `q = MessageQueue(2)`, give `q.export_handle()` to two processes, `q.wait_until_ready(30)`,
 `q.enqueue(obj, timeout=5)`. Reader: `q = MessageQueue.create_from_handle(handle, rank)`,
-`q.wait_until_ready(30)`, `obj = q.dequeue(timeout=5)`.
+`q.wait_until_ready(30)`, `obj = q.dequeue(timeout=5)`. Readers on other hosts:
+`MessageQueue(3, n_local_reader=2, connect_ip="192.0.2.7")`.
 """
 
 from collections.abc import Sequence
@@ -13,14 +14,16 @@ from .cancel import CancelToken, EventLike
 from .cells import MakeCells
 from .clock import Clock
 from .encoding import SMALLEST_CHUNK, Limits
-from .errors import Unsupported, WrongRole
+from .errors import RankRefused, WrongRole
 from .fence import Fence
 from .handle import Handle
 from .memory import Memory, SharedSegment
 from .receiving import ReceivingEnd
+from .remote_receiving import RemoteReceivingEnd
 from .security import SocketFactory
 from .sending import SendingEnd
 from .settings import ReaderPolicy, Settings
+from .taking import TakingEnd
 from .waiting import Waiting
 
 __all__ = ["CancelToken", "Handle", "MessageQueue"]
@@ -39,10 +42,16 @@ class Seams(TypedDict, total=False):
     sockets: SocketFactory
     cells: MakeCells
     fence: Fence | None
+    silence: float
 
 
 class MessageQueue:
     """One end. The constructor makes the writer's, `create_from_handle` a reader's.
+
+    Readers whose ranks are not among the local ones are remote: they come over TCP to
+    `connect_ip`, the address of this host that they can reach (default: loopback, and nothing
+    listens if there are none). A remote party of which nothing is heard for `silence` seconds
+    counts as gone; a shorter cut loses nothing (SPEC Q18).
 
     What was enqueued before `close`, garbage collection or a normal exit is delivered, or the
     reader is told how many were lost (SPEC Q16); each takes at most 2 s.
@@ -62,21 +71,20 @@ class MessageQueue:
         n_local = n_reader if n_local_reader is None else n_local_reader
         ranks = list(range(n_local)) if local_reader_ranks is None else list(local_reader_ranks)
         _check(n_reader, n_local, ranks, max_chunk_bytes, max_chunks)
-        if n_local < n_reader or connect_ip is not None:
-            raise Unsupported("a remote reader", "the step that adds TCP and CURVE keys")
-        self._adopt(SendingEnd(ranks, max_chunk_bytes, max_chunks, Settings(**seams)))
+        host, settings = connect_ip or "127.0.0.1", Settings(**seams)
+        self._adopt(SendingEnd(n_reader, ranks, max_chunk_bytes, max_chunks, host, settings))
 
     @classmethod
     def create_from_handle(cls, handle: Handle, rank: int, **seams: Unpack[Seams]) -> Self:
         """Reader `rank`'s end; AttachFailed, PeerDied or RankRefused if it cannot be."""
         queue = cls.__new__(cls)
-        queue._adopt(ReceivingEnd(handle, rank, Settings(**seams)))
+        queue._adopt(_receiving_end(handle, rank, Settings(**seams)))
         return queue
 
-    def _adopt(self, end: SendingEnd | ReceivingEnd) -> None:
+    def _adopt(self, end: SendingEnd | TakingEnd) -> None:
         self._end = end
         self._sending = end if isinstance(end, SendingEnd) else None
-        self._receiving = end if isinstance(end, ReceivingEnd) else None
+        self._receiving = end if isinstance(end, TakingEnd) else None
         # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
         self._finalizer = Finalize(self, end.close, args=(_EXIT_SECONDS,), exitpriority=20)
 
@@ -127,6 +135,15 @@ class MessageQueue:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _receiving_end(handle: Handle, rank: int, settings: Settings) -> TakingEnd:
+    if rank in handle.local_reader_ranks and handle.ring is not None:
+        return ReceivingEnd(handle, rank, handle.ring, settings)
+    if rank in handle.remote_reader_ranks and handle.remote:
+        return RemoteReceivingEnd(handle, rank, settings)
+    known = sorted(handle.local_reader_ranks + handle.remote_reader_ranks)
+    raise RankRefused(rank, f"unknown; the ranks are {known}")
 
 
 def _check(
