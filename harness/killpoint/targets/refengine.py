@@ -56,7 +56,18 @@ class RefengineTarget:
     name = "refengine"
     version = "reference"
     capabilities: frozenset[Capability] = frozenset(
-        ("queue", "deadlines", "cancel", "limits", "remote", "wire", "ring", "slots", "points")
+        (
+            "queue",
+            "deadlines",
+            "cancel",
+            "limits",
+            "remote",
+            "wire",
+            "silence",
+            "ring",
+            "slots",
+            "points",
+        )
     )
 
     def __init__(self) -> None:
