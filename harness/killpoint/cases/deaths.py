@@ -90,14 +90,19 @@ def around_death(id: str, role: str, remote: int = 0) -> Around:
 PLACES: dict[str, list[tuple[Verb, int]]] = {
     "writer": [("send", 0), ("send", 2), ("send", 5), ("close", 0)],
     "reader-0": [("receive", 0), ("receive", 2), ("receive", 5)],
-    "reader-1": [("receive", 0), ("receive", 2)],
 }
 """Operations of each role, and which of them in turn: inline, overflow, inline again."""
+
+FROM_AFAR: dict[str, list[tuple[Verb, int]]] = {
+    "writer": [("send", 2), ("close", 0)],
+    "reader-1": [("receive", 2)],
+}
+"""The same where the last reader is remote: to it, all messages go the same way."""
 
 
 def anywhere(trial: Trial, role: str, samples: int, remote: int = 0) -> None:
     """Kill a role at lines of each of its operations; ``remote``: how many readers are."""
-    places = PLACES[role]
+    places = FROM_AFAR[role] if remote else PLACES[role]
     for index, (op, nth) in enumerate(places):
         around = around_death(trial.outcome.id, role, remote)
         count = count_lines(trial, role, Point(op, nth=nth), around)

@@ -9,7 +9,6 @@ from killpoint.scenario import (
     Attach,
     Cancel,
     Close,
-    Drop,
     Exit,
     Fault,
     Make,
@@ -61,7 +60,7 @@ _DEATHS = (
     Case(
         "Q6/writer-killed-anywhere-remote",
         "SIGKILL at lines of send and close, with a local and a remote reader",
-        lambda trial: anywhere(trial, "writer", 8, remote=1),
+        lambda trial: anywhere(trial, "writer", 6, remote=1),
         _KILLS,
     ),
     _one(
@@ -93,7 +92,7 @@ _DEATHS = (
     Case(
         "Q7/remote-reader-killed-anywhere",
         "SIGKILL at lines of a remote reader's receive",
-        lambda trial: anywhere(trial, "reader-1", 6, remote=1),
+        lambda trial: anywhere(trial, "reader-1", 4, remote=1),
         _KILLS,
     ),
 )
@@ -214,7 +213,6 @@ _ENDINGS = (
         needs=("deadlines",),
     ),
     _ended("Q16/closed-after-60MB-remote", Close(("writer",)), _SIXTY),
-    _ended("Q16/collected-after-60MB-remote", Drop(("writer",)), _SIXTY),
     _ended("Q16/exited-after-60MB-remote", Exit(("writer",)), _SIXTY),
     _ended("Q16/closed-after-small-remote", Close(("writer",)), [small(40)]),
 )
