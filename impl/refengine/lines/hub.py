@@ -77,6 +77,7 @@ class Hub(Station):
         self._nudge()
 
     def _turn(self) -> bool:
+        closing = self._close_by is not None  # before the posts are taken: none comes after it
         while (frames := frames_of(self._socket)) is not None:
             self._hear(*frames)
         while self._posts:
@@ -93,7 +94,7 @@ class Hub(Station):
             if far.gone is None:
                 self._check(far, now)
                 self._send(far)
-        if self._close_by is None:
+        if not closing:
             return False
         waiting = any(f.gone is None and not f.line.handed_over for f in self._fars.values())
         if waiting and not self._is_overdue():
