@@ -31,6 +31,7 @@ RECORD = [
     ("Q3/overwritten-after-enqueue-remote", "0.33.0", "violated", "wrong-data", "caller's memory"),
     ("Q3/overwritten-after-enqueue-remote", "0.11.0", "held", None, ""),
     ("Q5/slow-remote-reader", "0.33.0", "violated", "lost", "dropped in silence"),
+    ("Q18/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
     ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),

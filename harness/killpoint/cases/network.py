@@ -139,13 +139,13 @@ def _reset() -> list[Scenario]:
     steps: list[AnyStep] = [
         *OPEN,
         Receive(72, timeout=6.0),
-        Fault("delay", "writer", pause=0.1),
+        Fault("delay", "writer", pause=0.05),
         Send(batch, timeout=6.0),
-        Pause(0.05),
+        Pause(0.03),
         Fault("reset", "reader-0"),
         Wait(("writer",), within=10.0),
         Send(batch, timeout=6.0),
-        Pause(0.25),
+        Pause(0.13),
         Fault("reset", "writer"),
         Fault("heal", "writer"),
         Send(batch, timeout=6.0),
@@ -159,7 +159,7 @@ def _delayed() -> list[Scenario]:
     batch = [small(20), Message("array", 100_000, repeat=3), Message("nested", 3000), small(20)]
     steps: list[AnyStep] = [
         *OPEN,
-        Fault("delay", "reader-0", pause=0.15),
+        Fault("delay", "reader-0", pause=0.06),
         Receive(44, timeout=9.0),
         Send(batch, timeout=9.0),
         Wait(within=20.0),
@@ -213,5 +213,5 @@ CASES: tuple[Case, ...] = (
         _reset,
         *_WIRED,
     ),
-    fixed("Q18/delayed", "0.15 s of latency both ways", _delayed, *_WIRED),
+    fixed("Q18/delayed", "60 ms of latency both ways to one of two readers", _delayed, *_WIRED),
 )
