@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from killpoint.cases import deadlines, deaths, delivery, fuzz, lifecycle, ring, wakeups
+from killpoint.cases import (
+    deadlines,
+    deaths,
+    delivery,
+    fuzz,
+    lifecycle,
+    network,
+    remote,
+    remote_life,
+    ring,
+    wakeups,
+)
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
@@ -15,6 +26,9 @@ CASES: tuple[Case, ...] = (
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,
+    *remote.CASES,
+    *remote_life.CASES,
+    *network.CASES,
 )
 
 

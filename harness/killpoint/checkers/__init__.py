@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from killpoint.checkers import queue_death, queue_delivery, queue_life, queue_time, ring
+from killpoint.checkers import (
+    cut_off,
+    flow,
+    queue_death,
+    queue_delivery,
+    queue_life,
+    queue_time,
+    ring,
+)
 from killpoint.checkers.finding import Checker, crash_first
 from killpoint.checkers.leaks import nothing_left
 
@@ -18,6 +26,7 @@ _JUDGES: dict[str, Checker] = {
     "Q2": queue_delivery.one_order,
     "Q3": queue_delivery.as_enqueued,
     "Q4": queue_delivery.carried_or_refused,
+    "Q5": flow.slow_reader_kept,
     "Q6": queue_death.writer_death_told,
     "Q7": queue_death.reader_death_told,
     "Q8": queue_time.woken,
@@ -27,6 +36,7 @@ _JUDGES: dict[str, Checker] = {
     "Q13": queue_delivery.exactly_once,
     "Q14": queue_delivery.all_in_order,
     "Q16": queue_life.delivered_before_close,
+    "Q18": cut_off.cut_off_told,
     "L1": nothing_left,
 }
 

@@ -24,6 +24,10 @@ class Subject(Protocol):
         """Have it do the fault to itself between two operations."""
         ...
 
+    def on_the_wire(self, fault: str) -> None:
+        """Have the relay do the fault to its connections."""
+        ...
+
 
 class FaultKind(Protocol):
     """One way to harm a role."""

@@ -68,6 +68,7 @@ class RefengineTarget:
             "limits",
             "remote",
             "wire",
+            "silence",
             "ring",
             "slots",
             "points",

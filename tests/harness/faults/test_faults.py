@@ -28,6 +28,9 @@ class Subject:
     def obey(self) -> None:
         self.done.append("obey")
 
+    def on_the_wire(self, fault: str) -> None:
+        self.done.append(f"relay: {fault}")
+
 
 def _act(name: str, *, at_point: bool) -> list[object]:
     subject = Subject(at_point)
@@ -48,6 +51,11 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("exit", True, ["exit"]),
         ("raise", True, ["raise"]),
         ("slow", False, ["obey"]),
+        ("cut", False, ["relay: cut"]),
+        ("heal", False, ["relay: heal"]),
+        ("delay", False, ["relay: delay"]),
+        ("reset", True, ["relay: reset"]),
+        ("half-open", False, ["relay: half-open"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:
