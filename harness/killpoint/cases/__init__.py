@@ -7,6 +7,7 @@ from killpoint.cases import (
     deaths,
     delivery,
     fuzz,
+    group,
     lifecycle,
     network,
     remote,
@@ -29,6 +30,7 @@ CASES: tuple[Case, ...] = (
     *remote.CASES,
     *remote_life.CASES,
     *network.CASES,
+    *group.CASES,
 )
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from killpoint.checkers import (
     cut_off,
     flow,
+    group,
+    group_barrier,
+    group_death,
+    group_growth,
     queue_death,
     queue_delivery,
     queue_life,
@@ -37,6 +41,11 @@ _JUDGES: dict[str, Checker] = {
     "Q14": queue_delivery.all_in_order,
     "Q16": queue_life.delivered_before_close,
     "Q18": cut_off.cut_off_told,
+    "G1": group.in_order,
+    "G2": group_growth.flat,
+    "G3": group_barrier.barriers_told,
+    "G4": group_death.unharmed_or_told,
+    "G5": group.clock_free,
     "L1": nothing_left,
 }
 

@@ -16,6 +16,10 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import (
     AnyStep,
     Attach,
+    Barrier,
+    Broadcast,
+    Join,
+    Leave,
     Make,
     Message,
     Ready,
@@ -40,6 +44,15 @@ _PLAIN: list[AnyStep] = [
     Wait(),
 ]
 """What the next start does: an ordinary queue, from the making to a clean end."""
+
+_PLAIN_GROUP: list[AnyStep] = [
+    Join(),
+    Broadcast("rank-0", [Message()], timeout=5.0),
+    Barrier(),
+    Leave(),
+    Wait(within=20.0),
+]
+"""The same for a group."""
 
 
 class Play(msgspec.Struct):
@@ -110,7 +123,8 @@ class Stage:
     def _run(self, scenario: Scenario, folder: Path) -> tuple[str, list[str]]:
         stalled, unreached = self._direct(scenario, folder)
         if scenario.restart and not stalled:
-            again = msgspec.structs.replace(scenario, steps=_PLAIN)
+            plain = _PLAIN_GROUP if scenario.group else _PLAIN
+            again = msgspec.structs.replace(scenario, steps=plain)
             stalled, _ = self._direct(again, folder)
         return stalled, unreached
 
