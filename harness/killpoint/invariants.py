@@ -160,6 +160,12 @@ CATALOGUE: tuple[Invariant, ...] = (
         {"cases": 4},
     ),
     Invariant(
+        "Q12",
+        "Memory is flat under a steady paced stream, for ever-busy readers too.",
+        _QUEUE,
+        {"cases": 3, "roles weighed": 6},
+    ),
+    Invariant(
         "Q13",
         "A queue object used from two threads at once delivers each message exactly once, or"
         " raises.",
@@ -174,9 +180,41 @@ CATALOGUE: tuple[Invariant, ...] = (
         {"cases": 3},
     ),
     Invariant(
+        "Q15",
+        "A /dev/shm too small is an error at construction, not SIGBUS under load.",
+        _QUEUE,
+        {"cases": 3},
+    ),
+    Invariant(
         "Q16",
         "What was enqueued before a clean close, garbage collection or normal exit is delivered,"
         " or the reader's next dequeue raises with the number lost.",
+        _QUEUE,
+        {"cases": 4},
+    ),
+    Invariant(
+        "Q17",
+        "Unknown or duplicate ranks, a remote rank without a remote address, a second writer:"
+        " errors, not surprises.",
+        _QUEUE,
+        {"cases": 5},
+    ),
+    Invariant(
+        "S1",
+        "Nothing listens wider than asked for; the default is loopback or ipc.",
+        _QUEUE,
+        {"cases": 3, "looks": 6},
+    ),
+    Invariant(
+        "S2",
+        "ipc paths, sockets and segments are their owner's alone, under any umask.",
+        _QUEUE,
+        {"cases": 2, "paths": 4},
+    ),
+    Invariant(
+        "S3",
+        "A stranger who reaches a TCP port can neither read a message nor have one decoded; keys"
+        " never appear in a repr, log, environment or command line.",
         _QUEUE,
         {"cases": 4},
     ),

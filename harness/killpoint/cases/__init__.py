@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from killpoint.cases import deadlines, deaths, delivery, fuzz, lifecycle, ring, wakeups
+from killpoint.cases import (
+    deadlines,
+    deaths,
+    delivery,
+    exposure,
+    fuzz,
+    growth,
+    lifecycle,
+    ranks,
+    ring,
+    scarcity,
+    wakeups,
+)
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
@@ -15,6 +27,10 @@ CASES: tuple[Case, ...] = (
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,
+    *scarcity.CASES,
+    *growth.CASES,
+    *ranks.CASES,
+    *exposure.CASES,
 )
 
 

@@ -24,6 +24,10 @@ class Subject(Protocol):
         """Have it do the fault to itself between two operations."""
         ...
 
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
+        ...
+
 
 class FaultKind(Protocol):
     """One way to harm a role."""

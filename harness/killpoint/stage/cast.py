@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from killpoint.scenario import AnyStep, Fault
 from killpoint.stage.channel import Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
+from killpoint.stage.scarcity import fill_shm
 
 
 @dataclass
@@ -62,6 +63,10 @@ class Actor:
         """Have it do the fault to itself between two operations."""
         if self.by_itself is not None:
             self.post(self.by_itself)
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees, which must not be the machine's."""
+        fill_shm(self.pid)
 
     def post(self, order: Order) -> None:
         """Give it an order."""
