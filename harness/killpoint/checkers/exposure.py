@@ -13,7 +13,7 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
-_OTHERS = (("its group", 3), ("everybody", 0))
+_OTHERS = (("everybody", 0), ("its group", 3))
 """Who else there is, and how far to the left their bits of a mode stand."""
 
 
@@ -106,9 +106,9 @@ def _open_to(scenario: Scenario, history: History, event: Event, who: str) -> Vi
         "file-rights": "temporary path {} (mode {}) can be used by {}",
     }
     name = event.text("path") or event.text("name")
-    mode = f"0{event.number('mode', 0):o}"
+    mode = f"0o{event.number('mode', 0):03o}"
     closed = " and every folder above it lets them through" if _folders(event) else ""
-    umask = "" if scenario.umask is None else f" under umask 0{scenario.umask:o}"
+    umask = "" if scenario.umask is None else f" under umask 0o{scenario.umask:03o}"
     role = event.text("target") or event.role
     cause = f"{role}'s {words[event.kind].format(name, mode, who)}{closed}{umask}"
     return Violation("exposure", cause, evidence(history, [event]))
@@ -120,7 +120,7 @@ def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) ->
     keys = [e for e in history.of("secrets") if e.number("count", 0)]
     if not stood and not keys:
         raise Inconclusive("no stranger reached a port, and no key was looked for")
-    found = _taken(history) or _decoded(history) or _shown(history)
+    found = _decoded(history) or _taken(history) or _shown(history)
     found = found or (_harmed(scenario, history) if stood else [])
     return Finding(found[:1], {"strangers": len(stood), "keys looked for": len(keys)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import itertools
 
 import msgspec
 
@@ -16,8 +16,10 @@ from killpoint.verdict import Violation
 _WARM_UP = 2
 """Windows with messages that are not judged: caches, arenas and first touches fill in them."""
 _WINDOWS = 5
-_A_MESSAGE = 256
+_A_MESSAGE = 512
 """Bytes a message that count as flat: a page now and then is no leak."""
+_PARTS = 3
+"""What grows does so in each of these parts of a play; what settles does not."""
 
 
 class Sample(msgspec.Struct):
@@ -74,20 +76,15 @@ def _apart(found: list[Sample]) -> tuple[list[int], list[Sample]]:
 
 
 def _growth(history: History, role: str, windows: list[Sample], control: int) -> list[Violation]:
-    steps = [
-        (later.rss - sooner.rss) / (later.messages - sooner.messages)
-        for index, sooner in enumerate(windows)
-        for later in windows[index + 1 :]
-    ]
-    slope = statistics.median(steps)
+    ends = [windows[(len(windows) - 1) * part // _PARTS] for part in range(_PARTS + 1)]
+    for sooner, later in itertools.pairwise(ends):
+        flat_by = control + _A_MESSAGE * (later.messages - sooner.messages)
+        if later.rss - sooner.rss <= flat_by:
+            return []
     count = windows[-1].messages - windows[0].messages
     grown = windows[-1].rss - windows[0].rss
-    middle = windows[len(windows) // 2].rss
-    both = min(middle - windows[0].rss, windows[-1].rss - middle)
-    if slope <= _A_MESSAGE or grown <= 2 * control + _A_MESSAGE * count or both <= control:
-        return []
     cause = (
-        f"{role}'s memory grew by {slope:.0f} bytes a message, {grown / 1024:.0f} KiB over {count}"
-        f" messages in {len(windows) - 1} windows (idle it moved by {control / 1024:.0f} KiB)"
+        f"{role}'s memory grew by {grown / count:.0f} bytes a message, {grown / 1024:.0f} KiB"
+        f" over {count} messages in {len(windows) - 1} windows (idle: {control / 1024:.0f} KiB)"
     )
     return [Violation("growth", cause, evidence(history, [sample.event for sample in windows]))]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import select
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 _RANKS, _NUMBERS = 3, 8
 _PATIENCE = timedelta(seconds=1)
+_TRIED_FOR = 2.0
 
 
 class StoreIntruder:
@@ -23,13 +27,7 @@ class StoreIntruder:
     @classmethod
     def at(cls, host: str, port: int) -> StoreIntruder | None:
         """A client of what listens there, if that answers as such a store does."""
-        from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage] # its public name
-
-        with contextlib.suppress(Exception):  # whatever answers otherwise is no store
-            store = TCPStore(host, port, is_master=False, timeout=_PATIENCE, wait_for_workers=False)
-            store.num_keys()
-            return cls(store, port)
-        return None
+        return cls(_client(host, port), port) if _answers(host, port) else None
 
     def values(self) -> Iterator[tuple[str, bytes]]:
         """What stands under each key that can be listed or guessed, each value once."""
@@ -53,6 +51,27 @@ class StoreIntruder:
         with contextlib.suppress(Exception):  # older stores have no list
             found = [str(key) for key in self._store.list_keys()]
         return list(dict.fromkeys([*found, *_guesses()]))
+
+
+def _client(host: str, port: int) -> Any:
+    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage] # its public name
+
+    return TCPStore(host, port, is_master=False, timeout=_PATIENCE, wait_for_workers=False)
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a client gets an answer; asked in a child: it may hang."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            _client(host, port).num_keys()
+            os._exit(0)
+        os._exit(1)
+    watch = os.pidfd_open(pid)
+    if not select.select([watch], [], [], _TRIED_FOR)[0]:
+        os.kill(pid, signal.SIGKILL)
+    os.close(watch)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _guesses() -> list[str]:

@@ -28,6 +28,9 @@ class Subject:
     def obey(self) -> None:
         self.done.append("obey")
 
+    def fill_shm(self) -> None:
+        self.done.append("fill")
+
 
 def _act(name: str, *, at_point: bool) -> list[object]:
     subject = Subject(at_point)
@@ -48,6 +51,8 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("exit", True, ["exit"]),
         ("raise", True, ["raise"]),
         ("slow", False, ["obey"]),
+        ("starve", False, ["obey"]),
+        ("fill-shm", False, ["fill"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:
