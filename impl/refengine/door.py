@@ -37,7 +37,7 @@ class Door:
         self._told: set[int] = set()
 
     def wait(self, deadline: Callable[[], float | None], vigil_fd: int) -> bool:
-        """Serve one round of arrivals; True once every rank was told to go.
+        """Serve one round of arrivals; True once every rank is there (`tell_go` is next).
 
         `deadline()` gives the seconds that may be slept. Raises RankRefused for a wrong rank,
         PeerDied for a reader that went away.
@@ -58,7 +58,7 @@ class Door:
         while (frame := self._payloads.subscription()) is not None:
             self._rendezvous.subscription(frame)
         self._check_peers()
-        return not self._rendezvous.missing() and self._tell_go()
+        return not self._rendezvous.missing()
 
     def close(self) -> None:
         """No further arrivals."""
@@ -113,7 +113,8 @@ class Door:
             if peer.is_gone():
                 raise QueueClosed(peer.role) if self._has_left(rank) else self._death(peer)
 
-    def _tell_go(self) -> bool:
+    def tell_go(self) -> None:
+        """Tell every rank that all are there; PeerDied for one that is not any more."""
         for rank, peer in self.peers.items():
             if rank not in self._told:
                 try:
@@ -121,7 +122,6 @@ class Door:
                 except OSError:
                     raise self._death(peer) from None
                 self._told.add(rank)
-        return True
 
     def _death(self, peer: Peer) -> PeerDied:
         return PeerDied(peer.role, peer.pid, "the rendezvous", peer.signal())

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from .clock import Clock
 from .errors import DeadlinePassed, ForkedCopy, NotReady, QueueClosed, RefengineError
 from .guard import Guard
+from .ring import Ring
 from .vigil import EpollVigil
 
 
@@ -81,6 +82,11 @@ class End(ABC):
         """We are a fork's copy: never touch what the parent owns."""
         pid = self._pid
         self.obstacle = lambda _: ForkedCopy(pid)
+
+    @property
+    def ring(self) -> Ring | None:
+        """The ring below, if this end has one."""
+        return None
 
     @abstractmethod
     def _missing(self) -> str: ...

@@ -42,6 +42,18 @@ class PeerDied(RefengineError):
         super().__init__(text, role, pid, waiting_for, signal)
 
 
+class PeerSilent(RefengineError):
+    """A party on another host gave no sign of life for too long (SPEC Q18)."""
+
+    def __init__(self, role: str, seconds: float, waiting_for: str) -> None:
+        self.role, self.seconds, self.waiting_for = role, seconds, waiting_for
+        text = (
+            f"{role} was not heard of for {seconds:g} s; noticed while waiting for {waiting_for}. "
+            "Find out whether its host and the network are up, then build a new queue"
+        )
+        super().__init__(text, role, seconds, waiting_for)
+
+
 class QueueClosed(RefengineError):
     """The other side closed cleanly and nothing is left to take, or nobody is left to give to."""
 
@@ -147,11 +159,3 @@ class ForkedCopy(RefengineError):
         self.pid = pid
         text = f"this queue belongs to process {pid}; attach from its handle instead"
         super().__init__(text, pid)
-
-
-class Unsupported(RefengineError):
-    """Asked for something a later step brings."""
-
-    def __init__(self, what: str, step: str) -> None:
-        self.what, self.step = what, step
-        super().__init__(f"{what} comes with {step}", what, step)

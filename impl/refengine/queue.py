@@ -2,7 +2,8 @@
 
 Writer: `q = MessageQueue(2)`, give `q.export_handle()` to two processes, `q.wait_until_ready(30)`,
 `q.enqueue(obj, timeout=5)`. Reader: `q = MessageQueue.create_from_handle(handle, rank)`,
-`q.wait_until_ready(30)`, `obj = q.dequeue(timeout=5)`.
+`q.wait_until_ready(30)`, `obj = q.dequeue(timeout=5)`. Readers on other hosts:
+`MessageQueue(3, n_local_reader=2, connect_ip="192.0.2.7")`.
 """
 
 from collections.abc import Sequence
@@ -13,19 +14,23 @@ from .cancel import CancelToken, EventLike
 from .cells import MakeCells
 from .clock import Clock
 from .encoding import SMALLEST_CHUNK, Limits
-from .errors import Unsupported, WrongRole
+from .errors import RankRefused, WrongRole
 from .fence import Fence
 from .handle import Handle
 from .memory import Memory, SharedSegment
+from .over_group import Members, Node, gathered, members_of, planned, reader_rank_of
 from .receiving import ReceivingEnd
+from .remote_receiving import RemoteReceivingEnd
 from .security import SocketFactory
 from .sending import SendingEnd
 from .settings import ReaderPolicy, Settings
+from .taking import TakingEnd
 from .waiting import Waiting
 
 __all__ = ["CancelToken", "Handle", "MessageQueue"]
 
 _EXIT_SECONDS = 2.0
+_NO_ADDRESS = "ranks on other machines take part: connect_ip is needed at rank(s) {}"
 
 
 class Seams(TypedDict, total=False):
@@ -39,10 +44,16 @@ class Seams(TypedDict, total=False):
     sockets: SocketFactory
     cells: MakeCells
     fence: Fence | None
+    silence: float
 
 
 class MessageQueue:
     """One end. The constructor makes the writer's, `create_from_handle` a reader's.
+
+    Readers whose ranks are not among the local ones are remote: they come over TCP to
+    `connect_ip`, the address of this host that they can reach (default: loopback, and nothing
+    listens if there are none). A remote party of which nothing is heard for `silence` seconds
+    counts as gone; a shorter cut loses nothing (SPEC Q18).
 
     What was enqueued before `close`, garbage collection or a normal exit is delivered, or the
     reader is told how many were lost (SPEC Q16); each takes at most 2 s.
@@ -62,21 +73,129 @@ class MessageQueue:
         n_local = n_reader if n_local_reader is None else n_local_reader
         ranks = list(range(n_local)) if local_reader_ranks is None else list(local_reader_ranks)
         _check(n_reader, n_local, ranks, max_chunk_bytes, max_chunks)
-        if n_local < n_reader or connect_ip is not None:
-            raise Unsupported("a remote reader", "the step that adds TCP and CURVE keys")
-        self._adopt(SendingEnd(ranks, max_chunk_bytes, max_chunks, Settings(**seams)))
+        host, settings = connect_ip or "127.0.0.1", Settings(**seams)
+        self._adopt(SendingEnd(n_reader, ranks, max_chunk_bytes, max_chunks, host, settings))
 
     @classmethod
     def create_from_handle(cls, handle: Handle, rank: int, **seams: Unpack[Seams]) -> Self:
         """Reader `rank`'s end; AttachFailed, PeerDied or RankRefused if it cannot be."""
         queue = cls.__new__(cls)
-        queue._adopt(ReceivingEnd(handle, rank, Settings(**seams)))
+        queue._adopt(_receiving_end(handle, rank, Settings(**seams)))
         return queue
 
-    def _adopt(self, end: SendingEnd | ReceivingEnd) -> None:
+    @classmethod
+    def create_from_process_group(
+        cls,
+        group: Any,
+        max_chunk_bytes: int = 24 << 20,
+        max_chunks: int = 10,
+        writer_rank: int = 0,
+        external_writer_handle: Handle | None = None,
+        blocking: bool = True,
+        *,
+        connect_ip: str | None = None,
+        timeout: float | None = 300.0,
+        **seams: Unpack[Seams],
+    ) -> Self:
+        """One queue for a whole group: collective, `writer_rank` writes, all others read.
+
+        Readers that share the writer's memory are local, the others remote; if there is one on
+        another machine, the writer must say the `connect_ip` that it reaches. Readers are
+        numbered in the order of their group ranks, without the writer's.
+
+        With an `external_writer_handle` (at `writer_rank`) the writer is outside of the group:
+        every rank, `writer_rank` too, reads that queue under its own group rank.
+
+        `blocking`: meet the others at once, within `timeout`. If not, each calls
+        `wait_until_ready` itself, in any order.
+
+        `group` is a `torch.distributed.ProcessGroup` or has `Members`' methods.
+        ValueError, at every rank, if the queue cannot be made so.
+        """
+        members = members_of(group)
+        outside = members.broadcast_obj(external_writer_handle, writer_rank)
+        if outside is not None:
+            queue = cls.create_from_handle(outside, members.rank, **seams)
+        else:
+            nodes = members.all_gather_obj(Node.here())
+            sizes = max_chunk_bytes, max_chunks
+            queue = cls._made_together(members, nodes, sizes, writer_rank, connect_ip, seams)
+        if blocking:
+            queue.wait_until_ready(timeout)
+        return queue
+
+    @classmethod
+    def create_from_process_group_single_reader(
+        cls,
+        group: Any,
+        max_chunk_bytes: int = 24 << 20,
+        max_chunks: int = 10,
+        reader_rank: int = 0,
+        blocking: bool = False,
+        *,
+        connect_ip: str | None = None,
+        timeout: float | None = 300.0,
+        **seams: Unpack[Seams],
+    ) -> tuple[Self, list[Handle]]:
+        """A queue from every rank, `reader_rank` too, to `reader_rank`: collective.
+
+        Gives this rank's own queue, to write to, and, at `reader_rank` only, everybody's handles
+        in rank order: it attaches to each as reader 0. `blocking`: the other ranks wait until it
+        has; `reader_rank` itself returns at once, since it is the one to attach.
+        """
+        members = members_of(group)
+        nodes: list[Node] = members.all_gather_obj(Node.here())
+        local = nodes[members.rank] == nodes[reader_rank]
+        other_machine = nodes[members.rank].kernel != nodes[reader_rank].kernel
+        missing = members.all_gather_obj(other_machine and connect_ip is None)
+        if any(missing):
+            raise ValueError(_NO_ADDRESS.format([r for r, m in enumerate(missing) if m]))
+        queue = cls(
+            1, int(local), None, max_chunk_bytes, max_chunks, connect_ip=connect_ip, **seams
+        )
+        handles = gathered(members, queue.export_handle(), reader_rank)
+        if blocking and members.rank != reader_rank:
+            queue.wait_until_ready(timeout)
+        return queue, handles
+
+    @classmethod
+    def _made_together(
+        cls,
+        members: Members,
+        nodes: list[Node],
+        sizes: tuple[int, int],
+        writer: int,
+        connect_ip: str | None,
+        seams: Seams,
+    ) -> Self:
+        queue, answer = None, None
+        if members.rank == writer:
+            plan = planned(nodes, writer)
+            try:
+                if plan.elsewhere and connect_ip is None:
+                    raise ValueError(_NO_ADDRESS.format([writer]))
+                queue = cls(
+                    plan.readers,
+                    len(plan.local),
+                    plan.local,
+                    *sizes,
+                    connect_ip=connect_ip,
+                    **seams,
+                )
+                answer = queue.export_handle()
+            except Exception as error:
+                answer = error
+        answer = members.broadcast_obj(answer, writer)
+        if isinstance(answer, Exception):
+            raise answer
+        if queue is None:
+            queue = cls.create_from_handle(answer, reader_rank_of(members.rank, writer), **seams)
+        return queue
+
+    def _adopt(self, end: SendingEnd | TakingEnd) -> None:
         self._end = end
         self._sending = end if isinstance(end, SendingEnd) else None
-        self._receiving = end if isinstance(end, ReceivingEnd) else None
+        self._receiving = end if isinstance(end, TakingEnd) else None
         # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
         self._finalizer = Finalize(self, end.close, args=(_EXIT_SECONDS,), exitpriority=20)
 
@@ -127,6 +246,15 @@ class MessageQueue:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _receiving_end(handle: Handle, rank: int, settings: Settings) -> TakingEnd:
+    if rank in handle.local_reader_ranks and handle.ring is not None:
+        return ReceivingEnd(handle, rank, handle.ring, settings)
+    if rank in handle.remote_reader_ranks and handle.remote:
+        return RemoteReceivingEnd(handle, rank, settings)
+    known = sorted(handle.local_reader_ranks + handle.remote_reader_ranks)
+    raise RankRefused(rank, f"unknown; the ranks are {known}")
 
 
 def _check(

@@ -1,4 +1,4 @@
-"""A reader's end of a queue: take, copy, give back, decode; hear of the writer's end (SPEC 3)."""
+"""A local reader's end: take from the ring, copy, give back; hear of the writer's end (SPEC 3)."""
 
 import os
 import select
@@ -6,52 +6,35 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .cancel import EventLike
 from .door import Knock
-from .encoding import INLINE, OVERFLOW, decode, marker, take
-from .end import End
-from .errors import (
-    AttachFailed,
-    Busy,
-    DeadlinePassed,
-    MessagesLost,
-    PeerDied,
-    QueueClosed,
-    RankRefused,
-    Undecodable,
-)
+from .encoding import INLINE, OVERFLOW, marker, take
+from .errors import AttachFailed, DeadlinePassed, MessagesLost, PeerDied, QueueClosed
 from .handle import Handle
 from .liveness import Peer
 from .overflow import PayloadReceiver
 from .ownership import SHM, Owner, remove_if_orphan
 from .rendezvous import hello
-from .ring import Ring
+from .ring import Ring, RingHandle
 from .settings import Settings
+from .taking import Raw, TakingEnd
 
 _DYING = 0.2  # from a killed writer's hang-up to its death, on a slow machine
 Left = Callable[[], float | None]
-Raw = list[bytes | bytearray]
 
 
-class ReceivingEnd(End):
-    """Attaches to a handle's queue as one rank.
+class ReceivingEnd(TakingEnd):
+    """Attaches to the ring of a handle's queue as one of its local ranks."""
 
-    A message is copied, kept, given back, decoded, and dropped from `_kept` only when the call
-    returns: an exception in between leaves it to the next call (SPEC R9).
-    """
-
-    def __init__(self, handle: Handle, rank: int, settings: Settings) -> None:
-        super().__init__(settings.clock)
-        self.handle, self.rank = handle, rank
-        if rank not in handle.local_reader_ranks:
-            raise RankRefused(rank, f"unknown; the ranks are {list(handle.local_reader_ranks)}")
+    def __init__(self, handle: Handle, rank: int, ring: RingHandle, settings: Settings) -> None:
+        super().__init__(handle, rank, settings)
+        self._segment_name = ring.name
         with self._undo as undo:
             try:
                 self._ring = Ring.attach(
-                    handle.ring,
+                    ring,
                     handle.local_reader_ranks.index(rank),
                     memory=settings.memory,
-                    waiting=settings.waiting_for(handle.n_reader),
+                    waiting=settings.waiting_for(ring.n_reader),
                     cells=settings.cells,
                     fence=settings.fence,
                 )
@@ -67,38 +50,7 @@ class ReceivingEnd(End):
         self._side = self._ring.reader
         self._ring.hear(self._vigil)
         self._peer.watch(self._vigil, self._writer_gone)
-        self._kept: tuple[int, Raw] | None = None
         self._lost_told = False
-
-    def dequeue(self, timeout: float | None, cancel: EventLike | None, indefinite: bool) -> Any:
-        """The next message, or the error that says why there is none (see `errors`)."""
-        guard = self._guard
-        if guard.inside:
-            guard.refuse("dequeue")
-        vigil, watched = self._vigil, False
-        given: tuple[int, Raw] | None = None
-        try:
-            if not guard.acquire(False):
-                raise Busy("dequeue")
-            guard.inside = True
-            if self.obstacle is not None:
-                raise self.obstacle("dequeue")
-            if cancel is not None or indefinite or vigil.watched:
-                watched = True
-                vigil.begin(cancel, indefinite)
-            obj = self._next(timeout)
-            if watched:
-                vigil.end()
-            given, self._kept = self._kept, None
-            guard.leave()
-            return obj  # noqa: TRY300  an exception on the way out is one of those caught
-        except BaseException:
-            if given is not None:
-                self._kept = given  # nobody got it: the next call gives it
-            if watched:
-                vigil.end()
-            guard.leave()
-            raise
 
     def _next(self, timeout: float | None) -> Any:
         side = self._side
@@ -109,20 +61,6 @@ class ReceivingEnd(End):
             side.done()
             self._payloads.forget()
         return self._decode(*self._kept)
-
-    def _decode(self, number: int, raw: Raw) -> Any:
-        try:
-            return decode(raw)
-        except BaseException as error:
-            try:
-                decode(raw)
-            except BaseException as again:
-                if type(again) is type(error):
-                    self._kept = None
-                if isinstance(error, Exception):
-                    raise Undecodable(number) from error
-                raise error from None
-            raise  # it does not repeat: it came from outside, and the message stays ours
 
     def _copy(self, timeout: float | None) -> Raw:
         """The next message's bytes, its slot not yet given back."""
@@ -174,9 +112,10 @@ class ReceivingEnd(End):
         if not told:
             raise MessagesLost(count)
 
-    def _refusal(self, waiting_for: str) -> Exception:
-        fault = self._vigil.fault()
-        return fault(waiting_for) if fault else QueueClosed("this end")
+    @property
+    def ring(self) -> Ring | None:
+        """The ring it reads."""
+        return self._ring
 
     def _arrive(self, left: Left) -> bool:
         self._vigil.block(0)
@@ -209,9 +148,6 @@ class ReceivingEnd(End):
         self._vigil.watch_bell(own_bell)
         self._ring.reader.ring_writer = lambda: os.eventfd_write(writers_bell, 1)
 
-    def _missing(self) -> str:
-        return "the writer's go"
-
     def _writer_gone(self, peer: Peer) -> None:
         if self._ring.writer_left():
             self._vigil.alarm(lambda _: QueueClosed("the writer"))
@@ -222,7 +158,7 @@ class ReceivingEnd(End):
         self._remove_orphans()
 
     def _cannot_attach(self, error: Exception) -> Exception:
-        owner = Owner.named(self.handle.ring.name)
+        owner = Owner.named(self._segment_name)
         if owner is not None and owner.is_gone():
             self._remove_orphans()
             return PeerDied("writer", owner.pid, "attaching")
@@ -231,7 +167,7 @@ class ReceivingEnd(End):
         return AttachFailed(self.handle.door, str(error))
 
     def _remove_orphans(self) -> None:
-        remove_if_orphan(SHM / self.handle.ring.name)
+        remove_if_orphan(SHM / self._segment_name)
         remove_if_orphan(Path(self.handle.door).parent)
 
     def _part(self, seconds: float) -> None:

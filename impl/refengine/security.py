@@ -1,41 +1,102 @@
 """Who may take part: keys that never show, and the one place sockets come from (SPEC 9)."""
 
 import hmac
+import ipaddress
 import secrets
 import socket
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import zmq
+from zmq.utils import z85
+
+SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
 class Keys:
-    """A queue's shared secret; it travels in the handle and nowhere else (SPEC S3)."""
+    """A shared secret; it travels in the handle and nowhere else (SPEC S3).
+
+    The CURVE keys of connections over TCP are derived from it, so that whoever has it can prove
+    it, and nobody else can even begin a conversation.
+    """
 
     secret: bytes = field(repr=False)
 
     @classmethod
     def fresh(cls) -> "Keys":
         """A new random secret."""
-        return cls(secrets.token_bytes(32))
+        return cls(secrets.token_bytes(SECRET_BYTES))
+
+    @classmethod
+    def from_secret(cls, secret: bytes) -> "Keys":
+        """Keys that other parties hold, too; ValueError unless it has 32 bytes."""
+        if len(secret) != SECRET_BYTES:
+            raise ValueError(f"a key has {SECRET_BYTES} bytes, not {len(secret)}")
+        return cls(bytes(secret))
 
     def match(self, offered: bytes) -> bool:
         """Compare in constant time."""
         return hmac.compare_digest(self.secret, offered)
 
+    def curve(self, party: str) -> tuple[bytes, bytes]:
+        """The (public, secret) CURVE key pair of the listening or the connecting `party`."""
+        raw = hmac.digest(self.secret, b"refengine curve " + party.encode(), "sha256")
+        private = z85.encode(raw)
+        return zmq.curve_public(private), private
+
 
 class SocketFactory:
     """Makes every socket of a queue: the seam for simulated ones, and the bind policy.
 
-    Local parties meet on AF_UNIX paths inside a 0700 directory. TCP (remote readers, the
-    next step) will bind only to the address asked for.
+    Local parties meet on AF_UNIX paths inside a 0700 directory. TCP listens at the one address
+    that was asked for, and only to parties with the key.
     """
 
     def context(self) -> "zmq.Context[zmq.Socket[bytes]]":
         """A ZeroMQ context of its own, so that its end waits for nobody else's sockets."""
         return zmq.Context(io_threads=1)
+
+    def hub(
+        self, context: "zmq.Context[Any]", host: str, port: int, keys: Keys, silence: float
+    ) -> tuple[Any, str]:
+        """A ROUTER that listens at exactly this address, and the address with its port."""
+        socket = self._encrypted(context, zmq.ROUTER, silence)
+        try:
+            socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+            socket.curve_publickey, socket.curve_secretkey = keys.curve("listens")
+            socket.curve_server = True
+            v6 = is_ipv6(host)
+            socket.setsockopt(zmq.IPV6, v6)
+            name = f"[{host}]" if v6 else host
+            socket.bind(f"tcp://{name}:{port or '*'}")
+            bound = str(socket.LAST_ENDPOINT, "ascii").rstrip("\0")
+        except BaseException:
+            socket.close(linger=0)
+            raise
+        return socket, f"tcp://{name}:{bound.rsplit(':', 1)[1]}"
+
+    def spoke(self, context: "zmq.Context[Any]", address: str, keys: Keys, silence: float) -> Any:
+        """A DEALER that connects to such a ROUTER, and goes on trying."""
+        socket = self._encrypted(context, zmq.DEALER, silence)
+        socket.curve_serverkey, _ = keys.curve("listens")
+        socket.curve_publickey, socket.curve_secretkey = keys.curve("connects")
+        socket.setsockopt(zmq.IPV6, "[" in address)
+        socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        socket.connect(address)
+        return socket
+
+    def _encrypted(self, context: "zmq.Context[Any]", kind: int, silence: float) -> Any:
+        socket: Any = context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.SNDHWM, 0)  # bounded by what a line keeps
+        socket.setsockopt(zmq.RCVHWM, 0)
+        # libzmq's own thread asks and answers. It never gives up by itself: lines do.
+        socket.setsockopt(zmq.HEARTBEAT_IVL, max(20, int(silence * 100)))
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, int(silence * 20_000))
+        return socket
 
     def listen(self, path: str) -> socket.socket:
         """A message-preserving local listener at `path`, its owner's alone (SPEC S2)."""
@@ -60,6 +121,14 @@ class SocketFactory:
             link.close()
             raise
         return link
+
+
+def is_ipv6(host: str) -> bool:
+    """Whether this is an IPv6 address."""
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
 
 
 _CREDENTIALS = struct.Struct("3i")

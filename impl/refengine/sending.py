@@ -1,28 +1,17 @@
 """The writer's end of a queue: encode, claim, publish; hear of readers that go (SPEC 3)."""
 
 import logging
-import os
-import shutil
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import replace
 
-from .door import Door
-from .encoding import (
-    SMALLEST_TOTAL,
-    Buffer,
-    Encoder,
-    overflows,
-    put,
-    put_marker,
-    total_of,
-)
-from .end import End
+from .encoding import SMALLEST_TOTAL, Buffer, Encoder, overflows, put, total_of
+from .end import End, countdown
 from .errors import Busy, DeadlinePassed, PeerDied, QueueClosed
 from .handle import Handle
+from .lines import Gone
 from .liveness import Peer
-from .overflow import PayloadSender
-from .ownership import new_directory, sweep
-from .rendezvous import Rendezvous
+from .local_readers import LocalReaders
+from .remote_readers import RemoteReaders, body_of
 from .ring import Ring
 from .security import Keys
 from .settings import Settings
@@ -34,62 +23,51 @@ _log = logging.getLogger(__name__)
 
 
 class SendingEnd(End):
-    """Owns the names: segment, directory, sockets; all are gone once every reader is ready."""
+    """Local readers read a ring, remote ones are reached by lines; there may be none of either.
+
+    With both, a message is published when its slot is; the lines follow, and what an exception
+    kept from them is handed on by the next call (SPEC R9).
+    """
 
     def __init__(
-        self, ranks: Sequence[int], max_chunk_bytes: int, max_chunks: int, settings: Settings
+        self,
+        n_reader: int,
+        local_ranks: Sequence[int],
+        max_chunk_bytes: int,
+        max_chunks: int,
+        host: str,
+        settings: Settings,
     ) -> None:
         super().__init__(settings.clock)
-        self._ranks, self._settings = tuple(ranks), settings
+        self._settings, self._n_reader = settings, n_reader
+        keys = Keys.fresh()
+        empty = Handle(n_reader, tuple(local_ranks), None, "", "", keys, silence=settings.silence)
+        self._local: LocalReaders | None = None
+        self._remote: RemoteReaders | None = None
+        self.handle = empty
         with self._undo as undo:
-            sweep()
-            self._ring = Ring.create(
-                len(ranks),
-                max_chunk_bytes,
-                max_chunks,
-                memory=settings.memory,
-                waiting=settings.waiting_for(len(ranks)),
-                cells=settings.cells,
-                fence=settings.fence,
-            )
-            undo.callback(self._ring.drop)
-            self._meet()
+            vigil = self._vigil
+            if local_ranks:
+                local = self._local = LocalReaders(
+                    local_ranks, max_chunk_bytes, max_chunks, keys, settings, vigil, undo
+                )
+                paths = local.door_path, local.overflow_path
+                self.handle = replace(
+                    empty, ring=local.ring.handle(), door=paths[0], overflow=paths[1]
+                )
+            if empty.remote_reader_ranks:
+                self._remote = RemoteReaders(
+                    host, empty.remote_reader_ranks, max_chunks, keys, settings, vigil, undo
+                )
+                self.handle = replace(self.handle, remote=self._remote.address)
             self._undo = undo.pop_all()
-        self._side = self._ring.writer
+        self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
         self._max_chunk_bytes = max_chunk_bytes
-        self._gone: dict[int, Peer] = {}
+        self._gone: set[int] = set()
         self._next_news = 0.0
-
-    def _meet(self) -> None:
-        undo, sockets = self._undo, self._settings.sockets
-        self._directory = new_directory()
-        undo.callback(self._remove_names)
-        keys = Keys.fresh()
-        door, overflow = (str(self._directory / n) for n in ("door", "overflow"))
-        self.handle = Handle(
-            len(self._ranks), self._ranks, self._ring.handle(), door, overflow, keys
-        )
-        self._bells = tuple(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
-        for fd in self._bells:
-            undo.callback(os.close, fd)
-        readers_bell, own_bell = self._bells
-        self._vigil.watch_bell(own_bell)
-        self._ring.hear(self._vigil)
-        self._ring.writer.ring_readers = lambda: os.eventfd_write(readers_bell, 1)
-        self._payloads = PayloadSender("ipc://" + overflow, sockets)
-        undo.callback(self._payloads.close, 0.0)
-        Path(overflow).chmod(0o600)
-        self._rendezvous = Rendezvous(self._ranks, keys)
-        self._door = Door(
-            door,
-            self._rendezvous,
-            self._payloads,
-            (readers_bell, own_bell),
-            sockets,
-            lambda rank: self._ring.reader_left(self._ranks.index(rank)),
-        )
-        undo.callback(self._door.close)
+        self._half: tuple[int, bytearray] | None = None
+        """A message and its number: published to local readers, perhaps not to remote ones."""
 
     def enqueue(self, obj: object, timeout: float | None) -> None:
         """Publish `obj` to every reader; all or nothing (SPEC X1, R9)."""
@@ -109,11 +87,14 @@ class SendingEnd(End):
                 total = SMALLEST_TOTAL + len(buffers[0])
             else:
                 total = total_of([len(b) for b in buffers])
+            if self._remote is not None or side is None:
+                self._publish_far(buffers, total, timeout)
+                return
             chunk = side.claim(timeout)
             if chunk is None:
                 raise DeadlinePassed("a free slot", timeout or 0)
             if overflows(total, self._max_chunk_bytes):
-                self._publish_overflow(buffers, chunk)
+                self._publish_near(buffers, total, chunk)
             else:
                 side.open()
                 put(buffers, chunk)
@@ -121,60 +102,133 @@ class SendingEnd(End):
         finally:
             guard.leave()
 
-    def _publish_overflow(self, buffers: Sequence[Buffer], chunk: memoryview) -> None:
-        payload_id, nbytes = self._payloads.send(buffers)  # first: a marker promises a payload
-        self._side.open()
-        put_marker(chunk, payload_id, nbytes)
-        self._side.publish()
+    # -- with remote readers ----------------------------------------------------------------
+
+    def _publish_near(self, buffers: Sequence[Buffer], total: int, chunk: memoryview) -> None:
+        if self._local is not None:
+            self._local.publish(buffers, total, chunk)
+
+    def _publish_far(self, buffers: Sequence[Buffer], total: int, timeout: float | None) -> None:
+        self._settle()
+        remote, side = self._remote, self._side
+        assert remote is not None
+        left = countdown(timeout, self._clock)
+        self._await_room(remote, left, timeout)
+        body = body_of(buffers)
+        if side is None:
+            self._half = remote.posted, body  # from here on it is published
+        else:
+            chunk = side.claim(left())
+            if chunk is None:
+                raise DeadlinePassed("a free slot", timeout or 0)
+            self._half = side.number, body
+            self._publish_near(buffers, total, chunk)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Hand on to remote readers what was published to local ones."""
+        half, side, remote = self._half, self._side, self._remote
+        if half is None or remote is None:
+            return
+        if side is None or side.settle() > half[0]:
+            remote.post(*half)
+        self._half = None
+
+    def _await_room(
+        self, remote: RemoteReaders, left: Callable[[], float | None], timeout: float | None
+    ) -> None:
+        while not remote.has_room():
+            seconds = left()
+            late = seconds is not None and seconds <= 0
+            self._vigil.block(0 if late else seconds)
+            self._hear_remote()
+            fault = self._vigil.fault()
+            if fault is not None:
+                raise fault("a remote reader to take a message")
+            if late and not remote.has_room():
+                raise DeadlinePassed("a remote reader to take a message", timeout or 0)
+
+    # -- arrivals and ends ------------------------------------------------------------------
 
     def _look_for_news(self) -> None:
         self._vigil.block(0)
+        self._hear_remote()
         self._next_news = self._clock() + _NEWS_EVERY
         fault = self._vigil.fault()
         if fault is not None:
             raise fault("enqueue")
 
+    def _hear_remote(self) -> None:
+        if self._remote is not None:
+            self._remote.news(self._remote_gone)
+
     def _arrive(self, left: Callable[[], float | None]) -> bool:
-        complete = self._door.wait(left, self._vigil.fileno())
-        self._vigil.block(0)
+        local, remote = self._local, self._remote
+        if local is None:
+            self._vigil.block(left())
+            complete = True
+        else:
+            complete = local.arrive(left)
+            self._vigil.block(0)
+        if remote is not None:
+            refusal = remote.refusal()
+            if refusal is not None:
+                raise refusal
+            complete = complete and not remote.missing()
+            remote.news(self._remote_left_early)
         fault = self._vigil.fault()
         if fault is not None:
             raise fault(self._missing())
         if complete:
-            for index, rank in enumerate(self._ranks):
-                self._door.peers[rank].watch(self._vigil, self._farewell(index))
-            self._door.close()
-            self._remove_names()
+            if remote is not None:
+                remote.go()
+            if local is not None:
+                local.go(self._local_gone)
         return complete
 
     def _missing(self) -> str:
-        return f"readers {self._rendezvous.missing()} to arrive"
+        missing = self._local.missing() if self._local else []
+        missing += self._remote.missing() if self._remote else []
+        return f"readers {sorted(missing)} to arrive"
 
-    def _farewell(self, index: int) -> Callable[[Peer], None]:
-        return lambda peer: self._reader_gone(index, peer)
+    def _remote_left_early(self, rank: int, how: Gone) -> None:
+        raise how.error(f"reader {rank}", "the rendezvous")
 
-    def _reader_gone(self, index: int, peer: Peer) -> None:
-        self._gone[index] = peer
-        clean = self._ring.reader_left(index)
+    def _local_gone(self, rank: int, peer: Peer) -> None:
+        clean = self._local is not None and self._local.has_left(rank)
+        fault = _all_closed if clean else _death(peer)
         if not clean:
             _log.warning("%s (pid %d) is gone without a goodbye", peer.role, peer.pid)
-            if self._settings.reader_policy == "continue":
-                self._side.forget(index)
-            else:
-                self._vigil.alarm(_death(peer))
-        if len(self._gone) == len(self._ranks) and self._vigil.lasting is None:
-            self._vigil.alarm(_all_closed if clean else _death(peer))
+            if self._settings.reader_policy == "continue" and self._local is not None:
+                self._local.forget(rank)
+        self._reader_gone(rank, clean, fault)
 
-    def _remove_names(self) -> None:
-        self._ring.segment.unlink()
-        shutil.rmtree(self._directory, ignore_errors=True)
+    def _remote_gone(self, rank: int, how: Gone) -> None:
+        role = f"reader {rank}"
+        if how.kind != "closed":
+            _log.warning("%s is gone without a goodbye: %s", role, how.kind)
+        clean = how.kind == "closed"
+        self._reader_gone(rank, clean, _all_closed if clean else lambda w: how.error(role, w))
+
+    def _reader_gone(self, rank: int, clean: bool, fault: Fault) -> None:
+        self._gone.add(rank)
+        if not clean and self._settings.reader_policy == "raise":
+            self._vigil.alarm(fault)
+        if len(self._gone) == self._n_reader and self._vigil.lasting is None:
+            self._vigil.alarm(fault)
+
+    @property
+    def ring(self) -> Ring | None:
+        """The ring of its local readers."""
+        return None if self._local is None else self._local.ring
 
     def _part(self, seconds: float) -> None:
-        self._payloads.close(linger=seconds * 0.75)
-        self._ring.say_left()
-        self._ring.writer.ring_readers()
-        for peer in self._door.peers.values():
-            peer.close()
+        left = countdown(seconds, self._clock)
+        if self._remote is not None:
+            self._settle()
+            self._remote.part(seconds * 0.6)
+        if self._local is not None:
+            self._local.part(max(0.0, (left() or 0.0) * 0.75))
 
 
 def _death(peer: Peer) -> Fault:

@@ -26,6 +26,8 @@ class Settings:
     sockets: SocketFactory = field(default_factory=SocketFactory)
     cells: MakeCells = plain
     fence: Fence | None = None
+    silence: float = 10.0
+    """Seconds without a sign of life after which a remote party counts as cut off (SPEC Q18)."""
 
     def waiting_for(self, n_reader: int) -> Waiting:
         """The strategy asked for, or ours."""

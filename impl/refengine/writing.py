@@ -45,11 +45,10 @@ class WriteSide:
     def claim(self, timeout: float | None) -> memoryview | None:
         """The chunk of the next slot once it is free; None at the deadline. Changes nothing."""
         number = self.number
+        if self._opened == number:
+            number = self.settle()
         slot = self._slots[number % len(self._slots)]
         cells = self._cells
-        if self._opened == number and cells[slot.written]:
-            self.number = number = number + 1  # published, but an exception kept us from counting
-            slot = self._slots[number % len(self._slots)]
         self._slot = slot
         if (
             cells[slot.written]
@@ -58,6 +57,14 @@ class WriteSide:
         ):
             return None
         return slot.chunk
+
+    def settle(self) -> int:
+        """After an exception inside `publish`: count the message if it was published."""
+        number = self.number
+        slot = self._slots[number % len(self._slots)]
+        if self._opened == number and self._cells[slot.written]:
+            self.number = number = number + 1
+        return number
 
     def open(self) -> None:
         """Empty the claimed slot: from here on its chunk may be filled."""

@@ -16,7 +16,6 @@ from refengine.errors import (
     RankRefused,
     Undecodable,
     Unencodable,
-    Unsupported,
     WrongRole,
 )
 from refengine.queue import Handle, MessageQueue
@@ -182,8 +181,6 @@ def test_the_wrong_role_topology_or_moment_is_an_error(ends: Any):
         reader.enqueue(0)
     with pytest.raises(AttachFailed):
         MessageQueue.create_from_handle(writer.export_handle(), 0)  # too late: all are ready
-    with pytest.raises(Unsupported, match="step"):
-        MessageQueue(2, 1, max_chunk_bytes=CHUNK)
     for bad in ((0,), (2, 2, [0, 0]), (2, 2, [0, 5])):
         with pytest.raises(ValueError, match=r"needed|needs"):
             MessageQueue(*bad)

@@ -63,7 +63,7 @@ def test_a_writer_killed_before_its_payload_arrived_is_an_error_not_a_hang():
             say(queue.export_handle())
             queue.wait_until_ready(10)
             queue.enqueue("first", 5)
-            queue._sending._payloads.send = lambda _: (1, 1)  # type: ignore[union-attr]
+            queue._sending._local._payloads.send = lambda _: (1, 1)  # type: ignore[union-attr]
             queue.enqueue(BIG, 5)
             say("sent")
             signal.pause()

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import CodeType
 from typing import Any, cast
 
 import refengine
-from killpoint.targets.protocol import Capability, Outcome, QueueShape, StoreSink
+from killpoint.targets.protocol import (
+    Capability,
+    Outcome,
+    QueueShape,
+    StoreSink,
+    UnsupportedByTarget,
+)
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -18,19 +25,22 @@ from refengine.errors import (
     EncodingLimit,
     MessagesLost,
     PeerDied,
+    PeerSilent,
     QueueClosed,
     RankRefused,
 )
 from refengine.layout import Layout
-from refengine.queue import MessageQueue
+from refengine.queue import Handle, MessageQueue
 from refengine.ring import Ring, RingHandle
 
 __all__ = ["RefengineTarget"]
 
+_SILENCE = 10.0
 _HOME = str(Path(refengine.__file__).parent) + "/"
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (TimeoutError, "timeout"),
     (PeerDied, "peer-died"),
+    (PeerSilent, "peer-died"),
     (QueueClosed, "closed"),
     (MessagesLost, "lost"),
     (Cancelled, "cancelled"),
@@ -46,7 +56,7 @@ class RefengineTarget:
     name = "refengine"
     version = "reference"
     capabilities: frozenset[Capability] = frozenset(
-        ("queue", "deadlines", "cancel", "limits", "ring", "slots", "points")
+        ("queue", "deadlines", "cancel", "limits", "remote", "wire", "ring", "slots", "points")
     )
 
     def __init__(self) -> None:
@@ -64,9 +74,13 @@ class RefengineTarget:
                 shape.max_buffers or limits.max_buffers,
                 shape.max_buffer_bytes or limits.max_buffer_bytes,
             )
-        layout = Layout(shape.readers, shape.chunk_bytes, shape.chunks)
+        local = shape.readers - shape.remote
+        layout = Layout(max(1, local), shape.chunk_bytes, shape.chunks)
         return MessageQueue(
             shape.readers,
+            local,
+            connect_ip=shape.host,
+            silence=shape.silence or _SILENCE,
             max_chunk_bytes=shape.chunk_bytes,
             max_chunks=shape.chunks,
             limits=limits,
@@ -79,7 +93,9 @@ class RefengineTarget:
 
     def attach(self, handle: Any, rank: int) -> MessageQueue:
         """The end of reader ``rank``."""
-        ring: RingHandle = handle.ring
+        ring: RingHandle | None = handle.ring
+        if ring is None:
+            return MessageQueue.create_from_handle(handle, rank)
         layout = Layout(ring.n_reader, ring.max_chunk_bytes, ring.max_chunks)
         return MessageQueue.create_from_handle(handle, rank, cells=self._cells(layout))
 
@@ -109,6 +125,22 @@ class RefengineTarget:
             if isinstance(error, kind):
                 return outcome
         return "error"
+
+    # -- remote readers ---------------------------------------------------------------------
+
+    def addresses(self, handle: Handle) -> list[str]:
+        """Where remote readers connect to."""
+        return [handle.remote.removeprefix("tcp://")] if handle.remote else []
+
+    def rerouted(self, handle: Handle, table: dict[str, str]) -> Handle:
+        """The handle with its address replaced."""
+        (address,) = self.addresses(handle)
+        return dataclasses.replace(handle, remote="tcp://" + table.get(address, address))
+
+    def secrets(self, handle: Handle) -> list[bytes]:
+        """The key, and what is derived from it."""
+        keys = handle.keys
+        return [keys.secret, *keys.curve("listens"), *keys.curve("connects")]
 
     # -- the ring ---------------------------------------------------------------------------
 
@@ -167,7 +199,10 @@ class RefengineTarget:
 
 
 def _ring(end: MessageQueue) -> Ring:
-    return end._end._ring  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+    ring = end._end.ring  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+    if ring is None:
+        raise UnsupportedByTarget("a remote reader has no ring")
+    return ring
 
 
 class _ObservedCells:

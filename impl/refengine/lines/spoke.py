@@ -1,0 +1,218 @@
+"""The connecting end: one line to a hub, made again whenever it breaks (SPEC Q18)."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import zmq
+
+from ..clock import Clock, monotonic
+from ..security import Keys, SocketFactory
+from . import wire
+from .events import Gone, Listener
+from .line import Line
+from .pulse import Pulse
+from .station import RETURN_WITHIN, Station, frames_of, pulse_of
+
+
+@dataclass
+class _Try:
+    """A connection that has said hello and waits for its welcome."""
+
+    socket: Any
+    began: float
+
+
+class Spoke(Station):
+    """Rank `rank`'s line to the hub at `address`; to its listener the hub is rank 0.
+
+    A connection that stays quiet for half of `silence` is not trusted any more: another one is
+    tried beside it, since TCP itself waits twice as long as a cut before it sends again. Once
+    its hello may have reached the hub, the new one must do: the hub speaks only to the newest.
+
+    The hub need not listen yet. With `patience` it must welcome us within that many seconds.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        rank: int,
+        keys: Keys,
+        listener: Listener,
+        *,
+        sockets: SocketFactory,
+        clock: Clock = monotonic,
+        silence: float = 10.0,
+        patience: float | None = None,
+    ) -> None:
+        super().__init__(listener, clock, silence)
+        self._address, self._rank, self._keys, self._sockets_from = address, rank, keys, sockets
+        self._token = secrets.token_bytes(wire.TOKEN_BYTES)
+        self._line = Line()
+        self._hub_pid = 0
+        self._ended = False
+        self._current: Any = None
+        self._pulse: Pulse | None = None
+        self._try: _Try | None = None
+        self._broken_at: float | None = None
+        self._patience = patience or 0.0
+        self._welcome_by = None if patience is None else clock() + patience
+        self._context = sockets.context()
+        self._start()
+
+    def _turn(self) -> bool:
+        closing = self._close_by is not None  # before the posts are taken: none comes after it
+        now = self._clock()
+        if self._pulse is None and self._try is None and not self._ended:
+            self._begin(now)
+        for socket in self._sockets():
+            for head, frames in _heard(socket):
+                self._hear(socket, head, frames)
+                if self._ended or socket.closed:
+                    break
+        while self._posts:
+            self._line.post(self._posts.popleft()[1])
+        if not self._ended:
+            self._check(self._clock())
+            self._send()
+        if not closing:
+            return False
+        if not (self._ended or self._line.handed_over or self._is_overdue()):
+            return False
+        self._put(wire.numbered(wire.BYE, self._line.posted))
+        return True
+
+    # -- connections ------------------------------------------------------------------------
+
+    def _begin(self, now: float) -> None:
+        """Say hello on a new connection."""
+        self._give_up_try()
+        socket = self._sockets_from.spoke(self._context, self._address, self._keys, self._silence)
+        hello = wire.Hello(
+            self._rank, self._keys.secret, self._token, self._line.received, os.getpid()
+        )
+        socket.send(hello.pack(), zmq.NOBLOCK)
+        self._try = _Try(socket, now)
+
+    def _give_up_try(self) -> None:
+        if self._try is not None:
+            self._try.socket.close(linger=0)
+            self._try = None
+
+    def _adopt(self, head: bytes, frame: "zmq.Frame") -> None:
+        """The connection that we tried is welcome: it is the line's from now on."""
+        received, pid = wire.welcomed(head)
+        pulse = pulse_of(frame)
+        if self._try is None or pulse is None or not self._line.resume(received):
+            return
+        first, self._hub_pid = self._hub_pid == 0, pid
+        self._unplug()
+        self._current, self._pulse, self._try = self._try.socket, pulse, None
+        self._broken_at = self._welcome_by = None
+        if first:
+            self._listener.arrived(0)
+
+    def _unplug(self) -> None:
+        if self._pulse is not None:
+            self._pulse.close()
+            self._pulse = None
+        if self._current is not None:
+            self._current.close(linger=0)
+            self._current = None
+
+    def _check(self, now: float) -> None:
+        if self._pulse is not None:
+            quiet = self._pulse.quiet()
+            if self._pulse.hung_up():
+                # The socket stays: what had come in whole before the break, a goodbye perhaps,
+                # may still be with libzmq's thread.
+                self._pulse.close()
+                self._pulse, self._broken_at = None, now
+            elif quiet >= self._silence:
+                self._end(Gone("silent", self._silence, pid=self._hub_pid))
+            elif quiet >= self._silence / 2 and self._try is None:
+                self._begin(now)
+        if self._ended:
+            return
+        if self._broken_at is not None and now - self._broken_at >= RETURN_WITHIN:
+            self._end(Gone("died", RETURN_WITHIN, pid=self._hub_pid))
+        elif self._welcome_by is not None and now >= self._welcome_by:
+            self._end(Gone("silent", self._patience))
+        elif self._try is not None and now - self._try.began >= max(1.0, self._silence / 5):
+            self._begin(now)
+
+    def _end(self, how: Gone) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        if how.kind != "closed":  # so that the hub hears of it, if anything reaches it
+            self._unplug()
+            self._give_up_try()
+        self._listener.gone(0, how)
+
+    # -- what comes in ----------------------------------------------------------------------
+
+    def _hear(self, socket: Any, head: bytes, frames: "list[zmq.Frame]") -> None:
+        kind, line = head[0], self._line
+        if self._try is not None and socket is self._try.socket:
+            if kind == wire.WELCOME:
+                self._adopt(head, frames[0])
+            elif kind == wire.REFUSED:
+                self._ended = True
+                self._listener.refused(*wire.refused(head))
+            elif kind == wire.DROPPED:
+                self._end(Gone("silent", self._silence, pid=self._hub_pid))
+        elif kind == wire.DATA and len(frames) > 1:
+            if line.take(wire.number_of(head)):
+                self._listener.message(0, frames[1].buffer)
+        elif kind == wire.RECEIVED:
+            line.confirm(wire.number_of(head))
+        elif kind == wire.BYE:
+            lost = wire.number_of(head) - line.received
+            self._end(Gone("closed", lost=lost, pid=self._hub_pid))
+        elif kind == wire.DROPPED:
+            self._end(Gone("silent", self._silence, pid=self._hub_pid))
+
+    # -- what goes out ----------------------------------------------------------------------
+
+    def _send(self) -> None:
+        if self._pulse is None:
+            return
+        for number, body in self._line.due():
+            if not self._put(wire.numbered(wire.DATA, number), body):
+                return
+        receipt = self._line.receipt()
+        if receipt is not None:
+            self._put(wire.numbered(wire.RECEIVED, receipt))
+
+    def _put(self, *frames: bytes | bytearray) -> bool:
+        if self._pulse is None:
+            return False
+        try:
+            self._current.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.ZMQError:
+            return False
+        return True
+
+    def _sockets(self) -> list[Any]:
+        tried = [] if self._try is None else [self._try.socket]
+        return tried if self._current is None else [self._current, *tried]
+
+    def _pulses(self) -> list[Pulse]:
+        return [] if self._pulse is None else [self._pulse]
+
+    def _tear_down(self, linger_ms: int) -> None:
+        if self._pulse is not None:
+            self._pulse.close()
+            self._pulse = None
+        for socket in self._sockets():
+            socket.close(linger=linger_ms if socket is self._current else 0)
+        self._context.term()
+
+
+def _heard(socket: Any) -> "Iterator[tuple[bytes, list[zmq.Frame]]]":
+    while not socket.closed and (frames := frames_of(socket)) is not None:
+        if len(frames[0]):
+            yield frames[0].bytes, frames

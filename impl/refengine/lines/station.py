@@ -1,0 +1,140 @@
+"""The thread that serves one end of lines: its clockwork, its way to be woken, its end."""
+
+import contextlib
+import logging
+import os
+import select
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any
+
+import zmq
+
+from ..clock import Clock
+from .events import Listener
+from .line import Body
+from .pulse import Pulse
+
+RETURN_WITHIN = 1.5
+"""Seconds in which an end whose connection broke must be back. A killed one never is; SPEC Q6
+and Q7 want that told within 2 s."""
+_FLUSH_MS = 500
+_log = logging.getLogger(__name__)
+
+
+class Station(ABC):
+    """Base of hub and spoke. Sockets and lines belong to its thread alone."""
+
+    def __init__(self, listener: Listener, clock: Clock, silence: float) -> None:
+        self._listener, self._clock, self._silence = listener, clock, silence
+        self._tick = min(0.5, silence / 20)
+        self._posts: deque[tuple[int, Body]] = deque()
+        self._close_by: float | None = None
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
+        self._pid = os.getpid()
+
+    def post(self, rank: int, body: Body) -> None:
+        """Send to a far end, now or once it is (back) there. `body` must not change any more."""
+        self._posts.append((rank, body))
+        self._nudge()
+
+    def close(self, seconds: float) -> None:
+        """Hand over what was posted, for at most that long; say goodbye. Idempotent.
+
+        The listener is not called any more once this returns.
+        """
+        if os.getpid() != self._pid or self._wake < 0:
+            return
+        self._close_by = self._clock() + seconds
+        self._nudge()
+        if self._thread.is_alive():
+            self._thread.join()
+        fd, self._wake = self._wake, -1
+        os.close(fd)
+
+    def _start(self) -> None:
+        self._thread.start()
+        _stations.add(self)
+
+    def _nudge(self) -> None:
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._wake, 1)
+
+    def _run(self) -> None:
+        try:
+            while not self._turn():
+                self._sleep()
+        except Exception:
+            _log.exception("%s failed; its far ends will notice", type(self).__name__)
+        finally:
+            self._tear_down(_FLUSH_MS)
+
+    def _sleep(self) -> None:
+        sockets = self._sockets()
+        if any(socket.EVENTS & zmq.POLLIN for socket in sockets):
+            return  # its descriptor only tells of changes
+        poller = select.poll()
+        poller.register(self._wake, select.POLLIN)
+        for socket in sockets:
+            poller.register(socket.FD, select.POLLIN)
+        for pulse in self._pulses():
+            poller.register(pulse.fileno(), pulse.EVENTS)
+        if self._has_posts():
+            return
+        poller.poll(self._tick * 1000)
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+
+    def _has_posts(self) -> bool:
+        return bool(self._posts)
+
+    def _is_overdue(self) -> bool:
+        return self._close_by is not None and self._clock() >= self._close_by
+
+    @abstractmethod
+    def _turn(self) -> bool:
+        """Do all there is to do now; True when this end has ended."""
+
+    @abstractmethod
+    def _sockets(self) -> list[Any]: ...
+
+    @abstractmethod
+    def _pulses(self) -> list[Pulse]: ...
+
+    @abstractmethod
+    def _tear_down(self, linger_ms: int) -> None: ...
+
+    def _abandon(self) -> None:
+        for pulse in self._pulses():
+            pulse.abandon()
+
+
+def frames_of(socket: "zmq.Socket[bytes]") -> "list[zmq.Frame] | None":
+    """The next message that has come, or None."""
+    try:
+        found: Any = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+    except zmq.Again:
+        return None
+    return found
+
+
+def pulse_of(frame: "zmq.Frame") -> Pulse | None:
+    """The pulse of the connection that a frame came by, if it still stands."""
+    try:
+        return Pulse(int(frame.get(zmq.SRCFD)))
+    except OSError:
+        return None
+
+
+_stations: "weakref.WeakSet[Station]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for station in list(_stations):
+        station._abandon()  # pyright: ignore[reportPrivateUsage]  # of the same module
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,75 @@
+"""The frames that two ends of a line exchange, inside an encrypted connection.
+
+Each is `[kind, 1 byte][fields, big-endian]`; a DATA frame is followed by its body as a frame of
+its own, so that a large body is not copied to stand behind a header.
+"""
+
+import struct
+from dataclasses import dataclass
+
+HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED = range(1, 8)
+TOKEN_BYTES = 16
+
+_MAGIC = b"RFL1"
+_HELLO = struct.Struct(f">B4sI32s{TOKEN_BYTES}sQI")
+_WELCOME = struct.Struct(">BQI")
+_REFUSED = struct.Struct(">Bi")
+_NUMBER = struct.Struct(">BQ")
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A spoke's first frame on each connection."""
+
+    rank: int
+    secret: bytes
+    token: bytes
+    """One for each spoke: tells a return from a second claimant."""
+    received: int
+    """Messages that it has had: the hub goes on from there."""
+    pid: int
+
+    def pack(self) -> bytes:
+        """The frame."""
+        fields = self.rank, self.secret, self.token, self.received, self.pid
+        return _HELLO.pack(HELLO, _MAGIC, *fields)
+
+    @classmethod
+    def unpack(cls, frame: bytes) -> "Hello | None":
+        """The hello in a frame, or None if it is none."""
+        if len(frame) != _HELLO.size:
+            return None
+        kind, magic, *fields = _HELLO.unpack(frame)
+        return cls(*fields) if kind == HELLO and magic == _MAGIC else None
+
+
+def welcome(received: int, pid: int) -> bytes:
+    """The hub's answer to a good hello: how many of its messages it has had."""
+    return _WELCOME.pack(WELCOME, received, pid)
+
+
+def welcomed(frame: bytes) -> tuple[int, int]:
+    """(received, pid) of a welcome."""
+    _, received, pid = _WELCOME.unpack(frame)
+    return received, pid
+
+
+def refusal(rank: int, reason: str) -> bytes:
+    """The hub's answer to a hello with a wrong rank."""
+    return _REFUSED.pack(REFUSED, rank) + reason.encode()
+
+
+def refused(frame: bytes) -> tuple[int, str]:
+    """(rank, reason) of a refusal."""
+    _, rank = _REFUSED.unpack_from(frame)
+    return rank, frame[_REFUSED.size :].decode(errors="replace")
+
+
+def numbered(kind: int, number: int) -> bytes:
+    """A DATA header (its number), a RECEIVED (a count), or a BYE (messages posted in all)."""
+    return _NUMBER.pack(kind, number)
+
+
+def number_of(frame: bytes) -> int:
+    """The number in such a frame."""
+    return int(_NUMBER.unpack(frame)[1])

@@ -1,0 +1,81 @@
+"""What every reader's end does with a message: keep it until the caller has it (SPEC R7, R9)."""
+
+from abc import abstractmethod
+from typing import Any
+
+from .cancel import EventLike
+from .encoding import decode
+from .end import End
+from .errors import Busy, QueueClosed, Undecodable
+from .handle import Handle
+from .settings import Settings
+
+Raw = list[bytes | bytearray]
+
+
+class TakingEnd(End):
+    """A reader. A message is copied, kept, given back, decoded, then handed out.
+
+    It is dropped from `_kept` only when the call returns: an exception in between leaves it to
+    the next call (SPEC R9).
+    """
+
+    def __init__(self, handle: Handle, rank: int, settings: Settings) -> None:
+        super().__init__(settings.clock)
+        self.handle, self.rank = handle, rank
+        self._kept: tuple[int, Raw] | None = None
+
+    def dequeue(self, timeout: float | None, cancel: EventLike | None, indefinite: bool) -> Any:
+        """The next message, or the error that says why there is none (see `errors`)."""
+        guard = self._guard
+        if guard.inside:
+            guard.refuse("dequeue")
+        vigil, watched = self._vigil, False
+        given: tuple[int, Raw] | None = None
+        try:
+            if not guard.acquire(False):
+                raise Busy("dequeue")
+            guard.inside = True
+            if self.obstacle is not None:
+                raise self.obstacle("dequeue")
+            if cancel is not None or indefinite or vigil.watched:
+                watched = True
+                vigil.begin(cancel, indefinite)
+            obj = self._next(timeout)
+            if watched:
+                vigil.end()
+            given, self._kept = self._kept, None
+            guard.leave()
+            return obj  # noqa: TRY300  an exception on the way out is one of those caught
+        except BaseException:
+            if given is not None:
+                self._kept = given  # nobody got it: the next call gives it
+            if watched:
+                vigil.end()
+            guard.leave()
+            raise
+
+    @abstractmethod
+    def _next(self, timeout: float | None) -> Any:
+        """The next message decoded, kept, and given back to the writer."""
+
+    def _decode(self, number: int, raw: Raw) -> Any:
+        try:
+            return decode(raw)
+        except BaseException as error:
+            try:
+                decode(raw)
+            except BaseException as again:
+                if type(again) is type(error):
+                    self._kept = None
+                if isinstance(error, Exception):
+                    raise Undecodable(number) from error
+                raise error from None
+            raise  # it does not repeat: it came from outside, and the message stays ours
+
+    def _refusal(self, waiting_for: str) -> Exception:
+        fault = self._vigil.fault()
+        return fault(waiting_for) if fault else QueueClosed("this end")
+
+    def _missing(self) -> str:
+        return "the writer's go"
