@@ -44,6 +44,7 @@ FaultName = Literal[
     "half-open",
     "starve",
     "jump-clock",
+    "fill-shm",
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer."""
@@ -93,6 +94,8 @@ class Attach(Step, tag="attach"):
     """Readers attach by the handle."""
 
     roles: tuple[str, ...] = ("readers",)
+    rank: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] | None = None
+    """The rank that they claim; None: each its own."""
 
 
 class Ready(Step, tag="ready"):
@@ -306,12 +309,14 @@ class Fault(Step, tag="fault"):
     role: str
     at: Point | None = None
     pause: Seconds = 0.0
-    """For ``slow``: seconds between two receives; for ``delay``: seconds on the way."""
+    """For ``slow``: seconds between two sends or receives; for ``delay``: seconds on the way."""
     hours: Annotated[float, msgspec.Meta(ge=-100, le=100)] = 0.0
     """For ``jump-clock``: how far the role's wall clock jumps, back if negative."""
     toward: Literal["both", "role", "peer"] = "both"
     """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
     from the relay that they pass through."""
+    spare: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0
+    """For ``starve``: how many descriptors the role may still open."""
 
 
 AnyStep = (
@@ -359,9 +364,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     shape: QueueShape = QueueShape()
     group: GroupShape | None = None
     """A process group instead of a queue: the roles are its ranks, ``rank-0`` the host."""
-    umask: int | None = None
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
-    shm_bytes: int | None = None
+    shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
     """A /dev/shm of this size, the play's own (needs the right to mount)."""
     start: StartMethod = "zygote"
     seed: int = 0

@@ -6,13 +6,17 @@ from killpoint.cases import (
     deadlines,
     deaths,
     delivery,
+    exposure,
     fuzz,
     group,
+    growth,
     lifecycle,
     network,
+    ranks,
     remote,
     remote_life,
     ring,
+    scarcity,
     wakeups,
 )
 from killpoint.cases.case import Case
@@ -31,6 +35,10 @@ CASES: tuple[Case, ...] = (
     *remote_life.CASES,
     *network.CASES,
     *group.CASES,
+    *scarcity.CASES,
+    *growth.CASES,
+    *ranks.CASES,
+    *exposure.CASES,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from killpoint.faults.cut import Cut
 from killpoint.faults.delay import Delay
+from killpoint.faults.fill_shm import FillShm
 from killpoint.faults.half_open import HalfOpen
 from killpoint.faults.heal import Heal
 from killpoint.faults.jump_clock import JumpClock
@@ -13,6 +14,7 @@ from killpoint.faults.raise_error import RaiseError
 from killpoint.faults.reset import Reset
 from killpoint.faults.resume import Continue
 from killpoint.faults.slow import Slow
+from killpoint.faults.starve import Starve
 from killpoint.faults.stop import Stop
 from killpoint.faults.subject import FaultKind
 
@@ -29,6 +31,8 @@ _KINDS: tuple[FaultKind, ...] = (
     Reset(),
     HalfOpen(),
     JumpClock(),
+    Starve(),
+    FillShm(),
 )
 
 FAULTS: dict[str, FaultKind] = {fault.name: fault for fault in _KINDS}

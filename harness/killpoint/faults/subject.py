@@ -30,6 +30,10 @@ class Subject(Protocol):
         """Have the relay do the fault to its connections."""
         ...
 
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
+        ...
+
 
 class FaultKind(Protocol):
     """One way to harm a role."""

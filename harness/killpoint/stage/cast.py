@@ -11,6 +11,7 @@ from killpoint.errors import BadUsage
 from killpoint.scenario import AnyStep, Fault
 from killpoint.stage.channel import Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
+from killpoint.stage.scarcity import fill_shm
 
 
 @dataclass
@@ -74,6 +75,10 @@ class Actor:
         if self.relayed is None:
             raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
         self.relayed(fault)
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees, which must not be the machine's."""
+        fill_shm(self.pid)
 
     def post(self, order: Order) -> None:
         """Give it an order."""

@@ -77,6 +77,12 @@ class ForkRole(msgspec.Struct, tag=True):
     observe: bool = False
     cancels: bool = False
     seed: int = 0
+    umask: int | None = None
+    """Set before the process does anything of its own."""
+    shm_of: int = 0
+    """The process whose mounts, a /dev/shm of the play's own among them, it is to have."""
+    errand: bytes = b""
+    """What a process that is no role is for."""
 
 
 class Forked(msgspec.Struct, tag=True):

@@ -15,7 +15,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import diagnosis, scales
+from killpoint.stage import diagnosis, lookout, scales
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
     Arm,
@@ -31,6 +31,7 @@ from killpoint.stage.channel import (
     Reached,
 )
 from killpoint.stage.meeting import Meeting, numbers_taken
+from killpoint.stage.strangers import Strangers
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
 
@@ -48,14 +49,21 @@ class Stalled(Exception):
 class Director:
     """Gives the orders of one play. Use once."""
 
-    def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path) -> None:
-        """Take a started zygote and an empty folder whose path is short (sockets live in it)."""
+    def __init__(
+        self, zygote: Zygote, scenario: Scenario, folder: Path, *, shm_of: int = 0
+    ) -> None:
+        """Take a started zygote and an empty folder whose path is short (sockets live in it).
+
+        ``shm_of``: the process that keeps the play's own /dev/shm, if it has one.
+        """
         self.scenario = scenario
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
         self.actors: dict[str, Actor] = {}
         self.unreached: list[str] = []
+        self._strangers = Strangers(zygote, scenario, folder)
+        self._shm_of = shm_of
         self._next = 0
         self._sequence = 0
         self._handle = b""
@@ -93,6 +101,8 @@ class Director:
         self._epilogue()
 
     def _epilogue(self) -> None:
+        self._strangers.recall()
+        self._until(self._strangers.gone, 10.0, "a stranger did not leave")
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
@@ -121,6 +131,7 @@ class Director:
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
         self._wire.close()
+        self._strangers.close()
         for actor in self.actors.values():
             if actor.channel:
                 actor.channel.close()
@@ -146,6 +157,14 @@ class Director:
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
+        elif isinstance(step, (script.Look, script.Weigh)):
+            self._look(step)
+        elif isinstance(step, script.Intrude):
+            found = lookout.listeners(self.actors[step.role].pid)
+            ports = [(heard.address, heard.port) for heard in found]
+            self.log.write("intrude", target=step.role, how=step.how, ports=len(ports))
+            name = self._strangers.send(step.how, ports)
+            self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self.scenario.shape))
             self._until(
@@ -157,6 +176,20 @@ class Director:
             roles = getattr(step, "roles", None)
             for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
                 self._post(role, step)
+
+    def _look(self, step: script.Look | script.Weigh) -> None:
+        for name in self.scenario.named(step.roles):
+            actor = self.actors[name]
+            if not actor.alive:
+                continue
+            if isinstance(step, script.Weigh):
+                scales.record(self.log, name, actor.pid)
+                continue
+            lookout.look(self.log, name, actor.pid, self.folder / "t")
+            if "wire" in self.zygote.loaded.capabilities:
+                self._post(name, step)
+        if isinstance(step, script.Look):
+            lookout.look_at_files(self.log, self.folder / "t")
 
     def _cancel(self, role: str) -> None:
         self.log.write("intent", fault="cancel", target=role)
@@ -175,6 +208,7 @@ class Director:
         routes = None
         if isinstance(step, script.Attach):
             data, routes = self._handle, self._wire.routes(role)
+            rank = rank if step.rank is None else step.rank
         elif isinstance(step, script.Join) and self.meeting:
             data = self.meeting.invitation(role)
         elif isinstance(step, script.RingAttach):
@@ -345,6 +379,7 @@ class Director:
                 self._act(actor, step, packet.where)
 
     def _ended(self, packet: Exited) -> None:
+        self._strangers.ended(packet)
         for actor in self.actors.values():
             if actor.child == packet.pid and actor.alive:
                 actor.status = packet.status
@@ -365,6 +400,8 @@ class Director:
             observe=self.scenario.observe,
             cancels=cancels,
             seed=self.scenario.seed,
+            umask=self.scenario.umask,
+            shm_of=self._shm_of,
         )
         child = self.zygote.fork(order)
         self.actors[role] = Actor(role, child, child)

@@ -18,7 +18,7 @@ from typing import Any, cast, get_args
 
 from killpoint import scenario as script
 from killpoint.history.log import Log
-from killpoint.stage import clock, payload
+from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
 from killpoint.stage.group_acts import GroupActs
 from killpoint.stage.names import journal_names
@@ -64,6 +64,8 @@ class Role:
         self.end: Any = None
         self.held: list[tuple[int, str, Any]] = []
         self.pause = 0.0
+        self._shown = b""
+        self._complaints = folder / f"{name}.err"
         self._wake = folder / f"{name}.wake"
         journal_names(self.log)
         if observe and isinstance(target, HasSlots):
@@ -78,6 +80,7 @@ class Role:
             script.RingRead: self._ring_read,
             script.RingAttach: self._ring_attach,
             script.ForkCopy: self._fork_copy,
+            script.Look: self._look,
             script.Recheck: self._recheck,
             script.Close: self._close,
             script.Drop: self._drop,
@@ -139,9 +142,11 @@ class Role:
             self._addresses = self.target.addresses(handle)
         if shape.silence is not None and "silence" in self.target.capabilities:
             self.log.write("silence", seconds=shape.silence)
+        self._shown = self._handle
         return "ok"
 
     def _attach(self, order: Order, _step: script.Attach) -> str:
+        self._shown = order.data
         handle = pickle.loads(order.data)
         if order.routes is not None:
             if not order.routes or not isinstance(self.target, HasWire):
@@ -183,6 +188,9 @@ class Role:
     def _fault(self, _order: Order, step: script.Fault) -> str:
         if step.fault == "slow":
             self.pause = step.pause
+        elif step.fault == "starve":
+            left = scarcity.leave_descriptors(step.spare)
+            self.log.write("starved", spare=step.spare, limit=left)
         elif step.fault == "exit":
             self.log.write("exiting", how="os._exit")
             os._exit(EXIT_FAULT)
@@ -218,6 +226,8 @@ class Role:
         message: script.Message,
         size: int,
     ) -> bool:
+        if self.pause:
+            select.select([], [], [], self.pause)
         obj, whole = built
         known = whole != message.kind
         self.log.write(
@@ -314,6 +324,21 @@ class Role:
             now = payload.digest(obj)
             self.log.write("recheck", seq=seq, same=now == before, digest=now)
         self.held.clear()
+        return "ok"
+
+    def _look(self, _order: Order, _step: script.Look) -> str:
+        """Look for the handle's secrets where others could see them; they enter no log."""
+        if not isinstance(self.target, HasWire) or not self._shown:
+            return "ok"
+        handle = pickle.loads(self._shown)
+        secrets = self.target.secrets(handle)
+        places = {
+            "the handle's repr": repr(handle).encode(),
+            "the handle's text": str(handle).encode(),
+            "its end's repr": repr(self.end).encode(),
+            **secrecy.own_places(self._complaints),
+        }
+        self.log.write("secrets", count=len(secrets), shown=secrecy.shown(secrets, places))
         return "ok"
 
     # -- the ring below the queue -----------------------------------------------------------

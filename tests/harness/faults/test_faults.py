@@ -32,6 +32,9 @@ class Subject:
     def on_the_wire(self, fault: str) -> None:
         self.done.append(f"relay: {fault}")
 
+    def fill_shm(self) -> None:
+        self.done.append("fill")
+
 
 def _act(name: str, *, at_point: bool) -> list[object]:
     subject = Subject(at_point)
@@ -59,6 +62,8 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("half-open", False, ["relay: half-open"]),
         ("jump-clock", False, ["obey"]),
         ("jump-clock", True, ["jump 2.0"]),
+        ("starve", False, ["obey"]),
+        ("fill-shm", False, ["fill"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:
