@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import msgspec
+
 from killpoint import scenario as script
 from killpoint.history.log import Log
 from killpoint.stage import payload
@@ -32,6 +34,7 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 
+_TIMED = (script.Ready, script.Send, script.Receive, script.RingWrite, script.RingRead)
 _LENGTH = bytes(8)
 """What stands before the body of a slot that was filled at the level of the ring."""
 
@@ -96,15 +99,16 @@ class Role:
                     self._obey(packet)
 
     def _obey(self, order: Order) -> None:
-        verb = str(order.step.__struct_config__.tag)
-        timeout = getattr(order.step, "timeout", None)
+        step = self._as_able(order.step)
+        verb = str(step.__struct_config__.tag)
+        timeout = getattr(step, "timeout", None)
         self.log.write("begin", order=order.id, op=verb, timeout=timeout)
         self.channel.put(Begun(order.id))
         began = time.monotonic()
         self._handle = b""
         error = ""
         try:
-            outcome = self._acts[type(order.step)](order, order.step)
+            outcome = self._acts[type(step)](order, step)
         except UnsupportedByTarget as lacking:
             outcome, error = "unsupported", str(lacking)
         except InjectedError as injected:
@@ -120,6 +124,16 @@ class Role:
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
         self.channel.put(Done(order.id, outcome, error, self._handle))
+
+    def _as_able(self, step: script.AnyStep) -> script.AnyStep:
+        """The step, without its timeout where the target has no deadlines.
+
+        A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
+        timeout only bounds a healthy call, which the director does as well.
+        """
+        if isinstance(step, _TIMED) and "deadlines" not in self.target.capabilities:
+            return msgspec.structs.replace(step, timeout=None)
+        return step
 
     # -- life of the queue ------------------------------------------------------------------
 
@@ -252,6 +266,8 @@ class Role:
                 self._until_taken(act)
         except InjectedError as injected:
             outcome, error = "injected", str(injected)
+        except UnsupportedByTarget:
+            raise  # what was never tried is no outcome of a call: the case is unsupported
         except Exception as raised:
             outcome, error = self._word(raised), brief(raised)
         return outcome, error, round(time.monotonic() - began, 6)
@@ -281,14 +297,17 @@ class Role:
     def _in_threads(self, count: int, todo: list[Any], act: Callable[[Any], bool]) -> str:
         if count == 1:
             return "ok" if all(act(item) for item in todo) else "stopped"
+        lacking: list[UnsupportedByTarget] = []
         threads = [
-            threading.Thread(target=_each, args=(act, todo[lane::count]), daemon=True)
+            threading.Thread(target=_each, args=(act, todo[lane::count], lacking), daemon=True)
             for lane in range(count)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if lacking:
+            raise lacking[0]
         return "ok"
 
     def _recheck(self, _order: Order, _step: script.Recheck) -> str:
@@ -371,10 +390,13 @@ class Role:
             self.log.write("cancelled")
 
 
-def _each(act: Callable[[Any], bool], items: list[Any]) -> None:
-    for item in items:
-        if not act(item):
-            return
+def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[UnsupportedByTarget]) -> None:
+    try:
+        for item in items:
+            if not act(item):
+                return
+    except UnsupportedByTarget as error:
+        lacking.append(error)
 
 
 def brief(error: BaseException) -> str:
