@@ -33,6 +33,7 @@ class VllmTarget:
     """
 
     name = "vllm"
+    _replaced: tuple[str, ...] = neighbours.NOTES
 
     def __init__(self, sources: Sources) -> None:
         self.version = sources.version
@@ -48,7 +49,7 @@ class VllmTarget:
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the code came from, and what of vLLM's was replaced or switched off."""
-        return (f"{self.sources.spec}: {self.sources.origin}", *neighbours.NOTES)
+        return (f"{self.sources.spec}: {self.sources.origin}", *self._replaced)
 
     def load(self) -> None:
         """Import the queue among stand-ins; once in a process.
@@ -58,7 +59,10 @@ class VllmTarget:
         """
         if self._module is None:
             with _one_native_thread():
-                self._module = standins.serve(self.sources)
+                self._module = standins.serve(self.sources, self._stood_in())
+
+    def _stood_in(self) -> standins.Contents:
+        return neighbours.modules()
 
     @property
     def module(self) -> Any:
@@ -123,7 +127,9 @@ class VllmTarget:
             end.shutdown()
             return
         if end not in self._events:
-            raise UnsupportedByTarget(f"vllm {self.version} has no way to end this end's calls")
+            raise UnsupportedByTarget(
+                f"{self.name} {self.version} has no way to end this end's calls"
+            )
         self._events[end].set()
 
     def ring_write(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
@@ -171,7 +177,7 @@ class VllmTarget:
         if self.features.deadlines:
             return {"timeout": timeout}
         if timeout is not None:
-            raise UnsupportedByTarget(f"vllm {self.version} has no deadlines")
+            raise UnsupportedByTarget(f"{self.name} {self.version} has no deadlines")
         return {}
 
     def _event(self, end: Any) -> dict[str, Event]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -33,10 +34,12 @@ class Features(msgspec.Struct, frozen=True):
 class Sources(msgspec.Struct, frozen=True):
     """One copy of vLLM, as far as it is needed."""
 
+    folder: ClassVar[Path] = FOLDER
+    """Where the queue's file lies, below the root."""
     spec: str
     version: str
     root: Path
-    """The folder that has ``vllm`` in it."""
+    """The folder that has the import package in it."""
     expected: dict[str, str] | None
     """sha256 by path for a stored release; None for a working tree, which may change."""
     origin: str
@@ -46,6 +49,10 @@ class Sources(msgspec.Struct, frozen=True):
         """The real files, by the module that each is served as."""
         paths = {name: self.root / FOLDER / f"{name}.py" for name in (QUEUE, ARENA, STORAGE)}
         return {f"{PACKAGE}.{name}": path for name, path in paths.items() if path.is_file()}
+
+    def module(self) -> str:
+        """The name that the queue's module is imported by."""
+        return ".".join((*self.folder.parts, QUEUE))
 
     def read(self, path: Path) -> bytes:
         """A file's content.
@@ -72,9 +79,9 @@ class Sources(msgspec.Struct, frozen=True):
         Raises:
             BadUsage: there is no message queue in it.
         """
-        path = self.root / FOLDER / f"{QUEUE}.py"
+        path = self.root / self.folder / f"{QUEUE}.py"
         if not path.is_file():
-            raise BadUsage(f"{self.spec}: it has no {FOLDER / QUEUE}.py")
+            raise BadUsage(f"{self.spec}: it has no {self.folder / QUEUE}.py")
         try:
             tree = ast.parse(self.read(path))
         except SyntaxError as error:
