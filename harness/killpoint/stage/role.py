@@ -96,19 +96,29 @@ class Role:
                 if isinstance(packet, Arm):
                     self.guard.arm(packet)
                 elif isinstance(packet, Order):
-                    self._obey(packet)
+                    self._obey(self._as_able(packet))
+
+    def _as_able(self, order: Order) -> Order:
+        """The order, without its step's timeout where the target has no deadlines.
+
+        A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
+        timeout only bounds a healthy call, which the director does as well.
+        """
+        step = order.step
+        if isinstance(step, _TIMED) and "deadlines" not in self.target.capabilities:
+            step = msgspec.structs.replace(step, timeout=None)
+        return msgspec.structs.replace(order, step=step)
 
     def _obey(self, order: Order) -> None:
-        step = self._as_able(order.step)
-        verb = str(step.__struct_config__.tag)
-        timeout = getattr(step, "timeout", None)
+        verb = str(order.step.__struct_config__.tag)
+        timeout = getattr(order.step, "timeout", None)
         self.log.write("begin", order=order.id, op=verb, timeout=timeout)
         self.channel.put(Begun(order.id))
         began = time.monotonic()
         self._handle = b""
         error = ""
         try:
-            outcome = self._acts[type(step)](order, step)
+            outcome = self._acts[type(order.step)](order, order.step)
         except UnsupportedByTarget as lacking:
             outcome, error = "unsupported", str(lacking)
         except InjectedError as injected:
@@ -124,16 +134,6 @@ class Role:
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
         self.channel.put(Done(order.id, outcome, error, self._handle))
-
-    def _as_able(self, step: script.AnyStep) -> script.AnyStep:
-        """The step, without its timeout where the target has no deadlines.
-
-        A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
-        timeout only bounds a healthy call, which the director does as well.
-        """
-        if isinstance(step, _TIMED) and "deadlines" not in self.target.capabilities:
-            return msgspec.structs.replace(step, timeout=None)
-        return step
 
     # -- life of the queue ------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class Role:
         except InjectedError as injected:
             outcome, error = "injected", str(injected)
         except UnsupportedByTarget:
-            raise  # what was never tried is no outcome of a call: the case is unsupported
+            raise  # the order as a whole cannot be obeyed: that is no outcome of the call
         except Exception as raised:
             outcome, error = self._word(raised), brief(raised)
         return outcome, error, round(time.monotonic() - began, 6)

@@ -18,6 +18,10 @@ class SglangSources(Sources, frozen=True):
 
     folder: ClassVar[Path] = FOLDER
 
+    def whole(self) -> bool:
+        """Nothing more was ever kept of a release than is kept now."""
+        return True
+
     def modules(self) -> dict[str, Path]:
         """The real files, by the module that each is served as."""
         files = (FOLDER / f"{QUEUE}.py", _NAMES)
