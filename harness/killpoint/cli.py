@@ -226,6 +226,8 @@ def _list_targets() -> Iterator[str]:
         "refengine        the reference implementation",
         "vllm==X.Y.Z      the queue of a published vLLM release, from its source archive",
         "vllm@PATH        the queue of a vLLM working tree",
+        "sglang==X.Y.Z    the queue of a published SGLang release, from its source or a wheel",
+        "sglang@PATH      the queue of an SGLang working tree",
         "module:object    your own adapter (docs/targets.md)",
     )
 
