@@ -13,6 +13,8 @@ from killpoint.bench.workload import Payload
 from killpoint.targets.protocol import QueueShape
 
 _SETUP = 60.0
+WITHIN = 60.0
+"""Seconds for a sample, which is meant to take at most a few."""
 _MOST_MESSAGES, _MOST_TRIPS = 200_000, 3_000
 _LEAST_MESSAGES, _LEAST_TRIPS = 8, 5
 _SLOWEST_SAMPLE = 3.0
@@ -130,7 +132,7 @@ class Stream(Crew):
 
     def _run(self, payload: Payload, count: int) -> float:
         """Seconds a message."""
-        within = 60.0
+        within = WITHIN
         with self._blame():
             for reader in self.readers:
                 reader.order("receive", "q", self._look(payload), count)
@@ -189,7 +191,7 @@ class Rally(Crew):
         return Sample(sorted(trips)[len(trips) // 2], trips)
 
     def _run(self, payload: Payload, count: int) -> list[float]:
-        within = 60.0
+        within = WITHIN
         with self._blame():
             self._returner.order("echo", "there", "back", self._look(payload), count)
             self._returner.armed(within)
