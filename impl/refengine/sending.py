@@ -109,7 +109,7 @@ class SendingEnd(End):
                 total = SMALLEST_TOTAL + len(buffers[0])
             else:
                 total = total_of([len(b) for b in buffers])
-            chunk = side.claim(timeout)
+            chunk = side.claim(timeout, len(buffers) > 1)
             if chunk is None:
                 raise DeadlinePassed("a free slot", timeout or 0)
             if overflows(total, self._max_chunk_bytes):
