@@ -8,7 +8,7 @@ from collections.abc import Generator
 import msgspec
 
 from killpoint.bench.machine import processor_seconds
-from killpoint.bench.nursery import Member, NotMeasured, Nursery, Stuck
+from killpoint.bench.nursery import Member, NotMeasured, Nursery, Stuck, TooSlow
 from killpoint.bench.workload import Payload
 from killpoint.targets.protocol import QueueShape
 
@@ -18,6 +18,7 @@ WITHIN = 60.0
 _MOST_MESSAGES, _MOST_TRIPS = 200_000, 3_000
 _LEAST_MESSAGES, _LEAST_TRIPS = 8, 5
 _SLOWEST_SAMPLE = 3.0
+_LONGEST_SAMPLE = 1.0
 _SMALL = Payload("bytes", 64)
 _BLOCKING, _BLOCKED_COUNT = Payload("bytes", 4096), 200
 """200 of 4 KiB: more than any peer's room, less than its patience."""
@@ -40,6 +41,13 @@ class Crew:
         self._nursery, self._shape, self._seconds = nursery, shape, seconds
         self._checked = checked
         self._members: list[Member] = []
+        self.count = 0
+        """Messages or round trips in a sample; ``warm_up`` finds it."""
+        self._each = 0.0
+
+    def agree(self, count: int) -> None:
+        """Take as many as the target does, unless that lasts too long: fewer pay for starting."""
+        self.count = max(1, min(count, int(_LONGEST_SAMPLE / max(self._each, 1e-9))))
 
     def _member(self, role: str) -> Member:
         member = self._nursery.fork(role)
@@ -97,7 +105,6 @@ class Stream(Crew):
 
     def __init__(self, nursery: Nursery, shape: QueueShape, seconds: float) -> None:
         super().__init__(nursery, shape, seconds)
-        self._count = 0
         self.writer: Member
         self.readers: list[Member] = []
 
@@ -111,7 +118,7 @@ class Stream(Crew):
         """Touch every slot, then find out how many messages a sample needs.
 
         Raises:
-            NotMeasured: a sample would take too long.
+            TooSlow: a sample would take too long.
         """
         inline = payload.size < self._shape.chunk_bytes
         first = self._shape.chunks + 2 if inline and self._shape.chunks < 64 else 2
@@ -119,13 +126,14 @@ class Stream(Crew):
         if each * first < _SLOWEST_SAMPLE:
             each = self._run(payload, first)
         if each * _LEAST_MESSAGES > _SLOWEST_SAMPLE:
-            raise NotMeasured(f"too slow to sample: {each:.2g} s a message")
+            raise TooSlow(f"too slow to sample: {each:.2g} s a message")
         count = self._fitting(each / 4)
-        self._count = self._fitting(self._run(payload, max(2, count // 4)))
+        self._each = self._run(payload, max(2, count // 4))
+        self.count = self._fitting(self._each)
 
     def sample(self, payload: Payload) -> Sample:
         """Messages per second, from before the first send until the last reader has the last."""
-        return Sample(1 / self._run(payload, self._count))
+        return Sample(1 / self._run(payload, self.count))
 
     def _fitting(self, each: float) -> int:
         return max(_LEAST_MESSAGES, min(_MOST_MESSAGES, int(self._seconds / each)))
@@ -160,7 +168,6 @@ class Rally(Crew):
         self, nursery: Nursery, shape: QueueShape, seconds: float, *, checked: bool = True
     ) -> None:
         super().__init__(nursery, shape, seconds, checked=checked)
-        self._count = 0
         self._server: Member
         self._returner: Member
 
@@ -174,20 +181,20 @@ class Rally(Crew):
         """Touch every slot both ways, then find out how many trips a sample needs.
 
         Raises:
-            NotMeasured: a sample would take too long.
+            TooSlow: a sample would take too long.
         """
         inline = payload.size < self._shape.chunk_bytes
         each = sum(self._run(payload, 2)) / 2e6
         if inline and each * self._shape.chunks < _SLOWEST_SAMPLE:
             self._run(payload, self._shape.chunks + 2)
-        each = min(self._run(payload, _LEAST_TRIPS)) / 1e6
+        self._each = each = min(self._run(payload, _LEAST_TRIPS)) / 1e6
         if each * _LEAST_TRIPS > _SLOWEST_SAMPLE:
-            raise NotMeasured(f"too slow to sample: {each:.2g} s a round trip")
-        self._count = max(_LEAST_TRIPS, min(_MOST_TRIPS, int(self._seconds / each)))
+            raise TooSlow(f"too slow to sample: {each:.2g} s a round trip")
+        self.count = max(_LEAST_TRIPS, min(_MOST_TRIPS, int(self._seconds / each)))
 
     def sample(self, payload: Payload) -> Sample:
         """The median, with every trip."""
-        trips = self._run(payload, self._count)
+        trips = self._run(payload, self.count)
         return Sample(sorted(trips)[len(trips) // 2], trips)
 
     def _run(self, payload: Payload, count: int) -> list[float]:

@@ -33,6 +33,10 @@ class Stuck(NotMeasured):
     """A measuring process did not answer in time."""
 
 
+class TooSlow(NotMeasured):
+    """A sample would take longer than anybody wants to wait; nothing is wrong."""
+
+
 class Nursery:
     """The zygote of one peer."""
 

@@ -14,7 +14,9 @@ from killpoint.targets.registry import resolve
 NEWEST_VLLM = "vllm==0.33.0"
 NEWEST_SGLANG = "sglang==0.5.23"
 LIMIT = "limit"
-OTHERS = ("pipe", "posix-mq", LIMIT)
+CONTROL = "control"
+"""The target once more, with processes of its own: its ratio should be 1."""
+OTHERS = ("pipe", "posix-mq", LIMIT, CONTROL)
 DEFAULT = (NEWEST_VLLM, NEWEST_SGLANG, *OTHERS)
 
 
@@ -71,6 +73,9 @@ def opponents(
     """
     found, missing = [opponent(target)], dict[str, str]()
     for name in names:
+        if name == CONTROL:
+            found.append(Opponent(CONTROL, found[0].spec, has_ring=True))
+            continue
         if name == target:
             missing[name] = "it is the target"
             continue

@@ -33,8 +33,8 @@ class Pace(msgspec.Struct, frozen=True):
     """Whether the processor time of all peers is counted at the same time."""
 
 
-FULL = Pace(groups=3, rounds=4, seconds=0.15, idle=2.0, wakes=9)
-QUICK = Pace(groups=2, rounds=3, seconds=0.05, idle=1.2, wakes=5, together=True)
+FULL = Pace(groups=4, rounds=3, seconds=0.15, idle=2.0, wakes=9)
+QUICK = Pace(groups=3, rounds=2, seconds=0.05, idle=1.2, wakes=5, together=True)
 
 
 class Cell(msgspec.Struct, frozen=True):

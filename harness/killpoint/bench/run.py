@@ -14,7 +14,7 @@ import msgspec
 
 from killpoint.bench.crew import Alone, Rally, Sample, Sleeper, Stream
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look, shm_free
-from killpoint.bench.nursery import NotMeasured, Nursery
+from killpoint.bench.nursery import NotMeasured, Nursery, TooSlow
 from killpoint.bench.opponents import LIMIT, Opponent
 from killpoint.bench.rows import Cell, Pace, Row
 from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
@@ -183,6 +183,10 @@ class Bench:
                         crew.start()
                         if cell.payload:
                             crew.warm_up(cell.payload)
+            ours = crews.get(self._found[0].name)
+            if ours is not None and cell.payload:
+                for crew in crews.values():
+                    crew.agree(ours.count)
             order = list(crews)
             self._random.shuffle(order)
             for _ in range(self._pace.rounds if cell.payload else self._pace.wakes):
@@ -224,11 +228,11 @@ class Bench:
             yield
         except NotMeasured as error:
             figures.missing = str(error)
-            figures.failed = not str(error).startswith("too slow")
+            figures.failed = not isinstance(error, TooSlow)
             figures.samples.clear()
             figures.trips.clear()
             if crew := crews.pop(name, None):
-                crew.kill()
+                crew.kill() if figures.failed else crew.leave()
 
     def _processor_time(self, cell: Cell, folder: Path) -> list[Entry]:
         """Of an idle reader and of a blocked writer, in percent of a core."""
