@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
+import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -72,7 +74,7 @@ def command(options: argparse.Namespace) -> int:
     found, missing = opponents(options.target, list(dict.fromkeys(names)), asked)
     rows, kinds = cast("list[Row]", options.rows), cast("list[Kind]", options.payloads)
     cells = plan(rows, kinds, options.sizes, options.readers, quick=options.quick)
-    with _progress() as tell:
+    with _ending_on_sigterm(), _progress() as tell:
         bench = Bench(found, QUICK if options.quick else FULL, options.seed, tell)
         outcome = bench.run(cells, missing)
     print(show.text(outcome))
@@ -81,6 +83,23 @@ def command(options: argparse.Namespace) -> int:
     if failures := outcome.failures():
         raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
     return 0
+
+
+@contextlib.contextmanager
+def _ending_on_sigterm() -> Generator[None]:
+    """As on Ctrl-C: what was started is ended, and nothing is left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,10 @@ import ctypes
 import gc
 import importlib
 import os
+import select
 import signal
 import sys
+import time
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from pathlib import Path
@@ -17,8 +19,10 @@ from typing import NoReturn
 from killpoint.bench.measurer import Measurer
 from killpoint.bench.peers.line import Line
 from killpoint.errors import KillpointError
+from killpoint.stage.diagnosis import mapped_segments
 
 _PR_SET_PDEATHSIG = 1
+_LEAVE_WITHIN = 5.0
 
 
 class _BeMeasurer(BaseException):
@@ -82,10 +86,12 @@ def _load(spec: str, channel: Connection) -> Line:
 
 def _serve(channel: Connection) -> NoReturn:
     """``fork`` (a descriptor follows), ``reap`` a pid (its status, None while it runs)."""
+    pids: set[int] = set()
     while True:
         try:
             order, pid = channel.recv()
         except (EOFError, OSError):
+            _end(pids)
             sys.exit(0)
         if order == "fork":
             descriptor = recv_handle(channel)
@@ -93,13 +99,30 @@ def _serve(channel: Connection) -> NoReturn:
             if pid == 0:
                 raise _BeMeasurer(descriptor)
             os.close(descriptor)
+            pids.add(pid)
             channel.send(pid)
         else:
             status: int | None = None
             with contextlib.suppress(ChildProcessError):
                 found, raw = os.waitpid(pid, os.WNOHANG)
                 status = os.waitstatus_to_exitcode(raw) if found else None
+            if status is not None:
+                pids.discard(pid)
             channel.send(status)
+
+
+def _end(pids: set[int]) -> None:
+    """The director is gone, and they know it: give them time to close, then end them."""
+    deadline = time.monotonic() + _LEAVE_WITHIN
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            pidfd = os.pidfd_open(pid)
+            if not select.select([pidfd], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                segments = mapped_segments(pid)
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                for name in segments:
+                    Path("/dev/shm", name).unlink(missing_ok=True)
+            os.waitpid(pid, 0)
 
 
 if __name__ == "__main__":
