@@ -18,6 +18,7 @@ from .errors import RankRefused, WrongRole
 from .fence import Fence
 from .handle import Handle
 from .memory import Memory, SharedSegment
+from .over_group import Members, Node, gathered, members_of, planned, reader_rank_of
 from .receiving import ReceivingEnd
 from .remote_receiving import RemoteReceivingEnd
 from .security import SocketFactory
@@ -29,6 +30,7 @@ from .waiting import Waiting
 __all__ = ["CancelToken", "Handle", "MessageQueue"]
 
 _EXIT_SECONDS = 2.0
+_NO_ADDRESS = "ranks on other machines take part: connect_ip is needed at rank(s) {}"
 
 
 class Seams(TypedDict, total=False):
@@ -79,6 +81,116 @@ class MessageQueue:
         """Reader `rank`'s end; AttachFailed, PeerDied or RankRefused if it cannot be."""
         queue = cls.__new__(cls)
         queue._adopt(_receiving_end(handle, rank, Settings(**seams)))
+        return queue
+
+    @classmethod
+    def create_from_process_group(
+        cls,
+        group: Any,
+        max_chunk_bytes: int = 24 << 20,
+        max_chunks: int = 10,
+        writer_rank: int = 0,
+        external_writer_handle: Handle | None = None,
+        blocking: bool = True,
+        *,
+        connect_ip: str | None = None,
+        timeout: float | None = 300.0,
+        **seams: Unpack[Seams],
+    ) -> Self:
+        """One queue for a whole group: collective, `writer_rank` writes, all others read.
+
+        Readers that share the writer's memory are local, the others remote; if there is one on
+        another machine, the writer must say the `connect_ip` that it reaches. Readers are
+        numbered in the order of their group ranks, without the writer's.
+
+        With an `external_writer_handle` (at `writer_rank`) the writer is outside of the group:
+        every rank, `writer_rank` too, reads that queue under its own group rank.
+
+        `blocking`: meet the others at once, within `timeout`. If not, each calls
+        `wait_until_ready` itself, in any order.
+
+        `group` is a `torch.distributed.ProcessGroup` or has `Members`' methods.
+        ValueError, at every rank, if the queue cannot be made so.
+        """
+        members = members_of(group)
+        outside = members.broadcast_obj(external_writer_handle, writer_rank)
+        if outside is not None:
+            queue = cls.create_from_handle(outside, members.rank, **seams)
+        else:
+            nodes = members.all_gather_obj(Node.here())
+            sizes = max_chunk_bytes, max_chunks
+            queue = cls._made_together(members, nodes, sizes, writer_rank, connect_ip, seams)
+        if blocking:
+            queue.wait_until_ready(timeout)
+        return queue
+
+    @classmethod
+    def create_from_process_group_single_reader(
+        cls,
+        group: Any,
+        max_chunk_bytes: int = 24 << 20,
+        max_chunks: int = 10,
+        reader_rank: int = 0,
+        blocking: bool = False,
+        *,
+        connect_ip: str | None = None,
+        timeout: float | None = 300.0,
+        **seams: Unpack[Seams],
+    ) -> tuple[Self, list[Handle]]:
+        """A queue from every rank, `reader_rank` too, to `reader_rank`: collective.
+
+        Gives this rank's own queue, to write to, and, at `reader_rank` only, everybody's handles
+        in rank order: it attaches to each as reader 0, and meets its own queue's writer in
+        another thread. `blocking`: the other ranks wait until it has attached; `reader_rank`
+        itself returns at once, since it is the one to attach.
+        """
+        members = members_of(group)
+        nodes: list[Node] = members.all_gather_obj(Node.here())
+        local = nodes[members.rank] == nodes[reader_rank]
+        other_machine = nodes[members.rank].kernel != nodes[reader_rank].kernel
+        missing = members.all_gather_obj(other_machine and connect_ip is None)
+        if any(missing):
+            raise ValueError(_NO_ADDRESS.format([r for r, m in enumerate(missing) if m]))
+        queue = cls(
+            1, int(local), None, max_chunk_bytes, max_chunks, connect_ip=connect_ip, **seams
+        )
+        handles = gathered(members, queue.export_handle(), reader_rank)
+        if blocking and members.rank != reader_rank:
+            queue.wait_until_ready(timeout)
+        return queue, handles
+
+    @classmethod
+    def _made_together(
+        cls,
+        members: Members,
+        nodes: list[Node],
+        sizes: tuple[int, int],
+        writer: int,
+        connect_ip: str | None,
+        seams: Seams,
+    ) -> Self:
+        queue, answer = None, None
+        if members.rank == writer:
+            plan = planned(nodes, writer)
+            try:
+                if plan.elsewhere and connect_ip is None:
+                    raise ValueError(_NO_ADDRESS.format([writer]))
+                queue = cls(
+                    plan.readers,
+                    len(plan.local),
+                    plan.local,
+                    *sizes,
+                    connect_ip=connect_ip,
+                    **seams,
+                )
+                answer = queue.export_handle()
+            except Exception as error:
+                answer = error
+        answer = members.broadcast_obj(answer, writer)
+        if isinstance(answer, Exception):
+            raise answer
+        if queue is None:
+            queue = cls.create_from_handle(answer, reader_rank_of(members.rank, writer), **seams)
         return queue
 
     def _adopt(self, end: SendingEnd | TakingEnd) -> None:

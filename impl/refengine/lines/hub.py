@@ -78,6 +78,7 @@ class Hub(Station):
         self._nudge()
 
     def _turn(self) -> bool:
+        closing = self._close_by is not None  # before the posts are taken: none comes after it
         for frames in islice(iter(lambda: frames_of(self._socket), None), A_TURN):
             self._hear(*frames)
         for _ in range(len(self._posts)):
@@ -94,7 +95,7 @@ class Hub(Station):
             if far.gone is None:
                 self._check(far, now)
                 self._send(far)
-        if self._close_by is None:
+        if not closing:
             return False
         waiting = any(f.gone is None and not f.line.handed_over for f in self._fars.values())
         if waiting and not self._is_overdue():

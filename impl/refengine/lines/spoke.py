@@ -64,6 +64,7 @@ class Spoke(Station):
         self._start()
 
     def _turn(self) -> bool:
+        closing = self._close_by is not None  # before the posts are taken: none comes after it
         now = self._clock()
         if self._pulse is None and self._try is None and not self._ended:
             self._begin(now)
@@ -77,7 +78,7 @@ class Spoke(Station):
         if not self._ended:
             self._check(self._clock())
             self._send()
-        if self._close_by is None:
+        if not closing:
             return False
         if not (self._ended or self._line.handed_over or self._is_overdue()):
             return False
