@@ -118,6 +118,12 @@ CATALOGUE: tuple[Invariant, ...] = (
         {"cases": 2},
     ),
     Invariant(
+        "Q5",
+        "No silent drop: a slow remote reader slows the writer or is told what it lost.",
+        ("queue", "remote"),
+        {"cases": 2, "messages": 100},
+    ),
+    Invariant(
         "Q6",
         "A writer that dies at any instant: each reader first gets every message already"
         ' published whole, then "peer died" within 2 s.',
@@ -175,9 +181,10 @@ CATALOGUE: tuple[Invariant, ...] = (
     ),
     Invariant(
         "Q14",
-        "Every topology of local readers builds and works: 1 … 64 readers.",
+        "Every topology builds and works: only local, only remote, both; 1 … 64 readers; IPv4,"
+        " IPv6.",
         _QUEUE,
-        {"cases": 3},
+        {"cases": 7},
     ),
     Invariant(
         "Q15",
@@ -198,6 +205,13 @@ CATALOGUE: tuple[Invariant, ...] = (
         " errors, not surprises.",
         _QUEUE,
         {"cases": 5},
+    ),
+    Invariant(
+        "Q18",
+        "A remote party cut off without a goodbye is noticed within the configured silence; a cut"
+        " shorter than that loses nothing.",
+        ("queue", "remote", "wire", "deadlines"),
+        {"cases": 5, "told": 3, "messages": 200},
     ),
     Invariant(
         "S1",

@@ -45,6 +45,8 @@ FaultName = Literal[
     "starve",
     "fill-shm",
 ]
+NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
+"""What is done to connections, by a relay between a remote party and its peer."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -379,6 +381,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The names of the readers that are reached over TCP."""
         return self.readers()[self.shape.readers - self.shape.remote :]
 
+    def networked(self) -> bool:
+        """Whether a fault is done to connections, so that they must lead through a relay."""
+        return any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
+
     def roles(self) -> list[str]:
         """The names of its roles, the writer or rank 0 first."""
         if self.group is not None:
@@ -449,7 +455,11 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
         yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
     for index, step in enumerate(scenario.steps):
-        for place, what in (*_bad_roles(scenario, step), *_bad_point(step)):
+        for place, what in (
+            *_bad_roles(scenario, step),
+            *_bad_point(step),
+            *_bad_wire(scenario, step),
+        ):
             yield ["steps", index, *place], what
 
 
@@ -467,6 +477,18 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
                 f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
             )
             yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
+
+
+def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
+    """A fault of connections where there are none."""
+    if scenario.group is not None or not isinstance(step, Fault):
+        return
+    if step.fault in NETWORK_FAULTS and step.role in scenario.roles():
+        remote = scenario.remote()
+        if not remote or step.role not in ("writer", *remote):
+            expected = ", ".join(_few(["writer", *remote])) if remote else "remote readers"
+            what = f"{step.fault} of {step.role!r}, which has no TCP connection"
+            yield ["role"], f"{what}; expected {'one of: ' if remote else ''}{expected}"
 
 
 def _few(roles: list[str]) -> list[str]:

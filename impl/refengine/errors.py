@@ -79,7 +79,7 @@ class Busy(RefengineError):
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
-        text = f"{operation}: another thread is inside this queue object; give each its own queue"
+        text = f"{operation}: another thread is inside this object; give each its own"
         super().__init__(text, operation)
 
 
@@ -102,11 +102,11 @@ class NotReady(RefengineError):
 
 
 class RankRefused(RefengineError):
-    """An unknown or duplicate reader rank (SPEC Q17)."""
+    """An unknown or duplicate rank (SPEC Q17)."""
 
-    def __init__(self, rank: int, reason: str) -> None:
-        self.rank, self.reason = rank, reason
-        super().__init__(f"reader rank {rank} refused: {reason}", rank, reason)
+    def __init__(self, rank: int, reason: str, role: str = "reader") -> None:
+        self.rank, self.reason, self.role = rank, reason, role
+        super().__init__(f"{role} rank {rank} refused: {reason}", rank, reason, role)
 
 
 class AttachFailed(RefengineError):
@@ -155,7 +155,54 @@ class Undecodable(RefengineError):
 class ForkedCopy(RefengineError):
     """This object was inherited through fork and belongs to the parent."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        text = f"this queue belongs to process {pid}; attach from its handle instead"
-        super().__init__(text, pid)
+    def __init__(self, pid: int, what: str = "queue") -> None:
+        self.pid, self.what = pid, what
+        instead = "attach from its handle" if what == "queue" else "make a new one"
+        text = f"this {what} belongs to process {pid}; {instead} instead"
+        super().__init__(text, pid, what)
+
+
+class RankDied(PeerDied):
+    """A rank of a group ended without leaving it (SPEC G3, G4)."""
+
+    def __init__(self, rank: int, pid: int, waiting_for: str) -> None:
+        super().__init__(f"rank {rank}", pid, waiting_for)
+        self.rank = rank
+        self.facts = rank, pid, waiting_for
+        pid_known = f" (pid {pid} on its host)" if pid else ""
+        self.args = (
+            f"rank {rank}{pid_known} ended without leaving the group; noticed while waiting for "
+            f"{waiting_for}. Find out why that process ended, then build a new group",
+        )
+
+
+class GroupClosed(RefengineError):
+    """A rank that the call needs has left the group cleanly (SPEC G4)."""
+
+    def __init__(self, who: str, lost: int = 0) -> None:
+        self.who, self.lost = who, lost
+        unsaid = f", {lost} message(s) of which could not be handed over," if lost else ""
+        text = f"{who}{unsaid} has left the group; build a new one to go on"
+        super().__init__(text, who, lost)
+
+
+class BarrierFailed(DeadlinePassed):
+    """These ranks did not come to a barrier in time (SPEC G3); it can be called again (X1)."""
+
+    def __init__(self, missing: list[int], seconds: float) -> None:
+        super().__init__(f"{_ranks(missing)} at the barrier", seconds)
+        self.missing = missing
+        self.facts = missing, seconds
+
+
+class NotAuthentic(RefengineError):
+    """A stored value was not made by a member of the group; it was not decoded (SPEC S3)."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        text = f"{what} was not made with this group's key; who else can write to the store?"
+        super().__init__(text, what)
+
+
+def _ranks(ranks: list[int]) -> str:
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))

@@ -140,8 +140,9 @@ class MessageQueue:
         """A queue from every rank, `reader_rank` too, to `reader_rank`: collective.
 
         Gives this rank's own queue, to write to, and, at `reader_rank` only, everybody's handles
-        in rank order: it attaches to each as reader 0. `blocking`: the other ranks wait until it
-        has; `reader_rank` itself returns at once, since it is the one to attach.
+        in rank order: it attaches to each as reader 0, and meets its own queue's writer in
+        another thread. `blocking`: the other ranks wait until it has attached; `reader_rank`
+        itself returns at once, since it is the one to attach.
         """
         members = members_of(group)
         nodes: list[Node] = members.all_gather_obj(Node.here())

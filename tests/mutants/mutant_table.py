@@ -174,6 +174,40 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
         ),
     ),
+    Mutant(
+        "q5_a_high_water_mark_drops",
+        "Q5/slow-remote-reader",
+        ("lost",),
+        (
+            Edit(
+                "remote_readers.py",
+                "        return not self._taken or self.posted - min(self._taken.values())"
+                " < self._window\n",
+                "        return True\n",
+            ),
+            Edit(
+                "remote_receiving.py",
+                "            self._go = True\n        else:\n",
+                "            self._go = True\n        elif len(self._inbox) < 500:\n",
+            ),
+        ),
+    ),
+    _one(
+        "q18_nothing_is_sent_again_after_a_break",
+        "Q18/reset-loses-nothing",
+        "lost",
+        "lines/line.py",
+        "        self._cursor = had\n",
+        "        self._cursor = self.posted\n",
+    ),
+    _one(
+        "q18_silence_is_noticed_late",
+        "Q18/half-open-toward-writer",
+        "late",
+        "lines/hub.py",
+        "            elif far.pulse.quiet() >= self._silence:\n",
+        "            elif far.pulse.quiet() >= 2 * self._silence:\n",
+    ),
     _one(
         "q6_death_is_not_told",
         "Q6/writer-dies-while-readers-wait",

@@ -10,7 +10,10 @@ from killpoint.cases import (
     fuzz,
     growth,
     lifecycle,
+    network,
     ranks,
+    remote,
+    remote_life,
     ring,
     scarcity,
     wakeups,
@@ -31,6 +34,9 @@ CASES: tuple[Case, ...] = (
     *growth.CASES,
     *ranks.CASES,
     *exposure.CASES,
+    *remote.CASES,
+    *remote_life.CASES,
+    *network.CASES,
 )
 
 

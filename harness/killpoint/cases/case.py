@@ -39,13 +39,21 @@ def scenario(
     readers: int = 2,
     chunk_bytes: int = 64 * 1024,
     chunks: int = 4,
+    remote: int = 0,
+    silence: float | None = None,
 ) -> Scenario:
     """A scenario judged by the invariant that its case belongs to."""
     return Scenario(
         case=case,
         judges=[case.split("/")[0]],
         steps=list(steps),
-        shape=QueueShape(readers=readers, chunk_bytes=chunk_bytes, chunks=chunks),
+        shape=QueueShape(
+            readers=readers,
+            chunk_bytes=chunk_bytes,
+            chunks=chunks,
+            remote=remote,
+            silence=silence,
+        ),
     )
 
 

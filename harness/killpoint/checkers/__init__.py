@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from killpoint.checkers import (
+    cut_off,
     exposure,
+    flow,
     growth,
     queue_death,
     queue_delivery,
@@ -28,6 +30,7 @@ _JUDGES: dict[str, Checker] = {
     "Q2": queue_delivery.one_order,
     "Q3": queue_delivery.as_enqueued,
     "Q4": queue_delivery.carried_or_refused,
+    "Q5": flow.slow_reader_kept,
     "Q6": queue_death.writer_death_told,
     "Q7": queue_death.reader_death_told,
     "Q8": queue_time.woken,
@@ -40,6 +43,7 @@ _JUDGES: dict[str, Checker] = {
     "Q15": scarcity.error_at_construction,
     "Q16": queue_life.delivered_before_close,
     "Q17": ranks.ranks_are_checked,
+    "Q18": cut_off.cut_off_told,
     "S1": exposure.listeners_as_asked,
     "S2": exposure.owners_alone,
     "S3": exposure.strangers_shut_out,

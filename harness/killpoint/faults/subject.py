@@ -28,6 +28,10 @@ class Subject(Protocol):
         """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
         ...
 
+    def on_the_wire(self, fault: str) -> None:
+        """Have the relay do the fault to its connections."""
+        ...
+
 
 class FaultKind(Protocol):
     """One way to harm a role."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from killpoint.errors import BadUsage
 from killpoint.scenario import AnyStep, Fault
 from killpoint.stage.channel import Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
@@ -30,6 +32,8 @@ class Actor:
     status: int | None = None
     """As waitpid gave it, once it has ended."""
     handle: bytes = b""
+    relayed: Callable[[str], None] | None = None
+    """Has the relay do the fault being done to its connections, where they lead through one."""
     by_itself: Order | None = None
     """The fault being done, as an order, for faults that a role does to itself."""
 
@@ -67,6 +71,12 @@ class Actor:
     def fill_shm(self) -> None:
         """Fill the /dev/shm that it sees, which must not be the machine's."""
         fill_shm(self.pid)
+
+    def on_the_wire(self, fault: str) -> None:
+        """Have the relay do the fault to its connections."""
+        if self.relayed is None:
+            raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
+        self.relayed(fault)
 
     def post(self, order: Order) -> None:
         """Give it an order."""

@@ -20,6 +20,8 @@ class Order(msgspec.Struct, tag=True):
     data: bytes = b""
     """A queue's handle for ``attach``, its shape for ``make``."""
     rank: int = 0
+    routes: dict[str, str] | None = None
+    """For ``attach`` through a relay: what stands in the place of each address in the handle."""
 
 
 class Arm(msgspec.Struct, tag=True):
@@ -55,6 +57,8 @@ class Done(msgspec.Struct, tag=True):
     outcome: str = "ok"
     error: str = ""
     handle: bytes = b""
+    addresses: list[str] = []
+    """The TCP addresses in the handle, as far as the target can show them."""
 
 
 class Reached(msgspec.Struct, tag=True):

@@ -31,6 +31,7 @@ from killpoint.stage.channel import (
     Reached,
 )
 from killpoint.stage.strangers import Strangers
+from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
 
 _TICK = 0.02
@@ -65,6 +66,7 @@ class Director:
         self._next = 0
         self._sequence = 0
         self._handle = b""
+        self._wire = Wire(scenario, self.log)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -117,6 +119,7 @@ class Director:
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
+        self.unreached += self._wire.missed()
 
     def _wake_stopped(self, actor: Actor) -> None:
         if actor.held_up:
@@ -126,6 +129,7 @@ class Director:
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
         self._strangers.close()
+        self._wire.close()
         for actor in self.actors.values():
             if actor.channel:
                 actor.channel.close()
@@ -195,13 +199,14 @@ class Director:
         if not actor.alive or actor.told_to_exit:
             return
         rank = self.scenario.readers().index(role) if role != "writer" else 0
+        routes = None
         if isinstance(step, script.Attach):
-            data = self._handle
+            data, routes = self._handle, self._wire.routes(role)
             rank = rank if step.rank is None else step.rank
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
-        actor.post(Order(self._number(), step, self._sequence, data, rank))
+        actor.post(Order(self._number(), step, self._sequence, data, rank, routes))
         if isinstance(step, script.Send):
             self._sequence += sum(message.repeat for message in step.messages)
         elif isinstance(step, script.RingWrite):
@@ -235,9 +240,13 @@ class Director:
             return
         self._look_at_maps(actor)
         actor.by_itself = Order(self._number(), step)
-        self.log.write("intent", fault=step.fault, target=actor.name, where=where)
+        self._wire.aim(actor, step)
+        toward = {"toward": step.toward} if step.fault in script.NETWORK_FAULTS else {}
+        self.log.write("intent", fault=step.fault, target=actor.name, where=where, **toward)
         kind.act(actor)
-        self.log.write("fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid)
+        self.log.write(
+            "fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid, **toward
+        )
         if kind.ends:
             self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
 
@@ -346,7 +355,7 @@ class Director:
         elif isinstance(packet, Done):
             step = actor.outstanding.pop(packet.id, None)
             if isinstance(step, script.Make):
-                self._handle = packet.handle
+                self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):
                 self._look_at_maps(actor)
         elif isinstance(packet, Reached):

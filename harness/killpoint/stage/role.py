@@ -105,7 +105,7 @@ class Role:
         self.log.write("begin", order=order.id, op=verb, timeout=timeout)
         self.channel.put(Begun(order.id))
         began = time.monotonic()
-        self._handle = b""
+        self._handle, self._addresses = b"", list[str]()
         error = ""
         try:
             outcome = self._acts[type(order.step)](order, order.step)
@@ -123,24 +123,35 @@ class Role:
             outcome, error = self._word(raised), brief(raised)
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
-        self.channel.put(Done(order.id, outcome, error, self._handle))
+        self.channel.put(Done(order.id, outcome, error, self._handle, self._addresses))
 
     # -- life of the queue ------------------------------------------------------------------
 
     def _make(self, order: Order, _step: script.Make) -> str:
+        shape = script.parse_shape(order.data)
         with self.guard.during("make", None):
-            self.end = self.target.make(script.parse_shape(order.data))
+            self.end = self.target.make(shape)
         try:
-            self._handle = pickle.dumps(self.target.handle(self.end))
+            handle = self.target.handle(self.end)
+            self._handle = pickle.dumps(handle)
         except Exception as error:
             raise AdapterFault(f"the handle cannot be pickled: {brief(error)}") from error
         self._shown = self._handle
+        if shape.remote and isinstance(self.target, HasWire):
+            self._addresses = self.target.addresses(handle)
+        if shape.silence is not None and "silence" in self.target.capabilities:
+            self.log.write("silence", seconds=shape.silence)
         return "ok"
 
     def _attach(self, order: Order, _step: script.Attach) -> str:
         self._shown = order.data
+        handle = pickle.loads(order.data)
+        if order.routes is not None:
+            if not order.routes or not isinstance(self.target, HasWire):
+                raise UnsupportedByTarget("its handle shows no address to lead through a relay")
+            handle = self.target.rerouted(handle, order.routes)
         with self.guard.during("attach", None):
-            self.end = self.target.attach(pickle.loads(order.data), order.rank)
+            self.end = self.target.attach(handle, order.rank)
         return "ok"
 
     def _ready(self, _order: Order, step: script.Ready) -> str:
@@ -263,6 +274,8 @@ class Role:
                 self._until_taken(act)
         except InjectedError as injected:
             outcome, error = "injected", str(injected)
+        except UnsupportedByTarget:
+            raise  # the order as a whole cannot be obeyed: that is no outcome of the call
         except Exception as raised:
             outcome, error = self._word(raised), brief(raised)
         return outcome, error, round(time.monotonic() - began, 6)

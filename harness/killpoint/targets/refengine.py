@@ -12,6 +12,7 @@ from typing import Any, cast
 import refengine
 from killpoint.targets.protocol import (
     Capability,
+    GroupShape,
     Outcome,
     QueueShape,
     StoreSink,
@@ -23,12 +24,14 @@ from refengine.errors import (
     Busy,
     Cancelled,
     EncodingLimit,
+    GroupClosed,
     MessagesLost,
     PeerDied,
     PeerSilent,
     QueueClosed,
     RankRefused,
 )
+from refengine.group import Group
 from refengine.layout import Layout
 from refengine.queue import Handle, MessageQueue
 from refengine.ring import Ring, RingHandle
@@ -36,12 +39,14 @@ from refengine.ring import Ring, RingHandle
 __all__ = ["RefengineTarget"]
 
 _SILENCE = 10.0
+_JOINING, _BARRIER = 300.0, 30.0  # the group's own defaults
 _HOME = str(Path(refengine.__file__).parent) + "/"
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (TimeoutError, "timeout"),
     (PeerDied, "peer-died"),
     (PeerSilent, "peer-died"),
     (QueueClosed, "closed"),
+    (GroupClosed, "closed"),
     (MessagesLost, "lost"),
     (Cancelled, "cancelled"),
     (EncodingLimit, "refused"),
@@ -56,7 +61,19 @@ class RefengineTarget:
     name = "refengine"
     version = "reference"
     capabilities: frozenset[Capability] = frozenset(
-        ("queue", "deadlines", "cancel", "limits", "remote", "wire", "ring", "slots", "points")
+        (
+            "queue",
+            "deadlines",
+            "cancel",
+            "limits",
+            "remote",
+            "wire",
+            "silence",
+            "ring",
+            "slots",
+            "points",
+            "group",
+        )
     )
 
     def __init__(self) -> None:
@@ -190,6 +207,52 @@ class RefengineTarget:
         if sink is None:
             return plain
         return lambda memory: _ObservedCells(memory, layout, sink)
+
+    # -- groups -----------------------------------------------------------------------------
+
+    def join(
+        self,
+        shape: GroupShape,
+        address: tuple[str, int],
+        rank: int,
+        secret: bytes,
+        timeout: float | None,
+    ) -> Group:
+        """Become a member, once all are."""
+        host, port = (shape.host, address[1]) if rank == 0 else address
+        return Group.create(
+            host,
+            port,
+            rank,
+            shape.ranks,
+            key=secret,
+            timeout=_JOINING if timeout is None else timeout,
+            silence=shape.silence or _SILENCE,
+        )
+
+    def group_send(self, end: Group, obj: Any, to: int) -> None:
+        """Send to one rank."""
+        end.send_obj(obj, to)
+
+    def group_receive(self, end: Group, source: int, timeout: float | None) -> Any:
+        """The next object from one rank."""
+        return end.recv_obj(source, timeout)
+
+    def group_broadcast(self, end: Group, obj: Any, source: int, timeout: float | None) -> Any:
+        """The source's object."""
+        return end.broadcast_obj(obj, source, timeout)
+
+    def group_gather(self, end: Group, obj: Any, timeout: float | None) -> list[Any]:
+        """Every rank's object."""
+        return end.all_gather_obj(obj, timeout)
+
+    def group_barrier(self, end: Group, timeout: float | None) -> None:
+        """Wait for all."""
+        end.barrier(_BARRIER if timeout is None else timeout)
+
+    def group_leave(self, end: Group) -> None:
+        """Leave cleanly."""
+        end.close()
 
     # -- points -----------------------------------------------------------------------------
 

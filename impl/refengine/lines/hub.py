@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import zmq
@@ -13,7 +14,7 @@ from . import wire
 from .events import Gone, Listener
 from .line import Body, Line
 from .pulse import Pulse
-from .station import RETURN_WITHIN, Station, frames_of, pulse_of
+from .station import A_TURN, RETURN_WITHIN, Station, frames_of, pulse_of
 
 
 @dataclass
@@ -78,9 +79,9 @@ class Hub(Station):
 
     def _turn(self) -> bool:
         closing = self._close_by is not None  # before the posts are taken: none comes after it
-        while (frames := frames_of(self._socket)) is not None:
+        for frames in islice(iter(lambda: frames_of(self._socket), None), A_TURN):
             self._hear(*frames)
-        while self._posts:
+        for _ in range(len(self._posts)):
             rank, body = self._posts.popleft()
             if self._fars[rank].gone is None:
                 self._fars[rank].line.post(body)

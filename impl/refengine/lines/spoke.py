@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import zmq
@@ -14,7 +15,7 @@ from . import wire
 from .events import Gone, Listener
 from .line import Line
 from .pulse import Pulse
-from .station import RETURN_WITHIN, Station, frames_of, pulse_of
+from .station import A_TURN, RETURN_WITHIN, Station, frames_of, pulse_of
 
 
 @dataclass
@@ -68,11 +69,11 @@ class Spoke(Station):
         if self._pulse is None and self._try is None and not self._ended:
             self._begin(now)
         for socket in self._sockets():
-            for head, frames in _heard(socket):
+            for head, frames in islice(_heard(socket), A_TURN):
                 self._hear(socket, head, frames)
                 if self._ended or socket.closed:
                     break
-        while self._posts:
+        for _ in range(len(self._posts)):
             self._line.post(self._posts.popleft()[1])
         if not self._ended:
             self._check(self._clock())

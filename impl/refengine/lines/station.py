@@ -20,6 +20,9 @@ from .pulse import Pulse
 RETURN_WITHIN = 1.5
 """Seconds in which an end whose connection broke must be back. A killed one never is; SPEC Q6
 and Q7 want that told within 2 s."""
+A_TURN = 256
+"""Messages that are taken in, at most, before others get their turn: a flood must not stop what
+goes out, nor a close."""
 _FLUSH_MS = 500
 _log = logging.getLogger(__name__)
 

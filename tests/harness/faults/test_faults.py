@@ -31,6 +31,9 @@ class Subject:
     def fill_shm(self) -> None:
         self.done.append("fill")
 
+    def on_the_wire(self, fault: str) -> None:
+        self.done.append(f"relay: {fault}")
+
 
 def _act(name: str, *, at_point: bool) -> list[object]:
     subject = Subject(at_point)
@@ -53,6 +56,11 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("slow", False, ["obey"]),
         ("starve", False, ["obey"]),
         ("fill-shm", False, ["fill"]),
+        ("cut", False, ["relay: cut"]),
+        ("heal", False, ["relay: heal"]),
+        ("delay", False, ["relay: delay"]),
+        ("reset", True, ["relay: reset"]),
+        ("half-open", False, ["relay: half-open"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:

@@ -20,13 +20,13 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.vllm import neighbours, standins
+from killpoint.targets.vllm import neighbours, standins, wire
 from killpoint.targets.vllm.sources import Sources
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
 class VllmTarget:
-    """One copy of vLLM's ``shm_broadcast``, unmodified, with local readers.
+    """One copy of vLLM's ``shm_broadcast``, unmodified, with readers local and remote.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
     stays cancelled for calls that would have to wait, as for vLLM's own users.
@@ -71,11 +71,14 @@ class VllmTarget:
         """The writer's end."""
         if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
             raise UnsupportedByTarget("vLLM's format limits cannot be set")
+        if shape.remote and not self.features.remote:
+            raise UnsupportedByTarget(f"vllm {self.version} has no remote readers")
         end = self.module.MessageQueue(
             n_reader=shape.readers,
-            n_local_reader=shape.readers,
+            n_local_reader=shape.readers - shape.remote,
             max_chunk_bytes=shape.chunk_bytes,
             max_chunks=shape.chunks,
+            **({"connect_ip": shape.host} if shape.remote else {}),
         )
         self._watch(end)
         return end
@@ -125,6 +128,19 @@ class VllmTarget:
         if end not in self._events:
             raise UnsupportedByTarget(f"vllm {self.version} has no way to end this end's calls")
         self._events[end].set()
+
+    def addresses(self, handle: Any) -> list[str]:
+        """Where remote readers subscribe."""
+        return wire.addresses(handle)
+
+    def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
+        """The handle with other addresses in it."""
+        return wire.rerouted(handle, table)
+
+    def secrets(self, handle: Any) -> list[bytes]:
+        """None: whoever reaches the port may subscribe."""
+        del handle
+        return []
 
     def ring_write(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
         """The queue's own step below ``enqueue``."""
@@ -201,6 +217,8 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "points": True,
         "deadlines": features.deadlines,
         "cancel": features.cancel_event or features.shutdown,
+        "remote": features.remote,
+        "wire": features.remote,
         "ring": features.ring,
         "slots": features.slots,
     }
@@ -208,7 +226,9 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
 
 
 def _segment(end: Any) -> Any:
-    """The real shared memory object of an end."""
+    """The real shared memory object of an end; a remote reader has none."""
+    if end.buffer is None:
+        raise UnsupportedByTarget("this end has no ring: its readers are remote")
     held = end.buffer.shared_memory
     return held.real if isinstance(held, Watched) else held
 

@@ -28,6 +28,8 @@ class Features(msgspec.Struct, frozen=True):
     """The queue has ``shutdown()``."""
     ring: bool
     slots: bool
+    remote: bool
+    """The queue can be told which address its remote readers are to come to."""
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -88,6 +90,7 @@ class Sources(msgspec.Struct, frozen=True):
             shutdown="shutdown" in queue,
             ring={"acquire_write", "acquire_read"} <= queue.keys(),
             slots={"get_metadata", "get_data"} <= ring.keys(),
+            remote={"n_local_reader", "connect_ip"} <= queue.get("__init__", set()),
         )
 
 

@@ -1,0 +1,190 @@
+"""The stateless process group: objects from rank to rank, by way of rank 0 (SPEC 4).
+
+Each rank: `with Group.create(host, port, rank, world_size, key=key) as group: ...`, where `key` is
+what `new_key()` gave to one of them, and only members have. Rank 0 listens at `host`, an address
+of its own machine, and only there; the others connect to it.
+
+A member takes in at once what is sent to it, so no send ever waits for anybody, and what a
+program does not take stays in its memory. Any number of threads may send; two that receive from
+one source, or meet for the same thing, at once: one of them raises Busy. If a signal handler
+raises inside a call, it had no effect, or all of it.
+"""
+
+from multiprocessing.util import Finalize
+from typing import Any, Self, TypedDict, Unpack
+
+from ..clock import Clock, monotonic
+from ..security import Keys, SocketFactory
+from .attending import meet
+from .frames import Channel, Kind, pack_object
+from .hosting import Hosting
+from .joining import Joined
+from .member import Member
+from .seat import Seat
+from .taking import take_next
+
+_EXIT_SECONDS = 2.0
+
+
+def new_key() -> bytes:
+    """A key for one group. Hand it to its members only; it never shows in a repr or an error."""
+    return Keys.fresh().secret
+
+
+class Seams(TypedDict, total=False):
+    """How many seconds a rank may be cut off; what tests and simulations bring."""
+
+    silence: float
+    sockets: SocketFactory
+    clock: Clock
+
+
+class Group:
+    """One rank's membership, made by `create`; in two steps so that a port 0 can be told.
+
+    Rank 0: `group = Group(host, 0, 0, n, key=key)`, tell the port in `group.address` to the
+    others, then `group.wait_until_ready(60)`.
+
+    What was sent before a rank left or died arrives; after that, what needs that rank raises:
+    RankDied (killed), PeerSilent (cut off), GroupClosed (left). The others go on, unless it is
+    rank 0: everything goes by way of it. A sender learns of it at its next call.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        rank: int,
+        world_size: int,
+        *,
+        key: bytes,
+        **seams: Unpack[Seams],
+    ) -> None:
+        _check(port, rank, world_size)
+        silence, clock = seams.get("silence", 10.0), seams.get("clock", monotonic)
+        parts = Keys.from_secret(key), Member(rank, world_size)
+        bare = host.removeprefix("[").removesuffix("]")
+        sockets = seams.get("sockets") or SocketFactory()
+        if rank == 0:
+            link = Hosting(bare, port, *parts, sockets=sockets, clock=clock, silence=silence)
+        else:
+            address = f"tcp://[{bare}]:{port}" if ":" in bare else f"tcp://{bare}:{port}"
+            link = Joined(address, *parts, sockets=sockets, clock=clock, silence=silence)
+        self._seat = Seat(parts[1], link, clock)
+        # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
+        self._finalizer = Finalize(self, self._seat.close, (_EXIT_SECONDS,), exitpriority=20)
+
+    @classmethod
+    def create(
+        cls,
+        host: str,
+        port: int,
+        rank: int,
+        world_size: int,
+        *,
+        key: bytes,
+        timeout: float | None = 300.0,
+        **seams: Unpack[Seams],
+    ) -> Self:
+        """Become a member; returns once all ranks are. DeadlinePassed names the absent ones."""
+        group = cls(host, port, rank, world_size, key=key, **seams)
+        try:
+            group.wait_until_ready(timeout)
+        except BaseException:
+            group.close(0.0)
+            raise
+        return group
+
+    @property
+    def rank(self) -> int:
+        """This member's number."""
+        return self._seat.member.rank
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are."""
+        return self._seat.member.world_size
+
+    @property
+    def address(self) -> str:
+        """Where rank 0 listens, such as `tcp://127.0.0.1:4242`."""
+        return self._seat.link.address
+
+    def wait_until_ready(self, timeout: float | None = 300.0) -> None:
+        """Collective: returns when every rank is there; after a deadline it can be retried."""
+        if not self._seat.ready:
+            meet(self._seat, Channel.START, None, timeout)
+            self._seat.ready = True
+
+    def send_obj(self, obj: object, dst: int) -> None:
+        """Send to rank `dst`, without waiting for it."""
+        self._check_other(dst)
+        self._seat.enter("send_obj")
+        self._send(pack_object(Kind.LETTER, self.rank, dst, 0, obj), dst)
+
+    def recv_obj(self, src: int, timeout: float | None = None) -> Any:
+        """The next object that rank `src` sent to this one."""
+        self._check_other(src)
+        return take_next(self._seat, Kind.LETTER, src, timeout)
+
+    def broadcast_obj(self, obj: object, src: int, timeout: float | None = None) -> Any:
+        """At rank `src`: send `obj` to all others. Elsewhere: the next object it sent so."""
+        if src != self.rank:
+            self._check_other(src)
+            return take_next(self._seat, Kind.CAST, src, timeout)
+        self._seat.enter("broadcast_obj")
+        self._send(pack_object(Kind.CAST, src, 0, 0, obj), None)
+        return obj
+
+    def all_gather_obj(self, obj: object, timeout: float | None = None) -> list[Any]:
+        """Every rank's object, in rank order.
+
+        A rank that gives up takes its object back, unless the others have been given it already:
+        then its next call returns what they got.
+        """
+        return meet(self._seat, Channel.GATHER, obj, timeout)
+
+    def barrier(self, timeout: float | None = 30.0) -> None:
+        """Return once every rank has called it; BarrierFailed names those that have not.
+
+        After that it can be called again, for the same barrier. If the others were released
+        while this rank gave up, that call returns at once.
+        """
+        meet(self._seat, Channel.BARRIER, None, timeout)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Leave, within about `timeout`: hand over what was sent, say goodbye. Idempotent.
+
+        Rank 0 lingers until the others have taken in what was sent to them, by it or through it.
+        """
+        self._seat.close(timeout)
+        self._finalizer.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _send(self, frame: bytearray, dst: int | None) -> None:
+        """Look before and after: rank 0 may have left just before it could pass this on."""
+        member = self._seat.member
+        error = member.unable_to_send(dst, "a way to send")
+        if error is None:
+            self._seat.link.post(frame)
+            error = member.unable_to_send(None, "a way to send")
+        if error is not None:
+            raise error
+
+    def _check_other(self, rank: int) -> None:
+        if not 0 <= rank < self.world_size or rank == self.rank:
+            raise ValueError(
+                f"{rank} is no other rank: this is {self.rank} of 0 to {self.world_size - 1}"
+            )
+
+
+def _check(port: int, rank: int, world_size: int) -> None:
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is not below the world size {world_size}")
+    if not 0 <= port < 1 << 16 or (port == 0 and rank != 0):
+        raise ValueError(f"{port} is no port that rank {rank} can use; only rank 0 can have 0")

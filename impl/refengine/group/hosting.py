@@ -1,0 +1,99 @@
+"""The host's side: lines to all others, and one thread that routes, its own member's frames too.
+
+Callers and lines only put into a queue whose `put` is one step, so that an exception that strikes
+a caller anywhere leaves the router whole (SPEC R9).
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from ..clock import Clock
+from ..lines import Gone, Hub
+from ..security import Keys, SocketFactory
+from .meeting import Post
+from .member import Member
+from .router import Router
+
+_log = logging.getLogger(__name__)
+_STOPPED = 1.0
+
+
+class Hosting:
+    """The link of rank 0. Feeds `member`, and everybody else's through the hub."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        keys: Keys,
+        member: Member,
+        *,
+        sockets: SocketFactory,
+        clock: Clock,
+        silence: float,
+    ) -> None:
+        self._member, self._clock = member, clock
+        self._router = Router(member.world_size)
+        self._work: SimpleQueue[Callable[[], list[Post]] | None] = SimpleQueue()
+        self._quiet = threading.Event()
+        ranks = range(1, member.world_size)
+        self._hub = Hub(
+            host, port, ranks, keys, self, sockets=sockets, clock=clock, silence=silence
+        )
+        self.address = self._hub.address
+        self._thread = threading.Thread(target=self._serve, name="Hosting", daemon=True)
+        self._thread.start()
+
+    def post(self, frame: bytes | bytearray) -> None:
+        """A frame of our own member."""
+        self._work.put(lambda: self._router.hear(0, frame))
+
+    def reached(self) -> bool:
+        """We are here."""
+        return True
+
+    def close(self, seconds: float) -> None:
+        """Linger until all was passed on that others sent before they knew (SPEC G4)."""
+        by = self._clock() + seconds
+        self._work.put(self._router.leave)
+        self._quiet.wait(seconds * 0.75)
+        self._hub.close(max(0.0, by - self._clock()))
+        self._work.put(None)
+        self._thread.join(_STOPPED)
+
+    # -- from the lines ---------------------------------------------------------------------
+
+    def arrived(self, rank: int) -> None:
+        """A member's line."""
+        self._work.put(lambda: self._router.arrived(rank))
+
+    def message(self, rank: int, body: memoryview) -> None:
+        """A frame from a member."""
+        self._work.put(lambda: self._router.hear(rank, body))
+
+    def gone(self, rank: int, how: Gone) -> None:
+        """A member's end."""
+        self._work.put(lambda: self._router.gone(rank, how))
+
+    def refused(self, rank: int, reason: str) -> None:
+        """Somebody with the key wanted what is not to be had; it was told so."""
+        _log.warning("rank %d was refused: %s", rank, reason)
+
+    # -- the thread -------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        leaving = False
+        while (step := self._work.get()) is not None:
+            leaving = leaving or step == self._router.leave
+            try:
+                for rank, frame in step():
+                    if rank == 0:
+                        self._member.hear(frame)
+                    else:
+                        self._hub.post(rank, frame)
+            except Exception:
+                _log.exception("a frame could not be passed on")
+            if leaving and self._router.quiet:
+                self._quiet.set()

@@ -1,0 +1,84 @@
+"""A member's connection to its host, and what all kinds of connection have in common."""
+
+import threading
+from typing import Protocol
+
+from ..clock import Clock
+from ..errors import RankRefused
+from ..lines import Gone, Spoke
+from ..security import Keys, SocketFactory
+from .member import Member
+
+_MADE = 10.0
+
+
+class Link(Protocol):
+    """How a member's frames come to the host."""
+
+    address: str
+
+    def post(self, frame: bytes | bytearray) -> None:
+        """Send, without waiting; any thread. What cannot be sent any more is dropped."""
+        ...
+
+    def reached(self) -> bool:
+        """Whether the host was ever there."""
+        ...
+
+    def close(self, seconds: float) -> None:
+        """Hand over what was posted, for at most that long; say goodbye. Idempotent."""
+        ...
+
+
+class Joined:
+    """The link of every rank but the host's. Feeds `member` from the line's thread."""
+
+    def __init__(
+        self,
+        address: str,
+        keys: Keys,
+        member: Member,
+        *,
+        sockets: SocketFactory,
+        clock: Clock,
+        silence: float,
+    ) -> None:
+        self.address, self._member = address, member
+        self._is_reached = False
+        self._made = threading.Event()  # the thread may hear before we know the spoke
+        self._spoke = Spoke(
+            address, member.rank, keys, self, sockets=sockets, clock=clock, silence=silence
+        )
+        self._made.set()
+
+    def post(self, frame: bytes | bytearray) -> None:
+        """Send to the host."""
+        self._spoke.post(0, frame)
+
+    def reached(self) -> bool:
+        """Whether the host welcomed us."""
+        return self._is_reached
+
+    def close(self, seconds: float) -> None:
+        """Hand over, say goodbye."""
+        self._spoke.close(seconds)
+
+    # -- from the line ----------------------------------------------------------------------
+
+    def arrived(self, rank: int) -> None:
+        """The host is there."""
+        self._is_reached = True
+
+    def message(self, rank: int, body: memoryview) -> None:
+        """A frame from the host."""
+        for answer in self._member.hear(body):
+            self._made.wait(_MADE)
+            self.post(answer)
+
+    def gone(self, rank: int, how: Gone) -> None:
+        """The host's end."""
+        self._member.host_gone(how)
+
+    def refused(self, rank: int, reason: str) -> None:
+        """The host has this rank already, or never had it."""
+        self._member.refuse(RankRefused(rank, reason, "group"))

@@ -1,0 +1,26 @@
+"""Turning a body into its object, in the caller's own thread."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..encoding import decode, take
+from ..errors import Undecodable
+
+
+def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
+    """The object. Undecodable, once: then it was consumed, and the next call gets the next.
+
+    An error that does not come again came from outside, and leaves the object where it is (R9).
+    """
+    try:
+        return decode(take(body))
+    except BaseException as error:
+        try:
+            decode(take(body))
+        except BaseException as again:
+            if type(again) is type(error):
+                consume()
+            if isinstance(error, Exception):
+                raise Undecodable(number) from error
+            raise error from None
+        raise

@@ -1,0 +1,70 @@
+"""A rank's place in a group: whether a call may go on, how it waits, and the one end of it all."""
+
+import os
+from collections.abc import Callable
+
+from ..clock import Clock
+from ..end import countdown
+from ..errors import DeadlinePassed, ForkedCopy, GroupClosed, NotReady, RefengineError
+from .joining import Link
+from .member import Member
+
+Obstacle = Callable[[], RefengineError | None]
+
+
+class Seat:
+    """`member` has heard things, `link` says things, and calls wait here."""
+
+    def __init__(self, member: Member, link: Link, clock: Clock) -> None:
+        self.member, self.link, self.clock = member, link, clock
+        self.ready = False
+        self._pid = os.getpid()
+        self._closed = False
+
+    def check(self) -> None:
+        """Raise if nothing can be done here any more."""
+        if self._pid != os.getpid():
+            raise ForkedCopy(self._pid, "group")
+        if self._closed:
+            raise GroupClosed("this rank")
+        if self.member.refusal is not None:
+            raise self.member.refusal
+
+    def enter(self, operation: str) -> None:
+        """The same, and before all ranks are there."""
+        self.check()
+        if not self.ready:
+            raise NotReady(operation)
+
+    def wait(
+        self,
+        is_there: Callable[[], bool],
+        obstacle: Obstacle,
+        timeout: float | None,
+        waiting_for: str,
+    ) -> None:
+        """Return once `is_there`; only then do an obstacle and the deadline count."""
+        bells, left = self.member.bells, countdown(timeout, self.clock)
+        while True:
+            bell = bells.hang()
+            try:
+                self.check()
+                error = obstacle()  # before the look: what came before it is seen
+                if is_there():
+                    return
+                if error is not None:
+                    raise error
+                seconds = left()
+                if seconds is not None and seconds <= 0:
+                    raise DeadlinePassed(waiting_for, timeout or 0)
+                bell.sleep(seconds)
+            finally:
+                bells.take_down(bell)
+
+    def close(self, seconds: float) -> None:
+        """Wake every call here, hand over what was sent, say goodbye. Idempotent."""
+        if self._pid != os.getpid():
+            return
+        self._closed = True
+        self.member.bells.ring()
+        self.link.close(seconds)

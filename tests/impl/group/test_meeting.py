@@ -1,0 +1,91 @@
+"""The host's side of barriers and gathers, without any I/O (G2, G3, X1)."""
+
+import pytest
+
+from refengine.group.frames import Channel, Kind, unpack, unpack_bodies, unpack_ranks
+from refengine.group.meeting import Meeting, Post
+
+EMPTY = memoryview(b"")
+
+
+def meeting(channel: Channel = Channel.BARRIER, n: int = 3) -> Meeting:
+    return Meeting(channel, n)
+
+
+def kinds(posts: list[Post]) -> list[tuple[int, Kind]]:
+    return [(rank, unpack(frame).kind) for rank, frame in posts]
+
+
+def who(posts: list[Post]) -> tuple[list[int], list[int]]:
+    """(there, gave up) of the one answer."""
+    ((_, frame),) = posts
+    there, gave_up = unpack_bodies(unpack(frame).body)
+    return unpack_ranks(there), unpack_ranks(gave_up)
+
+
+def test_all_are_released_with_the_last_to_come():
+    m = meeting()
+    assert m.come(2, 0, EMPTY) == m.come(0, 0, EMPTY) == []
+    assert kinds(m.come(1, 0, EMPTY)) == [(rank, Kind.MET) for rank in range(3)]
+    assert m.number == 1
+
+
+def test_the_contributions_are_told_in_rank_order():
+    m = meeting(Channel.GATHER)
+    m.come(2, 0, memoryview(b"two"))
+    m.come(0, 0, memoryview(b""))
+    _, frame = m.come(1, 0, memoryview(b"one"))[0]
+    assert [bytes(body) for body in unpack_bodies(unpack(frame).body)] == [b"", b"one", b"two"]
+
+
+def test_who_withdrew_is_waited_for():
+    m = meeting()
+    m.come(0, 0, EMPTY)
+    m.withdraw(0, 0)
+    m.come(1, 0, EMPTY)
+    assert m.come(2, 0, EMPTY) == []
+    assert len(m.come(0, 0, EMPTY)) == 3
+
+
+def test_who_withdrew_and_came_again_gives_what_it_brought_last():
+    m = meeting(Channel.GATHER, 2)
+    m.come(0, 0, memoryview(b"old"))
+    m.withdraw(0, 0)
+    m.come(0, 0, memoryview(b"new"))
+    _, frame = m.come(1, 0, EMPTY)[0]
+    assert bytes(unpack_bodies(unpack(frame).body)[0]) == b"new"
+
+
+def test_a_withdrawal_that_crossed_the_release_changes_nothing():
+    m = meeting(n=2)
+    m.come(0, 0, EMPTY)
+    assert m.come(1, 0, EMPTY)
+    assert m.withdraw(1, 0) == m.come(1, 0, EMPTY) == m.ask(1, 0) == []
+    assert not m.came
+
+
+def test_who_asks_is_told_now_and_at_each_change():
+    m = meeting(n=4)
+    m.come(0, 0, EMPTY)
+    assert who(m.ask(0, 0)) == ([0], [])
+    assert who(m.come(1, 0, EMPTY)) == ([0, 1], [])
+    assert who(m.withdraw(1, 0)) == ([0], [1])
+    assert kinds(m.come(3, 0, EMPTY)) == [(0, Kind.WHO)]
+
+
+@pytest.mark.parametrize("channel", Channel)
+def test_what_a_rank_gave_before_it_died_counts_in_a_gather_only(channel: Channel):
+    m = meeting(channel, 2)
+    m.come(1, 0, EMPTY)
+    m.leave(1)
+    assert bool(m.come(0, 0, EMPTY)) is (channel is Channel.GATHER)
+
+
+def test_nothing_is_kept_of_a_meeting_that_came_off():
+    m = meeting(Channel.GATHER, 2)
+    m.ask(0, 0)
+    m.come(0, 0, memoryview(b"x"))
+    m.withdraw(0, 0)
+    m.come(0, 0, memoryview(b"x"))
+    m.come(1, 0, memoryview(b"y"))
+    assert vars(m) == vars(meeting(Channel.GATHER, 2)) | {"number": 1}

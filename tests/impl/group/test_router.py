@@ -1,0 +1,88 @@
+"""What the host passes on, to whom, and what it keeps (G1, G2, G4)."""
+
+from refengine.group.departure import Departure
+from refengine.group.frames import Channel, Kind, pack, pack_object, unpack
+from refengine.group.meeting import Post
+from refengine.group.router import Router
+from refengine.lines import Gone
+
+
+def told(posts: list[Post]) -> list[tuple[int, Kind]]:
+    return [(rank, unpack(frame).kind) for rank, frame in posts]
+
+
+def test_a_letter_goes_to_its_target_as_it_is():
+    letter = pack_object(Kind.LETTER, 1, 2, 0, {"a": 1})
+    assert Router(3).hear(1, memoryview(letter)) == [(2, bytes(letter))]
+
+
+def test_a_broadcast_goes_to_all_others_once():
+    cast = pack_object(Kind.CAST, 1, 0, 0, "x")
+    posts = Router(4).hear(1, memoryview(cast))
+    assert [rank for rank, _ in posts] == [0, 2, 3]
+    assert len({id(frame) for _, frame in posts}) == 1
+
+
+def test_a_frame_in_another_ranks_name_is_dropped():
+    assert Router(3).hear(2, pack_object(Kind.LETTER, 1, 0, 0, "forged")) == []
+
+
+def test_what_is_no_frame_is_dropped_alone():
+    router = Router(3)
+    for bad in (b"", b"short", b"\xff" * 40, pack(Kind.MET, 1), pack(Kind.COME, 1, 99)):
+        assert router.hear(1, bad) == []
+    assert router.hear(1, pack_object(Kind.LETTER, 1, 77, 0, "nobody's")) == []
+    assert len(router.hear(1, pack_object(Kind.LETTER, 1, 0, 0, "good"))) == 1
+
+
+def test_an_end_is_told_to_all_others_and_nothing_goes_there_any_more():
+    router = Router(4)
+    posts = router.gone(2, Gone("died", 1.5, pid=77))
+    assert told(posts) == [(rank, Kind.GONE) for rank in (0, 1, 3)]
+    frame = unpack(posts[0][1])
+    assert Departure.unpack(2, frame.body) == Departure(2, Gone("died", 1.5, pid=77))
+    assert router.hear(1, pack_object(Kind.LETTER, 1, 2, 0, "late")) == []
+    assert told(router.hear(1, pack_object(Kind.CAST, 1, 0, 0, "x"))) == [
+        (0, Kind.CAST),
+        (3, Kind.CAST),
+    ]
+
+
+def test_an_end_says_how_many_gathers_do_not_need_that_rank_any_more():
+    router = Router(2)
+    for rank in (0, 1):
+        router.hear(rank, pack(Kind.COME, rank, Channel.GATHER, 0))
+    router.hear(1, pack(Kind.COME, 1, Channel.GATHER, 1))
+    ((_, frame),) = router.gone(1, Gone("died"))
+    assert Departure.unpack(1, unpack(frame).body).gathers == 2
+
+
+def test_a_leaving_host_is_quiet_once_all_who_came_have_said_so_or_are_gone():
+    router = Router(4)
+    for rank in (1, 2):
+        router.arrived(rank)
+    assert told(router.leave()) == [(1, Kind.LEAVING), (2, Kind.LEAVING)]
+    assert not router.quiet
+    router.gone(1, Gone("died"))
+    assert router.hear(2, pack_object(Kind.LETTER, 2, 0, 0, "sent before")) != []
+    assert not router.quiet
+    router.hear(2, pack(Kind.SEEN, 2))
+    assert router.quiet
+
+
+def test_a_host_keeps_nothing_of_what_it_passed_on():
+    router = Router(3)
+
+    def size() -> int:
+        meetings = router._meetings.values()
+        return sum(len(part) for m in meetings for part in (m._came, m._gave_up, m._curious))
+
+    for i in range(20_000):
+        router.hear(1, pack(Kind.LETTER, 1, 2, 0, b"x" * 100))
+        if i % 20 == 0:
+            for rank in range(3):
+                router.hear(rank, pack(Kind.COME, rank, Channel.GATHER, i // 20, b"y" * 100))
+        if i % 1000 == 0:
+            assert size() == 0
+    assert set(vars(router)) == {"_world", "_meetings", "_gone", "_present", "_seen"}
+    assert not router._gone | router._present | router._seen
