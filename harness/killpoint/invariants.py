@@ -30,6 +30,7 @@ _TIMED = ("queue", "deadlines")
 _RING = ("queue", "ring")
 _SLOTS = ("queue", "ring", "slots")
 _KILLS = ("queue", "points")
+_GROUP = ("group",)
 
 CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
@@ -212,6 +213,39 @@ CATALOGUE: tuple[Invariant, ...] = (
         " shorter than that loses nothing.",
         ("queue", "remote", "wire", "deadlines"),
         {"cases": 5, "told": 3, "messages": 200},
+    ),
+    Invariant(
+        "G1",
+        "Each (sender, receiver) pair has its own order, first in, first out; broadcasts are seen"
+        " once by every rank, in order; gathers come in rank order.",
+        _GROUP,
+        {"cases": 6, "messages": 300},
+    ),
+    Invariant(
+        "G2",
+        "The group's store does not grow with the number of messages.",
+        _GROUP,
+        {"cases": 2, "windows": 20},
+    ),
+    Invariant(
+        "G3",
+        "A barrier with a dead or absent rank fails on every rank within its own timeout, naming"
+        " the rank.",
+        _GROUP,
+        {"cases": 5, "barriers": 8},
+    ),
+    Invariant(
+        "G4",
+        "A clean leave right after an operation that completed harms nobody, the host of the"
+        " group included; the host killed: every rank gets an error that names it within 2 s.",
+        _GROUP,
+        {"cases": 6, "runs": 8},
+    ),
+    Invariant(
+        "G5",
+        "Nothing in a group depends on the wall clock; hosts may be IPv4 or IPv6.",
+        _GROUP,
+        {"cases": 3, "jumps": 4},
     ),
     Invariant(
         "S1",

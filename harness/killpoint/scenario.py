@@ -44,6 +44,7 @@ FaultName = Literal[
     "half-open",
     "starve",
     "fill-shm",
+    "jump-clock",
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer."""
@@ -309,6 +310,8 @@ class Fault(Step, tag="fault"):
     at: Point | None = None
     pause: Seconds = 0.0
     """For ``slow``: seconds between two sends or receives; for ``delay``: seconds on the way."""
+    hours: Annotated[float, msgspec.Meta(ge=-100, le=100)] = 0.0
+    """For ``jump-clock``: how far the role's wall clock jumps, back if negative."""
     toward: Literal["both", "role", "peer"] = "both"
     """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
     from the relay that they pass through."""

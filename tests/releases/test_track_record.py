@@ -35,6 +35,13 @@ RECORD = [
     ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
+    ("G1/all-to-all", "0.33.0", "violated", "wrong-data", "which rank-2 sent to rank-1"),
+    ("G2/large-objects", "0.33.0", "violated", "growth", "rank-0 gains"),
+    ("G3/absent-host", "0.33.0", "violated", "hang", "broadcast_obj"),
+    ("G4/host-leaves-after-broadcast", "0.33.0", "violated", "lost", "although object"),
+    ("G5/clock-forward", "0.33.0", "violated", "lost", "although object"),
+    ("G1/gathers", "0.8.4", "held", None, ""),
+    ("G1/broadcasts", "0.8.5", "held", None, ""),
 ]
 
 pytestmark = pytest.mark.network

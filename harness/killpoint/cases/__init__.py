@@ -8,6 +8,7 @@ from killpoint.cases import (
     delivery,
     exposure,
     fuzz,
+    group,
     growth,
     lifecycle,
     network,
@@ -37,6 +38,7 @@ CASES: tuple[Case, ...] = (
     *remote.CASES,
     *remote_life.CASES,
     *network.CASES,
+    *group.CASES,
 )
 
 

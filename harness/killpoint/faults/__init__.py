@@ -7,6 +7,7 @@ from killpoint.faults.delay import Delay
 from killpoint.faults.fill_shm import FillShm
 from killpoint.faults.half_open import HalfOpen
 from killpoint.faults.heal import Heal
+from killpoint.faults.jump_clock import JumpClock
 from killpoint.faults.kill import Kill
 from killpoint.faults.leave import ExitNow
 from killpoint.faults.raise_error import RaiseError
@@ -31,6 +32,7 @@ _KINDS: tuple[FaultKind, ...] = (
     HalfOpen(),
     Starve(),
     FillShm(),
+    JumpClock(),
 )
 
 FAULTS: dict[str, FaultKind] = {fault.name: fault for fault in _KINDS}

@@ -11,13 +11,15 @@ class Subject(Protocol):
     pid: int
     at_point: bool
     """Whether it stands at a point and waits for a release."""
+    hours: float
+    """How far its wall clock is to jump."""
 
     def signal(self, number: int) -> None:
         """Send a signal to exactly this process."""
         ...
 
     def release(self, action: str) -> None:
-        """Let it go on from its point: ``go``, ``raise`` or ``exit``."""
+        """Let it go on from its point: ``go``, ``raise``, ``exit`` or ``jump HOURS``."""
         ...
 
     def obey(self) -> None:

@@ -29,6 +29,8 @@ class Actor:
     at_point: bool = False
     stopped: bool = False
     told_to_exit: bool = False
+    hours: float = 0.0
+    """How far the fault being done moves its wall clock."""
     status: int | None = None
     """As waitpid gave it, once it has ended."""
     handle: bytes = b""

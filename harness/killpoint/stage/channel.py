@@ -18,7 +18,7 @@ class Order(msgspec.Struct, tag=True):
     first: int = 0
     """Sequence number of a send's first message."""
     data: bytes = b""
-    """A queue's handle for ``attach``, its shape for ``make``."""
+    """A queue's handle for ``attach``, its shape for ``make``; the invitation for ``join``."""
     rank: int = 0
     routes: dict[str, str] | None = None
     """For ``attach`` through a relay: what stands in the place of each address in the handle."""
@@ -32,7 +32,7 @@ class Arm(msgspec.Struct, tag=True):
 
 
 class Release(msgspec.Struct, tag=True):
-    """Director to a role at a point: go on, raise, or exit from there."""
+    """Director to a role at a point: go on, raise, exit, or move the clock there."""
 
     action: str = "go"
 

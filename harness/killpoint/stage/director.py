@@ -30,6 +30,7 @@ from killpoint.stage.channel import (
     Packet,
     Reached,
 )
+from killpoint.stage.meeting import Meeting, numbers_taken
 from killpoint.stage.strangers import Strangers
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
@@ -67,6 +68,7 @@ class Director:
         self._sequence = 0
         self._handle = b""
         self._wire = Wire(scenario, self.log)
+        self.meeting = Meeting(scenario) if scenario.group else None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -80,7 +82,9 @@ class Director:
     # -- the play ---------------------------------------------------------------------------
 
     def play(self) -> None:
-        """All steps, then the epilogue: recheck, close, exit."""
+        """All steps, then the epilogue: recheck and close, or leave; exit."""
+        if self.meeting and self.meeting.trouble:
+            raise Stalled(self.meeting.trouble)
         cancelled = {
             role
             for step in self.scenario.steps
@@ -105,11 +109,9 @@ class Director:
         told = [name for name in roles if not self.actors[name].told_to_exit]
         if told:
             names = tuple(told)
-            for step in (
-                script.Recheck(names),
-                script.Close(names),
-                script.Exit(names, brief=True),
-            ):
+            recheck, close = script.Recheck(names), script.Close(names)
+            ends = (script.Leave(names),) if self.meeting else (recheck, close)
+            for step in (*ends, script.Exit(names, brief=True)):
                 self._do(step)
         self._do(script.Wait(tuple(roles), within=5.0))
         self._until(lambda: not any(a.alive for a in self.actors.values()), 5.0, "")
@@ -145,6 +147,9 @@ class Director:
             self._settle(step)
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
+        elif isinstance(step, script.Weigh):
+            for actor in map(self.actors.__getitem__, self.scenario.named(step.roles)):
+                scales.record(self.log, actor.name, actor.pid)
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
@@ -152,7 +157,7 @@ class Director:
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
-        elif isinstance(step, (script.Look, script.Weigh)):
+        elif isinstance(step, script.Look):
             self._look(step)
         elif isinstance(step, script.Intrude):
             found = lookout.listeners(self.actors[step.role].pid)
@@ -172,19 +177,15 @@ class Director:
             for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
                 self._post(role, step)
 
-    def _look(self, step: script.Look | script.Weigh) -> None:
+    def _look(self, step: script.Look) -> None:
         for name in self.scenario.named(step.roles):
             actor = self.actors[name]
             if not actor.alive:
                 continue
-            if isinstance(step, script.Weigh):
-                scales.record(self.log, name, actor.pid)
-                continue
             lookout.look(self.log, name, actor.pid, self.folder / "t")
             if "wire" in self.zygote.loaded.capabilities:
                 self._post(name, step)
-        if isinstance(step, script.Look):
-            lookout.look_at_files(self.log, self.folder / "t")
+        lookout.look_at_files(self.log, self.folder / "t")
 
     def _cancel(self, role: str) -> None:
         self.log.write("intent", fault="cancel", target=role)
@@ -198,11 +199,14 @@ class Director:
         actor = self.actors[role]
         if not actor.alive or actor.told_to_exit:
             return
-        rank = self.scenario.readers().index(role) if role != "writer" else 0
+        ranked = self.scenario.roles() if self.meeting else self.scenario.readers()
+        rank = ranked.index(role) if role != "writer" else 0
         routes = None
         if isinstance(step, script.Attach):
             data, routes = self._handle, self._wire.routes(role)
             rank = rank if step.rank is None else step.rank
+        elif isinstance(step, script.Join) and self.meeting:
+            data = self.meeting.invitation(role)
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
@@ -211,6 +215,8 @@ class Director:
             self._sequence += sum(message.repeat for message in step.messages)
         elif isinstance(step, script.RingWrite):
             self._sequence += 1
+        else:
+            self._sequence += numbers_taken(step, role)
 
     def _declare(self, step: script.Fault) -> None:
         actor = self.actors.get(step.role)
@@ -240,6 +246,7 @@ class Director:
             return
         self._look_at_maps(actor)
         actor.by_itself = Order(self._number(), step)
+        actor.hours = step.hours
         self._wire.aim(actor, step)
         toward = {"toward": step.toward} if step.fault in script.NETWORK_FAULTS else {}
         self.log.write("intent", fault=step.fault, target=actor.name, where=where, **toward)

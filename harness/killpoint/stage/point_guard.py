@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from killpoint.history.log import Log
 from killpoint.points.lines import lines
+from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
@@ -76,6 +77,9 @@ class PointGuard:
             raise InjectedError(f"injected at {where}")
         if packet.action == "exit":
             os._exit(EXIT_FAULT)
+        if packet.action.startswith("jump "):
+            moved = clock.jump(float(packet.action.removeprefix("jump ")) * 3600)
+            self._log.write("jumped", s=round(moved, 3), where=where)
 
 
 class _Watch:

@@ -18,8 +18,9 @@ from typing import Any, cast, get_args
 
 from killpoint import scenario as script
 from killpoint.history.log import Log
-from killpoint.stage import payload, scarcity, secrecy
+from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
+from killpoint.stage.group_acts import GroupActs
 from killpoint.stage.names import journal_names
 from killpoint.stage.point_guard import EXIT_FAULT, InjectedError, PointGuard
 from killpoint.stage.stores import StoreRecorder
@@ -85,6 +86,7 @@ class Role:
             script.Drop: self._drop,
             script.Exit: self._exit,
             script.Fault: self._fault,
+            **GroupActs(self, self._timed).table(),
         }
 
     def run(self) -> None:
@@ -192,6 +194,8 @@ class Role:
         elif step.fault == "exit":
             self.log.write("exiting", how="os._exit")
             os._exit(EXIT_FAULT)
+        elif step.fault == "jump-clock":
+            self.log.write("jumped", s=round(clock.jump(step.hours * 3600), 3))
         return "ok"
 
     # -- messages ---------------------------------------------------------------------------

@@ -16,6 +16,10 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import (
     AnyStep,
     Attach,
+    Barrier,
+    Broadcast,
+    Join,
+    Leave,
     Make,
     Message,
     Ready,
@@ -42,6 +46,15 @@ _PLAIN: list[AnyStep] = [
     Wait(),
 ]
 """What the next start does: an ordinary queue, from the making to a clean end."""
+
+_PLAIN_GROUP: list[AnyStep] = [
+    Join(),
+    Broadcast("rank-0", [Message()], timeout=5.0),
+    Barrier(),
+    Leave(),
+    Wait(within=20.0),
+]
+"""The same for a group."""
 
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
@@ -125,7 +138,8 @@ class Stage:
         keeper = shm.pid if shm is not None else 0
         stalled, unreached = self._direct(scenario, folder, keeper)
         if scenario.restart and not stalled:
-            again = msgspec.structs.replace(scenario, steps=_PLAIN)
+            plain = _PLAIN_GROUP if scenario.group else _PLAIN
+            again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
             stalled, _ = self._direct(again, folder, keeper)

@@ -204,6 +204,15 @@ class HasGroup(Protocol):
 
 
 @runtime_checkable
+class CountsEntries(Protocol):
+    """Beside ``group``, if it can be said: how much the group's store holds (G2)."""
+
+    def group_entries(self, end: Any) -> int:
+        """The number of entries in the store, over all ranks."""
+        ...
+
+
+@runtime_checkable
 class HasRing(Protocol):
     """Capability ``ring``: the ring below the queue, one slot at a time.
 

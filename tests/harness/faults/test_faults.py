@@ -14,6 +14,7 @@ from killpoint.scenario import FaultName
 
 class Subject:
     pid = 0
+    hours = 2.0
 
     def __init__(self, at_point: bool) -> None:
         self.at_point = at_point
@@ -61,6 +62,8 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("delay", False, ["relay: delay"]),
         ("reset", True, ["relay: reset"]),
         ("half-open", False, ["relay: half-open"]),
+        ("jump-clock", False, ["obey"]),
+        ("jump-clock", True, ["jump 2.0"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:

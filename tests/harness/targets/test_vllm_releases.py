@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tarfile
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from vllm_shelf import FOLDER, QUEUE, Shelf, packed, sdist
@@ -36,6 +36,7 @@ def test_only_the_queue_and_its_kin_are_kept(shelf: Shelf, cache: Path) -> None:
     home = "vllm/1.2.3"
     assert files_in(cache) == [
         f"{home}/source.json",
+        f"{home}/vllm/distributed/__init__.py",
         f"{home}/{FOLDER}/__init__.py",
         f"{home}/{FOLDER}/shm_broadcast.py",
     ]
@@ -48,6 +49,34 @@ def test_the_second_use_needs_no_index(shelf: Shelf, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
     assert vllm.resolve("vllm==1.2.3") == resolved
     assert vllm.build(resolved).version == "1.2.3"
+
+
+def stored_by_an_older_killpoint(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    """One that kept the queue's folder alone."""
+    with monkeypatch.context() as older:
+        older.setattr(archive, "WANTED", frozenset({PurePosixPath(FOLDER)}))
+        vllm.resolve(spec)
+
+
+def test_what_an_older_killpoint_stored_is_completed(
+    shelf: Shelf, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.release("1.2.3")
+    stored_by_an_older_killpoint(monkeypatch, "vllm==1.2.3")
+    added = cache / "vllm" / "1.2.3" / "vllm" / "distributed" / "__init__.py"
+    assert not added.exists()
+    assert vllm.resolve("vllm==1.2.3") == "vllm==1.2.3"
+    assert added.exists()
+    assert [path.name for path in (cache / "vllm").iterdir()] == ["1.2.3"]
+
+
+def test_what_an_older_killpoint_stored_will_do_where_there_is_no_index(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.release("1.2.3")
+    stored_by_an_older_killpoint(monkeypatch, "vllm==1.2.3")
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    assert "group" not in vllm.build(vllm.resolve("vllm==1.2.3")).capabilities
 
 
 def test_building_never_fetches(shelf: Shelf) -> None:

@@ -56,6 +56,7 @@ def sdist(version: str, files: dict[str, str] | None = None) -> bytes:
     content = files or {
         f"{top}/{FOLDER}/shm_broadcast.py": QUEUE,
         f"{top}/{FOLDER}/__init__.py": "",
+        f"{top}/vllm/distributed/__init__.py": "",
         f"{top}/setup.py": "raise SystemExit('never run')",
         f"{top}/vllm/envs.py": "",
     }

@@ -21,12 +21,13 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 from killpoint.targets.vllm import neighbours, standins, wire
+from killpoint.targets.vllm.groups import VllmGroups
 from killpoint.targets.vllm.sources import Sources
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
-class VllmTarget:
-    """One copy of vLLM's ``shm_broadcast``, unmodified, with readers local and remote.
+class VllmTarget(VllmGroups):
+    """One copy of vLLM's ``shm_broadcast``, readers local and remote, and of its group, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
     stays cancelled for calls that would have to wait, as for vLLM's own users.
@@ -114,7 +115,7 @@ class VllmTarget:
 
     def classify(self, error: BaseException) -> Outcome:
         """What vLLM raises when a call ends early: a timeout, or its own word for cancelled."""
-        if isinstance(error, TimeoutError | zmq.Again):
+        if isinstance(error, TimeoutError | zmq.Again) or _ran_out(error):
             return "timeout"
         if isinstance(error, RuntimeError) and str(error) == "cancelled":
             return "cancelled"
@@ -195,6 +196,12 @@ class VllmTarget:
         return {} if event is None else {"cancel": event}
 
 
+def _ran_out(error: BaseException) -> bool:
+    """Whether it is a timeout of the store's or of a barrier's: neither has a type of its own."""
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("timed out" in text or "wait timeout" in text)
+
+
 @contextmanager
 def _one_native_thread() -> Generator[None]:
     """Numpy's algebra library starts threads when it is imported: not before a fork, please."""
@@ -221,6 +228,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "wire": features.remote,
         "ring": features.ring,
         "slots": features.slots,
+        "group": features.group,
     }
     return frozenset(word for word, there in offered.items() if there)
 

@@ -10,7 +10,10 @@ from typing import IO
 
 from killpoint.errors import CannotWork
 
-WANTED = PurePosixPath("vllm/distributed/device_communicators")
+WANTED = frozenset(
+    PurePosixPath(folder)
+    for folder in ("vllm/distributed", "vllm/distributed/device_communicators")
+)
 LARGEST = 4 * 1024 * 1024
 """Bytes; the largest of these files in any release so far is about a tenth of that."""
 
@@ -27,7 +30,7 @@ def take(archive: IO[bytes], into: Path) -> dict[str, str]:
         with tarfile.open(fileobj=archive, mode="r:*") as tar:
             for member in tar:
                 path = _inside(member.name)
-                if path.parent == WANTED and path.suffix == ".py":
+                if path.parent in WANTED and path.suffix == ".py":
                     taken[str(path)] = _write(tar, member, into / path)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         why = " ".join(str(error).split())

@@ -5,6 +5,8 @@ Whatever is not named here does not exist: asking for it fails, and says what wa
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import ipaddress
 import logging
 import os
@@ -15,6 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
+
+from packaging.version import Version
 
 from killpoint.targets.vllm.sources import PACKAGE
 
@@ -43,7 +47,9 @@ NOTES = (
     "vllm.logger: plain logging, without vLLM's formatting",
     "vllm.utils: socket paths, ports and addresses are chosen by killpoint, all on this machine",
     "vllm.utils.cpu_resource_utils: the check of the control group's memory does nothing",
-    "vllm.distributed.utils: sched_yield is the system call; process groups are absent",
+    "vllm.distributed.utils: vLLM's own where the release has a stateless process group in it;"
+    " else sched_yield is the system call, and process groups are absent",
+    "vllm.utils.system_utils: suppress_stdout does nothing",
     "vllm.platforms: a platform without accelerators",
 )
 """What was replaced or switched off, for reports."""
@@ -88,15 +94,19 @@ def modules() -> dict[str, dict[str, object]]:
         "get_open_zmq_ipc_path": ipc_path,
         "get_open_zmq_inproc_path": inproc_path,
         "is_valid_ipv6_address": is_ipv6,
+        "get_tcp_uri": tcp_uri,
     }
+    torch_kin: dict[str, object] = {"is_torch_equal_or_newer": is_torch_equal_or_newer}
     parents = PACKAGE.split(".")
     packages = [".".join(parents[: count + 1]) for count in range(len(parents))]
     return {
         **{name: {"__path__": []} for name in packages},
         "vllm.envs": {},
         "vllm.logger": {"init_logger": logging.getLogger},
-        "vllm.utils": {"__path__": [], **network},
+        "vllm.utils": {"__path__": [], **network, **torch_kin},
         "vllm.utils.network_utils": network,
+        "vllm.utils.torch_utils": torch_kin,
+        "vllm.utils.system_utils": {"suppress_stdout": contextlib.nullcontext},
         "vllm.utils.cpu_resource_utils": {"check_cgroup_memory_available": _no_check},
         "vllm.distributed.utils": {
             "StatelessProcessGroup": StatelessProcessGroup,
@@ -121,6 +131,16 @@ def open_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def tcp_uri(host: str, port: int) -> str:
+    """The address as torch writes it."""
+    return f"tcp://[{host}]:{port}" if is_ipv6(host) else f"tcp://{host}:{port}"
+
+
+def is_torch_equal_or_newer(least: str) -> bool:
+    """Whether the torch that is installed here is at least this release."""
+    return Version(importlib.metadata.version("torch")) >= Version(least)
 
 
 def is_ipv6(text: str) -> bool:

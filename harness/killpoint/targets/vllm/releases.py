@@ -83,25 +83,41 @@ def fetch(version: Version) -> Sources:
         CannotWork: the index, the network, the disk or the archive is at fault.
     """
     found = stored(version)
-    if found is not None:
+    if found is not None and found.whole():
         return found
+    try:
+        return _fetched(version)
+    except (BadUsage, CannotWork):
+        if found is None:
+            raise
+        return found  # what an older killpoint kept of it will do for the queue
+
+
+def _fetched(version: Version) -> Sources:
     index = configured()
     with lookup.session(index) as client:
         link = lookup.choose(version, lookup.listing(index, client))
         try:
             with _alone(cache_folder()) as folder:
                 found = stored(version)
-                if found is None:
+                if found is None or not found.whole():
                     with _incoming(folder) as incoming:
                         lookup.download(client, link, incoming / "archive")
                         _keep(incoming / "archive", link, version, incoming / "release")
-                        (incoming / "release").replace(folder / str(version))
+                        _replace(incoming, folder / str(version))
                     found = stored(version)
         except OSError as error:
             raise CannotWork(f"vllm=={version}: cannot be stored: {error}") from error
     if found is None:
         raise CannotWork(f"vllm=={version}: vanished from {cache_folder()} while being stored")
     return found
+
+
+def _replace(incoming: Path, home: Path) -> None:
+    """Put the release in its place, and what an older killpoint kept of it out of the way."""
+    if home.exists():
+        home.rename(incoming / "outgrown")
+    (incoming / "release").replace(home)
 
 
 def _keep(path: Path, link: Link, version: Version, home: Path) -> None:

@@ -15,10 +15,12 @@ PACKAGE = ".".join(FOLDER.parts)
 QUEUE = "shm_broadcast"
 ARENA = "shm_tensor_arena"
 STORAGE = "shm_object_storage"
+GROUPS = Path("vllm", "distributed", "utils.py")
+GROUP = "vllm.distributed.utils"
 
 
 class Features(msgspec.Struct, frozen=True):
-    """What this copy of the queue offers, whatever its version is called."""
+    """What this copy of vLLM offers, whatever its version is called."""
 
     deadlines: bool
     """``enqueue`` and ``dequeue`` both take ``timeout``."""
@@ -30,6 +32,11 @@ class Features(msgspec.Struct, frozen=True):
     slots: bool
     remote: bool
     """The queue can be told which address its remote readers are to come to."""
+    group: bool = False
+    """There is a stateless process group beside the queue."""
+    store_timeout: bool = False
+    """A timeout can be given where a group is made."""
+    barrier_timeout: bool = False
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -47,7 +54,30 @@ class Sources(msgspec.Struct, frozen=True):
     def modules(self) -> dict[str, Path]:
         """The real files, by the module that each is served as."""
         paths = {name: self.root / FOLDER / f"{name}.py" for name in (QUEUE, ARENA, STORAGE)}
-        return {f"{PACKAGE}.{name}": path for name, path in paths.items() if path.is_file()}
+        real = {f"{PACKAGE}.{name}": path for name, path in paths.items() if path.is_file()}
+        return real | ({GROUP: self.root / GROUPS} if self._group() else {})
+
+    def whole(self) -> bool:
+        """Whether it has everything that this killpoint keeps of a release.
+
+        What an older one stored lacks the process group's folder.
+        """
+        folder = GROUPS.parent
+        return self.expected is None or any(Path(name).parent == folder for name in self.expected)
+
+    def _group(self) -> dict[str, set[str]]:
+        """The methods of the stateless process group; empty if there is none."""
+        path = self.root / GROUPS
+        known = self.expected is None or GROUPS.as_posix() in self.expected
+        if not known or not path.is_file():
+            return {}
+        return _methods(self._parsed(path), "StatelessProcessGroup")
+
+    def _parsed(self, path: Path) -> ast.Module:
+        try:
+            return ast.parse(self.read(path))
+        except SyntaxError as error:
+            raise CannotWork(f"{self.spec}: {path}: {error}") from error
 
     def read(self, path: Path) -> bytes:
         """A file's content.
@@ -77,10 +107,7 @@ class Sources(msgspec.Struct, frozen=True):
         path = self.root / FOLDER / f"{QUEUE}.py"
         if not path.is_file():
             raise BadUsage(f"{self.spec}: it has no {FOLDER / QUEUE}.py")
-        try:
-            tree = ast.parse(self.read(path))
-        except SyntaxError as error:
-            raise CannotWork(f"{self.spec}: {path}: {error}") from error
+        tree, group = self._parsed(path), self._group()
         queue, ring = _methods(tree, "MessageQueue"), _methods(tree, "ShmRingBuffer")
         if not {"enqueue", "dequeue", "create_from_handle"} <= queue.keys():
             raise BadUsage(f"{self.spec}: its {QUEUE}.py has no message queue yet")
@@ -91,6 +118,9 @@ class Sources(msgspec.Struct, frozen=True):
             ring={"acquire_write", "acquire_read"} <= queue.keys(),
             slots={"get_metadata", "get_data"} <= ring.keys(),
             remote={"n_local_reader", "connect_ip"} <= queue.get("__init__", set()),
+            group=bool(group),
+            store_timeout="store_timeout" in group.get("create", ()),
+            barrier_timeout="timeout" in group.get("barrier", ()),
         )
 
 

@@ -1,4 +1,4 @@
-"""Serves vLLM's own queue module unmodified, among stand-ins for its neighbours."""
+"""Serves vLLM's own queue and group modules unmodified, among stand-ins for their neighbours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import CodeType, ModuleType
 
 from killpoint.errors import CannotWork
 from killpoint.targets.vllm import neighbours
-from killpoint.targets.vllm.sources import PACKAGE, QUEUE, Sources
+from killpoint.targets.vllm.sources import GROUP, PACKAGE, QUEUE, Sources
 
 
 def serve(sources: Sources) -> ModuleType:
@@ -27,6 +27,8 @@ def serve(sources: Sources) -> ModuleType:
     finder = Finder(sources)
     sys.meta_path.insert(0, finder)
     try:
+        if GROUP in sources.modules():
+            importlib.import_module(GROUP)
         return importlib.import_module(f"{PACKAGE}.{QUEUE}")
     except CannotWork:
         withdraw(finder)

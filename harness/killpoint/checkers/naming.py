@@ -1,0 +1,24 @@
+"""Whether an error says of which rank it speaks: a person has to know which machine to look at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+_NAMED = re.compile(
+    r"\b(?:ranks?|members?|peers?|host)\b[\s:=#_\[({-]*((?:\d+(?:\s*(?:,|;|/|and|&)\s*)?)+)",
+    re.IGNORECASE,
+)
+
+
+def ranks_named(text: str) -> set[int]:
+    """The ranks that a text names: ``rank 2``, ``rank-2``, ``ranks 1 and 2``, ``ranks [1, 2]``.
+
+    A number alone does not count: it may be a port, a pid, or seconds.
+    """
+    return {int(number) for group in _NAMED.findall(text) for number in re.findall(r"\d+", group)}
+
+
+def names_one_of(text: str, ranks: Collection[int]) -> bool:
+    """Whether a text names at least one of these ranks."""
+    return bool(ranks_named(text) & set(ranks))

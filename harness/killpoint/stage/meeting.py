@@ -1,0 +1,100 @@
+"""Where the ranks of a play's process group meet: an address for each, and a secret for all."""
+
+from __future__ import annotations
+
+import errno
+import random
+import secrets
+import socket
+from pathlib import Path
+
+import msgspec
+
+from killpoint import scenario as script
+from killpoint.scenario import Scenario
+from killpoint.targets.protocol import GroupShape
+
+_TRIES = 200
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 10_000
+_GUESS = 32_768
+_CHOICE = random.SystemRandom()
+
+
+class Invitation(msgspec.Struct):
+    """What a rank is told when it joins. It travels in an order and stands in no log."""
+
+    shape: GroupShape
+    host: str
+    port: int
+    secret: bytes
+
+
+class Meeting:
+    """The place of one play's group."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Choose a port; the scenario has a group."""
+        self.shape = scenario.group or GroupShape()
+        self.trouble = ""
+        """Why nobody can meet there, if so: the machine may have no such address."""
+        self.port = 0
+        try:
+            self.port = free_port(self.shape.host)
+        except OSError as error:
+            self.trouble = f"no place for a group at {self.shape.host}: {error}"
+        self._secret = secrets.token_bytes(32)
+        place = (self.shape.host, self.port)
+        self.addresses = dict.fromkeys(scenario.roles(), place)
+        """Where each role is told to go. Whoever puts a relay between changes a rank's entry
+        before its ``join``; the host's entry says where it listens."""
+
+    def invitation(self, role: str) -> bytes:
+        """What the role needs to join."""
+        host, port = self.addresses[role]
+        return msgspec.msgpack.encode(Invitation(self.shape, host, port, self._secret))
+
+
+def accepted(data: bytes) -> Invitation:
+    """An invitation as its role reads it."""
+    return msgspec.msgpack.decode(data, type=Invitation)
+
+
+def numbers_taken(step: script.AnyStep, role: str) -> int:
+    """How many sequence numbers of messages a role uses up with one step of a group's program."""
+    if isinstance(step, script.Gather):
+        return step.times
+    sends = isinstance(step, script.SendTo)
+    if sends or (isinstance(step, script.Broadcast) and step.source == role):
+        return sum(message.repeat for message in step.messages)
+    return 0
+
+
+def free_port(host: str) -> int:
+    """A port that nobody uses, below those that the system gives to connections by itself.
+
+    Between this look and the rank's own ``bind`` no connection of another process can take it.
+
+    Raises:
+        OSError: the machine has no such address, or no port was free.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for _ in range(_TRIES):
+        port = _CHOICE.randrange(_LOWEST, _highest())
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                    raise
+            else:
+                return port
+    raise OSError(f"no free port at {host} in {_TRIES} tries")
+
+
+def _highest() -> int:
+    try:
+        low = int(_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        low = _GUESS
+    return low if low > _LOWEST + _TRIES else 65_536

@@ -1,0 +1,91 @@
+"""The judge of barriers (G3): nobody passes alone, and who waits in vain is told for whom."""
+
+from __future__ import annotations
+
+import pytest
+from group_tape import GroupTape, group_convicted, group_judged
+
+from killpoint.checkers.finding import Inconclusive
+
+
+def waited(error: str, *, outcome: str = "timeout", s: float = 1.0) -> GroupTape:
+    """Ranks 0 and 1 come; rank 0's barrier ends so."""
+    tape = GroupTape().comes(0).comes(1)
+    tape.later(s * 1000)
+    return tape.goes(0, outcome, error=error, s=s)
+
+
+def test_a_barrier_that_names_who_did_not_come_at_its_timeout_is_right() -> None:
+    finding = group_judged("G3", waited("rank 2 did not come"))
+    assert finding.violations == []
+    assert finding.counts == {"barriers": 1}
+
+
+def test_a_barrier_that_all_came_to_says_nothing_of_g3() -> None:
+    tape = GroupTape().comes(0).comes(1).comes(2).goes(0).goes(1).goes(2)
+    with pytest.raises(Inconclusive):
+        group_judged("G3", tape)
+
+
+def test_a_barrier_that_passes_without_one_is_no_error() -> None:
+    found = group_convicted("G3", waited("", outcome="ok", s=0.1))
+    assert found.kind == "no-error"
+    assert "rank-2 had not come" in found.cause
+
+
+def test_an_error_that_names_nobody_or_the_wrong_one_is_no_error() -> None:
+    for text in ("it took too long", "rank 1 did not come"):
+        found = group_convicted("G3", waited(text))
+        assert found.kind == "no-error"
+        assert "does not name it" in found.cause
+
+
+def test_a_barrier_is_neither_late_nor_early() -> None:
+    assert group_convicted("G3", waited("rank 2", s=1.5)).kind == "late"
+    assert "too early" in group_convicted("G3", waited("rank 2", s=0.5)).cause
+
+
+def test_a_late_control_excuses_a_late_barrier() -> None:
+    tape = GroupTape().comes(0).comes(1)
+    tape.later(1500)
+    tape.late(300)
+    tape.goes(0, "timeout", error="rank 2", s=1.5)
+    assert group_judged("G3", tape).violations == []
+
+
+def test_of_a_death_it_may_be_told_at_once() -> None:
+    tape = GroupTape().comes(0).comes(2)
+    tape.kills("rank-2")
+    tape.goes(0, "peer-died", error="rank 2 died", s=0.1)
+    assert group_judged("G3", tape).violations == []
+
+
+def test_who_came_and_died_long_before_the_last_may_not_be_counted() -> None:
+    for later, kinds in ((1000, ["no-error"]), (50, [])):
+        tape = GroupTape().comes(0).comes(2)
+        tape.kills("rank-2").later(later)
+        tape.comes(1).goes(1).goes(0, "peer-died", error="rank 2 died")
+        assert [each.kind for each in group_judged("G3", tape).violations] == kinds
+
+
+def test_a_barrier_that_fails_although_all_came_is_lost() -> None:
+    tape = GroupTape().comes(0).comes(1).comes(2).goes(0, "timeout", error="rank 2", s=0.02)
+    assert group_convicted("G3", tape).kind == "lost"
+
+
+def test_a_barrier_that_never_ends_hangs() -> None:
+    tape = GroupTape().comes(0).comes(1)
+    tape.hangs("rank-0", "barrier")
+    assert group_convicted("G3", tape).kind == "hang"
+
+
+def test_a_join_without_a_rank_ends_in_time_and_not_well_at_the_host() -> None:
+    def joined(outcome: str, s: float) -> GroupTape:
+        tape = GroupTape()
+        tape.tell("rank-0", "begin", op="join", timeout=1.0).later(s * 1000)
+        tape.tell("rank-0", "end", op="join", outcome=outcome, error="rank 2 is missing", s=s)
+        return tape
+
+    assert group_judged("G3", joined("timeout", 1.0)).violations == []
+    assert group_convicted("G3", joined("timeout", 2.0)).kind == "late"
+    assert group_convicted("G3", joined("ok", 0.1)).kind == "no-error"

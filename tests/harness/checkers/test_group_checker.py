@@ -1,0 +1,101 @@
+"""The judges of order in a group (G1) and of the wall clock (G5)."""
+
+from __future__ import annotations
+
+import pytest
+from group_tape import GroupTape, group_convicted, group_judged
+
+from killpoint.checkers.finding import Inconclusive
+from killpoint.scenario import Fault
+
+
+def test_each_pair_in_its_own_order_is_what_a_group_owes() -> None:
+    tape = GroupTape().posts(0, 1, 0).posts(2, 1, 5).posts(0, 1, 1)
+    tape.takes(1, 2, 5).takes(1, 0, 0).takes(1, 0, 1)
+    tape.airs(0, 7).hears(2, 0, 7).hears(1, 0, 7)
+    assert group_judged("G1", tape).violations == []
+    assert group_judged("G1", tape).counts == {"messages": 5}
+
+
+def test_nothing_that_arrived_is_inconclusive() -> None:
+    with pytest.raises(Inconclusive):
+        group_judged("G1", GroupTape().posts(0, 1, 0))
+
+
+def test_two_that_changed_places_are_reordered() -> None:
+    tape = GroupTape().posts(0, 1, 0).posts(0, 1, 1).takes(1, 0, 1).takes(1, 0, 0)
+    assert group_convicted("G1", tape).kind == "reordered"
+
+
+def test_one_that_was_skipped_is_lost() -> None:
+    tape = GroupTape().posts(0, 1, 0).posts(0, 1, 1).takes(1, 0, 1)
+    found = group_convicted("G1", tape)
+    assert found.kind == "lost"
+    assert "never object 0" in found.cause
+
+
+def test_one_that_came_again_is_a_duplicate_also_of_a_broadcast() -> None:
+    assert group_convicted("G1", GroupTape().posts(0, 1, 0).takes(1, 0, 0).takes(1, 0, 0)).kind == (
+        "duplicate"
+    )
+    assert group_convicted("G1", GroupTape().airs(0, 0).hears(1, 0, 0).hears(1, 0, 0)).kind == (
+        "duplicate"
+    )
+
+
+def test_what_another_rank_sent_is_wrong_data_and_says_whose_it_was() -> None:
+    tape = GroupTape().posts(0, 1, 0).posts(2, 1, 5).takes(1, 0, 5)
+    found = group_convicted("G1", tape)
+    assert found.kind == "wrong-data"
+    assert "which rank-2 sent to rank-1" in found.cause
+
+
+def test_other_bytes_than_were_sent_are_wrong_data() -> None:
+    assert group_convicted("G1", GroupTape().posts(0, 1, 0).takes(1, 0, 0, "half")).kind == (
+        "wrong-data"
+    )
+
+
+def test_a_receive_that_fails_while_something_lies_there_has_lost_it() -> None:
+    tape = GroupTape().posts(0, 1, 0).misses(1, 0, "timeout")
+    assert group_convicted("G1", tape).kind == "lost"
+    tape = GroupTape().misses(1, 0, "error").posts(0, 1, 0).takes(1, 0, 0)
+    assert group_convicted("G1", tape).kind == "lost"
+
+
+def test_a_receive_that_runs_out_before_anything_was_sent_is_right() -> None:
+    tape = GroupTape().misses(1, 0, "timeout").posts(0, 1, 0).takes(1, 0, 0)
+    assert group_judged("G1", tape).violations == []
+
+
+def test_a_gather_has_every_ranks_object_in_rank_order() -> None:
+    right = [0, 1, 2]
+    tape = GroupTape().gathers(0, 0, right).gathers(1, 1, right).gathers(2, 2, right)
+    assert group_judged("G1", tape).violations == []
+    tape = GroupTape().gathers(0, 0, right).gathers(1, 1, [1, 0, 2]).gathers(2, 2, right)
+    assert group_convicted("G1", tape).kind == "reordered"
+    tape = GroupTape().gathers(0, 0, right).gathers(1, 1, [0, 1, 1]).gathers(2, 2, right)
+    assert group_convicted("G1", tape).kind == "lost"
+
+
+def test_a_join_that_fails_where_nothing_was_wrong_is_told() -> None:
+    tape = GroupTape().posts(0, 1, 0).takes(1, 0, 0)
+    tape.tell("rank-2", "end", op="join", outcome="error", error="no address")
+    assert "rank-2's join failed: no address" in group_convicted("G1", tape).cause
+
+
+def test_a_clock_that_was_to_jump_and_did_not_is_inconclusive() -> None:
+    tape = GroupTape().posts(0, 1, 0).takes(1, 0, 0)
+    jump = Fault("jump-clock", "rank-0", hours=2.0)
+    with pytest.raises(Inconclusive, match="1 clocks were to jump, 0 did"):
+        group_judged("G5", tape, jump)
+    tape.tell("rank-0", "jumped", s=7200.0)
+    assert group_judged("G5", tape, jump).counts["jumps"] == 1
+
+
+def test_what_is_lost_after_a_jump_is_a_violation() -> None:
+    tape = GroupTape().posts(0, 1, 0).tell("rank-0", "jumped", s=-7200.0)
+    assert isinstance(tape, GroupTape)
+    tape.misses(1, 0, "timeout")
+    jump = Fault("jump-clock", "rank-0", hours=-2.0)
+    assert group_convicted("G5", tape, jump).kind == "lost"
