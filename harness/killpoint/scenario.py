@@ -43,8 +43,8 @@ FaultName = Literal[
     "reset",
     "half-open",
     "starve",
-    "fill-shm",
     "jump-clock",
+    "fill-shm",
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer."""

@@ -90,7 +90,7 @@ class SendingEnd(End):
             if self._remote is not None or side is None:
                 self._publish_far(buffers, total, timeout)
                 return
-            chunk = side.claim(timeout)
+            chunk = side.claim(timeout, len(buffers) > 1)
             if chunk is None:
                 raise DeadlinePassed("a free slot", timeout or 0)
             if overflows(total, self._max_chunk_bytes):
@@ -118,7 +118,7 @@ class SendingEnd(End):
         if side is None:
             self._half = remote.posted, body  # from here on it is published
         else:
-            chunk = side.claim(left())
+            chunk = side.claim(left(), len(buffers) > 1)
             if chunk is None:
                 raise DeadlinePassed("a free slot", timeout or 0)
             self._half = side.number, body

@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "R6/held-array-after-lap",
         "wrong-data",
         "encoding.py",
-        "        buffers.append(bytearray(chunk[at + 4 : at + 4 + length]))\n",
+        "        buffers.append(copy(chunk[at + 4 : at + 4 + length]))\n",
         "        buffers.append(chunk[at + 4 : at + 4 + length])\n",
     ),
     _one(

@@ -31,14 +31,14 @@ CASES: tuple[Case, ...] = (
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,
-    *scarcity.CASES,
-    *growth.CASES,
-    *ranks.CASES,
-    *exposure.CASES,
     *remote.CASES,
     *remote_life.CASES,
     *network.CASES,
     *group.CASES,
+    *scarcity.CASES,
+    *growth.CASES,
+    *ranks.CASES,
+    *exposure.CASES,
 )
 
 

@@ -20,6 +20,8 @@ class Case(msgspec.Struct, frozen=True):
     summary: str
     run: Run
     needs: frozenset[str] = frozenset({"queue"})
+    """Capabilities. ``deadlines``: the story needs a call that expires; a timeout that only bounds
+    a healthy call is left out for a target that has none."""
 
     @property
     def invariant(self) -> str:

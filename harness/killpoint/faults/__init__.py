@@ -30,9 +30,9 @@ _KINDS: tuple[FaultKind, ...] = (
     Delay(),
     Reset(),
     HalfOpen(),
+    JumpClock(),
     Starve(),
     FillShm(),
-    JumpClock(),
 )
 
 FAULTS: dict[str, FaultKind] = {fault.name: fault for fault in _KINDS}

@@ -26,12 +26,12 @@ class Subject(Protocol):
         """Have it do the fault to itself between two operations."""
         ...
 
-    def fill_shm(self) -> None:
-        """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
-        ...
-
     def on_the_wire(self, fault: str) -> None:
         """Have the relay do the fault to its connections."""
+        ...
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
         ...
 
 

@@ -70,15 +70,15 @@ class Actor:
         if self.by_itself is not None:
             self.post(self.by_itself)
 
-    def fill_shm(self) -> None:
-        """Fill the /dev/shm that it sees, which must not be the machine's."""
-        fill_shm(self.pid)
-
     def on_the_wire(self, fault: str) -> None:
         """Have the relay do the fault to its connections."""
         if self.relayed is None:
             raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
         self.relayed(fault)
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees, which must not be the machine's."""
+        fill_shm(self.pid)
 
     def post(self, order: Order) -> None:
         """Give it an order."""

@@ -130,8 +130,8 @@ class Director:
 
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
-        self._strangers.close()
         self._wire.close()
+        self._strangers.close()
         for actor in self.actors.values():
             if actor.channel:
                 actor.channel.close()
@@ -157,7 +157,7 @@ class Director:
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
-        elif isinstance(step, script.Look):
+        elif isinstance(step, (script.Look, script.Weigh)):
             self._look(step)
         elif isinstance(step, script.Intrude):
             found = lookout.listeners(self.actors[step.role].pid)
@@ -177,15 +177,19 @@ class Director:
             for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
                 self._post(role, step)
 
-    def _look(self, step: script.Look) -> None:
+    def _look(self, step: script.Look | script.Weigh) -> None:
         for name in self.scenario.named(step.roles):
             actor = self.actors[name]
             if not actor.alive:
                 continue
+            if isinstance(step, script.Weigh):
+                scales.record(self.log, name, actor.pid)
+                continue
             lookout.look(self.log, name, actor.pid, self.folder / "t")
             if "wire" in self.zygote.loaded.capabilities:
                 self._post(name, step)
-        lookout.look_at_files(self.log, self.folder / "t")
+        if isinstance(step, script.Look):
+            lookout.look_at_files(self.log, self.folder / "t")
 
     def _cancel(self, role: str) -> None:
         self.log.write("intent", fault="cancel", target=role)

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import msgspec
+
 from killpoint import scenario as script
 from killpoint.history.log import Log
 from killpoint.stage import clock, payload, scarcity, secrecy
@@ -34,6 +36,7 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 
+_TIMED = (script.Ready, script.Send, script.Receive, script.RingWrite, script.RingRead)
 _LENGTH = bytes(8)
 """What stands before the body of a slot that was filled at the level of the ring."""
 
@@ -99,7 +102,18 @@ class Role:
                 if isinstance(packet, Arm):
                     self.guard.arm(packet)
                 elif isinstance(packet, Order):
-                    self._obey(packet)
+                    self._obey(self._as_able(packet))
+
+    def _as_able(self, order: Order) -> Order:
+        """The order, without its step's timeout where the target has no deadlines.
+
+        A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
+        timeout only bounds a healthy call, which the director does as well.
+        """
+        step = order.step
+        if isinstance(step, _TIMED) and "deadlines" not in self.target.capabilities:
+            step = msgspec.structs.replace(step, timeout=None)
+        return msgspec.structs.replace(order, step=step)
 
     def _obey(self, order: Order) -> None:
         verb = str(order.step.__struct_config__.tag)
@@ -138,11 +152,11 @@ class Role:
             self._handle = pickle.dumps(handle)
         except Exception as error:
             raise AdapterFault(f"the handle cannot be pickled: {brief(error)}") from error
-        self._shown = self._handle
         if shape.remote and isinstance(self.target, HasWire):
             self._addresses = self.target.addresses(handle)
         if shape.silence is not None and "silence" in self.target.capabilities:
             self.log.write("silence", seconds=shape.silence)
+        self._shown = self._handle
         return "ok"
 
     def _attach(self, order: Order, _step: script.Attach) -> str:
@@ -309,14 +323,17 @@ class Role:
     def _in_threads(self, count: int, todo: list[Any], act: Callable[[Any], bool]) -> str:
         if count == 1:
             return "ok" if all(act(item) for item in todo) else "stopped"
+        lacking: list[UnsupportedByTarget] = []
         threads = [
-            threading.Thread(target=_each, args=(act, todo[lane::count]), daemon=True)
+            threading.Thread(target=_each, args=(act, todo[lane::count], lacking), daemon=True)
             for lane in range(count)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if lacking:
+            raise lacking[0]
         return "ok"
 
     def _recheck(self, _order: Order, _step: script.Recheck) -> str:
@@ -414,10 +431,13 @@ class Role:
             self.log.write("cancelled")
 
 
-def _each(act: Callable[[Any], bool], items: list[Any]) -> None:
-    for item in items:
-        if not act(item):
-            return
+def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[UnsupportedByTarget]) -> None:
+    try:
+        for item in items:
+            if not act(item):
+                return
+    except UnsupportedByTarget as error:
+        lacking.append(error)
 
 
 def brief(error: BaseException) -> str:

@@ -29,11 +29,11 @@ class Subject:
     def obey(self) -> None:
         self.done.append("obey")
 
-    def fill_shm(self) -> None:
-        self.done.append("fill")
-
     def on_the_wire(self, fault: str) -> None:
         self.done.append(f"relay: {fault}")
+
+    def fill_shm(self) -> None:
+        self.done.append("fill")
 
 
 def _act(name: str, *, at_point: bool) -> list[object]:
@@ -55,8 +55,6 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("exit", True, ["exit"]),
         ("raise", True, ["raise"]),
         ("slow", False, ["obey"]),
-        ("starve", False, ["obey"]),
-        ("fill-shm", False, ["fill"]),
         ("cut", False, ["relay: cut"]),
         ("heal", False, ["relay: heal"]),
         ("delay", False, ["relay: delay"]),
@@ -64,6 +62,8 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("half-open", False, ["relay: half-open"]),
         ("jump-clock", False, ["obey"]),
         ("jump-clock", True, ["jump 2.0"]),
+        ("starve", False, ["obey"]),
+        ("fill-shm", False, ["fill"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:

@@ -34,6 +34,7 @@ class VllmTarget(VllmGroups):
     """
 
     name = "vllm"
+    _replaced: tuple[str, ...] = neighbours.NOTES
 
     def __init__(self, sources: Sources) -> None:
         self.version = sources.version
@@ -49,7 +50,7 @@ class VllmTarget(VllmGroups):
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the code came from, and what of vLLM's was replaced or switched off."""
-        return (f"{self.sources.spec}: {self.sources.origin}", *neighbours.NOTES)
+        return (f"{self.sources.spec}: {self.sources.origin}", *self._replaced)
 
     def load(self) -> None:
         """Import the queue among stand-ins; once in a process.
@@ -59,7 +60,10 @@ class VllmTarget(VllmGroups):
         """
         if self._module is None:
             with _one_native_thread():
-                self._module = standins.serve(self.sources)
+                self._module = standins.serve(self.sources, self._stood_in())
+
+    def _stood_in(self) -> standins.Contents:
+        return neighbours.modules()
 
     @property
     def module(self) -> Any:
@@ -127,7 +131,9 @@ class VllmTarget(VllmGroups):
             end.shutdown()
             return
         if end not in self._events:
-            raise UnsupportedByTarget(f"vllm {self.version} has no way to end this end's calls")
+            raise UnsupportedByTarget(
+                f"{self.name} {self.version} has no way to end this end's calls"
+            )
         self._events[end].set()
 
     def addresses(self, handle: Any) -> list[str]:
@@ -188,7 +194,7 @@ class VllmTarget(VllmGroups):
         if self.features.deadlines:
             return {"timeout": timeout}
         if timeout is not None:
-            raise UnsupportedByTarget(f"vllm {self.version} has no deadlines")
+            raise UnsupportedByTarget(f"{self.name} {self.version} has no deadlines")
         return {}
 
     def _event(self, end: Any) -> dict[str, Event]:
