@@ -352,6 +352,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "            os.ftruncate(fd, nbytes)\n",
     ),
     _one(
+        "q17_any_rank_is_the_first",
+        "Q17/unknown-rank",
+        "no-error",
+        "queue.py",
+        '    raise RankRefused(rank, f"unknown; the ranks are {known}")\n',
+        "    return _receiving_end(handle, known[0], settings)\n",
+    ),
+    _one(
         "s1_listens_everywhere",
         "S1/remote-queue-listeners",
         "exposure",

@@ -46,10 +46,9 @@ def _with_remote(found: Scenario, remote: int) -> Scenario:
     return msgspec.structs.replace(found, shape=shape)
 
 
-def _group(id: str, summary: str, *steps: AnyStep, umask: int | None = None) -> Case:
+def _group(id: str, summary: str, *steps: AnyStep) -> Case:
     def build() -> list[Scenario]:
-        played = Scenario(id, [id.split("/")[0]], [*_MEET, *steps], group=GroupShape(ranks=2))
-        return [msgspec.structs.replace(played, umask=umask)]
+        return [Scenario(id, [id.split("/")[0]], [*_MEET, *steps], group=GroupShape(ranks=2))]
 
     return fixed(id, summary, build, "group")
 
@@ -103,7 +102,6 @@ _LISTENERS = (
 _RIGHTS = (
     _under_umask(0o000),
     _under_umask(0o077),
-    _group("S2/group-umask-000", "a group's paths and segments under umask 0o000", Look(), umask=0),
 )
 
 _ONE_TO_ONE: list[AnyStep] = [
