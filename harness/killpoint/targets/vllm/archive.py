@@ -19,23 +19,23 @@ LARGEST = 4 * 1024 * 1024
 
 
 def take(
-    archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath] = WANTED
+    archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath] | None = None
 ) -> dict[str, str]:
     """Write the wanted Python files below ``into``: sha256 by path, for each of them.
 
     Args:
-        wanted: files, or folders whose own files are all wanted.
+        wanted: files, or folders whose own files are all wanted; by default ``WANTED``.
 
     Raises:
         CannotWork: the archive is damaged, or holds something that no source archive needs: a
             name that leads outside, a link or device in place of a file, an absurd size.
     """
-    taken: dict[str, str] = {}
+    kept, taken = WANTED if wanted is None else wanted, dict[str, str]()
     try:
         with tarfile.open(fileobj=archive, mode="r:*") as tar:
             for member in tar:
                 path = PurePosixPath(*inside(member.name).parts[1:])
-                if is_wanted(path, wanted):
+                if is_wanted(path, kept):
                     taken[str(path)] = _write(tar, member, into / path)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         why = " ".join(str(error).split())

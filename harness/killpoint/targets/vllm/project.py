@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from killpoint.targets.vllm import archive
 from killpoint.targets.vllm.sources import Sources
 
 
@@ -17,8 +16,9 @@ class Project(msgspec.Struct, frozen=True):
     """On the package index, of its import package, and before ``==`` and ``@``."""
     sources: type[Sources]
     """How its files are read."""
-    wanted: frozenset[PurePosixPath]
-    """What is kept of a release: folders, whose own files are all kept, and single files."""
+    wanted: frozenset[PurePosixPath] | None = None
+    """What is kept of a release: folders, whose own files are all kept, and single files.
+    None: what is kept of vLLM."""
     wheels: bool = False
     """Whether a wheel will do where there is no source archive."""
     roots: tuple[str, ...] = ("",)
@@ -29,4 +29,4 @@ class Project(msgspec.Struct, frozen=True):
         return f"{self.name}==X.Y.Z or {self.name}@PATH"
 
 
-VLLM = Project("vllm", Sources, archive.WANTED)
+VLLM = Project("vllm", Sources)

@@ -9,21 +9,23 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from killpoint.errors import CannotWork
-from killpoint.targets.vllm.archive import inside, is_wanted, keep
+from killpoint.targets.vllm.archive import WANTED, inside, is_wanted, keep
 
 
-def take(archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath]) -> dict[str, str]:
+def take(
+    archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath] | None = None
+) -> dict[str, str]:
     """Write the wanted Python files below ``into``: sha256 by path, for each of them.
 
     Raises:
         CannotWork: the wheel is damaged, or holds what none needs, as for a source archive.
     """
-    taken: dict[str, str] = {}
+    kept, taken = WANTED if wanted is None else wanted, dict[str, str]()
     try:
         with zipfile.ZipFile(archive) as wheel:
             for member in wheel.infolist():
                 path = inside(member.filename)
-                if is_wanted(path, wanted):
+                if is_wanted(path, kept):
                     taken[str(path)] = _write(wheel, member, into / path)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
         why = " ".join(str(error).split())
