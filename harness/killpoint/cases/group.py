@@ -111,10 +111,10 @@ def _growth(window: list[AnyStep]) -> list[AnyStep]:
 
 
 _MANY: list[AnyStep] = [
-    *around(_EVERY, [small(100, 256)]),
-    *(Broadcast(source, [small(50, 256)], timeout=8.0) for source in _EVERY),
-    Gather(Message(size=256), times=40, timeout=8.0),
-    Barrier(times=40),
+    *around(_EVERY, [small(80, 256)]),
+    *(Broadcast(source, [small(25, 256)], timeout=8.0) for source in _EVERY),
+    Gather(Message(size=256), times=20, timeout=8.0),
+    Barrier(times=20),
 ]
 _HEAVY: list[AnyStep] = [
     *around(_EVERY, [Message("array", 64 * 1024, repeat=6)]),
@@ -164,7 +164,7 @@ def _jumps_in_barrier(trial: Trial) -> None:
             Wait(within=12.0),
         )
 
-    lines = chosen(trial, count_lines(trial, "rank-0", at, waited), 6)
+    lines = chosen(trial, count_lines(trial, "rank-0", at, waited), 4)
     for index, line in enumerate(lines):
         where = msgspec.structs.replace(at, line=line)
         hours = -2.0 if index % 2 else 2.0
@@ -218,7 +218,7 @@ _ORDER = (
     Case(
         "G1/stories",
         "programs that Hypothesis writes, every call in any order",
-        lambda trial: fuzz_group_stories(trial, "G1/stories", 60 if trial.full else 8),
+        lambda trial: fuzz_group_stories(trial, "G1/stories", 60 if trial.full else 6),
         frozenset({"group"}),
     ),
 )

@@ -63,7 +63,7 @@ def _barrier_killed_anywhere(trial: Trial) -> None:
         )
 
     count = count_lines(trial, "rank-2", Point("barrier"), around)
-    for line in chosen(trial, count, 6):
+    for line in chosen(trial, count, 4):
         trial.play(around(Fault("kill", "rank-2", Point("barrier", line=line))))
 
 
@@ -92,7 +92,7 @@ def _host_killed_anywhere(trial: Trial) -> None:
             return played(trial.outcome.id, *JOINED, step, operation, Wait(within=9.0))
 
         count = count_lines(trial, _HOST, Point(verb), counted)
-        for line in chosen(trial, count, 4):
+        for line in chosen(trial, count, 3 if verb == "barrier" else 2):
             trial.play(around(Fault("kill", _HOST, Point(verb, line=line))))
 
 
@@ -123,12 +123,12 @@ _VAIN = (
         "G3/dead-while-it-waits",
         "a rank dies inside its barrier; the last one comes afterwards",
         *JOINED,
-        Barrier(("rank-0", "rank-2"), timeout=3.0),
+        Barrier(("rank-0", "rank-2"), timeout=6.0),
         Settle(("rank-0", "rank-2")),
         Fault("kill", "rank-2"),
-        Pause(0.6),
+        Pause(2.5),
         Barrier(("rank-1",), timeout=_SHORT),
-        Wait(within=3.0 + _GIVEN),
+        Wait(within=6.0 + _GIVEN),
     ),
     Case(
         "G3/killed-anywhere-in-barrier",

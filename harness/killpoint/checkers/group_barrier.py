@@ -22,7 +22,8 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
 _EARLY = 0.001
-_KNOWN = 0.2
+_KNOWN = 2.0
+"""Seconds after which a group must know of a death."""
 _ALLOWED = 0.1
 """Seconds beyond a deadline that nobody minds, on top of what the control wait was late."""
 
