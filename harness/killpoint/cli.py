@@ -15,6 +15,7 @@ from typing import NoReturn
 from rich.console import Console
 
 from killpoint import __version__
+from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.explain import explain
@@ -89,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="what there is")
     listing.set_defaults(command=_list)
     listing.add_argument("what", choices=sorted(_LISTS))
+    add_bench_parser(commands)
     return parser
 
 
@@ -226,6 +228,8 @@ def _list_targets() -> Iterator[str]:
         "refengine        the reference implementation",
         "vllm==X.Y.Z      the queue of a published vLLM release, from its source archive",
         "vllm@PATH        the queue of a vLLM working tree",
+        "sglang==X.Y.Z    the queue of a published SGLang release, from its source or a wheel",
+        "sglang@PATH      the queue of an SGLang working tree",
         "module:object    your own adapter (docs/targets.md)",
     )
 

@@ -119,6 +119,12 @@ CATALOGUE: tuple[Invariant, ...] = (
         {"cases": 2},
     ),
     Invariant(
+        "Q5",
+        "No silent drop: a slow remote reader slows the writer or is told what it lost.",
+        ("queue", "remote"),
+        {"cases": 2, "messages": 100},
+    ),
+    Invariant(
         "Q6",
         "A writer that dies at any instant: each reader first gets every message already"
         ' published whole, then "peer died" within 2 s.',
@@ -161,6 +167,12 @@ CATALOGUE: tuple[Invariant, ...] = (
         {"cases": 4},
     ),
     Invariant(
+        "Q12",
+        "Memory is flat under a steady paced stream, for ever-busy readers too.",
+        _QUEUE,
+        {"cases": 3, "roles weighed": 6},
+    ),
+    Invariant(
         "Q13",
         "A queue object used from two threads at once delivers each message exactly once, or"
         " raises.",
@@ -170,7 +182,14 @@ CATALOGUE: tuple[Invariant, ...] = (
     ),
     Invariant(
         "Q14",
-        "Every topology of local readers builds and works: 1 … 64 readers.",
+        "Every topology builds and works: only local, only remote, both; 1 … 64 readers; IPv4,"
+        " IPv6.",
+        _QUEUE,
+        {"cases": 7},
+    ),
+    Invariant(
+        "Q15",
+        "A /dev/shm too small is an error at construction, not SIGBUS under load.",
         _QUEUE,
         {"cases": 3},
     ),
@@ -180,6 +199,20 @@ CATALOGUE: tuple[Invariant, ...] = (
         " or the reader's next dequeue raises with the number lost.",
         _QUEUE,
         {"cases": 4},
+    ),
+    Invariant(
+        "Q17",
+        "Unknown or duplicate ranks, a remote rank without a remote address, a second writer:"
+        " errors, not surprises.",
+        _QUEUE,
+        {"cases": 5},
+    ),
+    Invariant(
+        "Q18",
+        "A remote party cut off without a goodbye is noticed within the configured silence; a cut"
+        " shorter than that loses nothing.",
+        ("queue", "remote", "wire", "deadlines"),
+        {"cases": 5, "told": 3, "messages": 200},
     ),
     Invariant(
         "G1",
@@ -213,6 +246,25 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Nothing in a group depends on the wall clock; hosts may be IPv4 or IPv6.",
         _GROUP,
         {"cases": 3, "jumps": 4},
+    ),
+    Invariant(
+        "S1",
+        "Nothing listens wider than asked for; the default is loopback or ipc.",
+        _QUEUE,
+        {"cases": 3, "looks": 6},
+    ),
+    Invariant(
+        "S2",
+        "ipc paths, sockets and segments are their owner's alone, under any umask.",
+        _QUEUE,
+        {"cases": 2, "paths": 4},
+    ),
+    Invariant(
+        "S3",
+        "A stranger who reaches a TCP port can neither read a message nor have one decoded; keys"
+        " never appear in a repr, log, environment or command line.",
+        _QUEUE,
+        {"cases": 4},
     ),
     Invariant(
         "L1",

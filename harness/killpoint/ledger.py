@@ -53,8 +53,10 @@ def owned_names(history: History) -> set[str]:
     return made - {""}
 
 
-def look(names: Iterable[str], temporary: Path, descendants: Iterable[int]) -> Ledger:
-    """What of a play is still there now."""
+def look(
+    names: Iterable[str], temporary: Path, descendants: Iterable[int], shm: Path = _SHM
+) -> Ledger:
+    """What of a play is still there now; ``shm``: where its roles' /dev/shm is seen from here."""
     processes: list[str] = []
     for pid in descendants:
         with contextlib.suppress(OSError):
@@ -70,16 +72,16 @@ def look(names: Iterable[str], temporary: Path, descendants: Iterable[int]) -> L
     ]
     return Ledger(
         processes=processes,
-        segments=sorted(name for name in names if (_SHM / name).exists()),
+        segments=sorted(name for name in names if (shm / name).exists()),
         files=sorted(files),
     )
 
 
-def remove(left: Ledger, temporary: Path) -> None:
+def remove(left: Ledger, temporary: Path, shm: Path = _SHM) -> None:
     """Remove what a play left, after it was judged."""
     for line in left.processes:
         with contextlib.suppress(ProcessLookupError, ValueError):
             os.kill(int(line.split()[0]), signal.SIGKILL)
     for name in left.segments:
-        (_SHM / name).unlink(missing_ok=True)
+        (shm / name).unlink(missing_ok=True)
     shutil.rmtree(temporary, ignore_errors=True)

@@ -44,7 +44,10 @@ FaultName = Literal[
     "half-open",
     "starve",
     "jump-clock",
+    "fill-shm",
 ]
+NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
+"""What is done to connections, by a relay between a remote party and its peer."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -91,6 +94,8 @@ class Attach(Step, tag="attach"):
     """Readers attach by the handle."""
 
     roles: tuple[str, ...] = ("readers",)
+    rank: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] | None = None
+    """The rank that they claim; None: each its own."""
 
 
 class Ready(Step, tag="ready"):
@@ -304,12 +309,14 @@ class Fault(Step, tag="fault"):
     role: str
     at: Point | None = None
     pause: Seconds = 0.0
-    """For ``slow``: seconds between two receives; for ``delay``: seconds on the way."""
+    """For ``slow``: seconds between two sends or receives; for ``delay``: seconds on the way."""
     hours: Annotated[float, msgspec.Meta(ge=-100, le=100)] = 0.0
     """For ``jump-clock``: how far the role's wall clock jumps, back if negative."""
     toward: Literal["both", "role", "peer"] = "both"
     """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
     from the relay that they pass through."""
+    spare: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0
+    """For ``starve``: how many descriptors the role may still open."""
 
 
 AnyStep = (
@@ -357,9 +364,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     shape: QueueShape = QueueShape()
     group: GroupShape | None = None
     """A process group instead of a queue: the roles are its ranks, ``rank-0`` the host."""
-    umask: int | None = None
+    umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
-    shm_bytes: int | None = None
+    shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
     """A /dev/shm of this size, the play's own (needs the right to mount)."""
     start: StartMethod = "zygote"
     seed: int = 0
@@ -376,6 +383,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     def remote(self) -> list[str]:
         """The names of the readers that are reached over TCP."""
         return self.readers()[self.shape.readers - self.shape.remote :]
+
+    def networked(self) -> bool:
+        """Whether a fault is done to connections, so that they must lead through a relay."""
+        return any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
 
     def roles(self) -> list[str]:
         """The names of its roles, the writer or rank 0 first."""
@@ -447,7 +458,11 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
         yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
     for index, step in enumerate(scenario.steps):
-        for place, what in (*_bad_roles(scenario, step), *_bad_point(step)):
+        for place, what in (
+            *_bad_roles(scenario, step),
+            *_bad_point(step),
+            *_bad_wire(scenario, step),
+        ):
             yield ["steps", index, *place], what
 
 
@@ -465,6 +480,18 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
                 f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
             )
             yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
+
+
+def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
+    """A fault of connections where there are none."""
+    if scenario.group is not None or not isinstance(step, Fault):
+        return
+    if step.fault in NETWORK_FAULTS and step.role in scenario.roles():
+        remote = scenario.remote()
+        if not remote or step.role not in ("writer", *remote):
+            expected = ", ".join(_few(["writer", *remote])) if remote else "remote readers"
+            what = f"{step.fault} of {step.role!r}, which has no TCP connection"
+            yield ["role"], f"{what}; expected {'one of: ' if remote else ''}{expected}"
 
 
 def _few(roles: list[str]) -> list[str]:

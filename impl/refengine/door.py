@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import select
 import socket
 import struct
 from collections.abc import Callable
 
 import zmq
 
+from .descriptors import need
 from .errors import PeerDied, QueueClosed, RankRefused
 from .liveness import Peer
 from .overflow import PayloadSender
@@ -69,6 +71,9 @@ class Door:
 
     def _accept(self) -> None:
         while len(self._pending) < _PENDING_MOST:
+            if not _knocks(self._listener):
+                return
+            need(len(self._pending) + 2 + self._on_their_way())
             try:
                 link, _ = self._listener.accept()
             except BlockingIOError:
@@ -78,6 +83,10 @@ class Door:
                 link.close()
             else:
                 self._pending[link.fileno()] = link
+
+    def _on_their_way(self) -> int:
+        """Readers whose payload connection libzmq may accept at any moment."""
+        return len(self.peers.keys() & set(self._rendezvous.missing()))
 
     def _hear_hello(self, fd: int) -> None:
         link = self._pending[fd]
@@ -103,6 +112,7 @@ class Door:
 
     def _welcome(self, link: socket.socket, welcome: Welcome) -> None:
         peer = self.peers[welcome.rank] = Peer(f"reader {welcome.rank}", link)
+        self._payloads.expect_reader()
         try:
             socket.send_fds(link, [WELCOME + welcome.nonce], list(self._bells))
         except OSError:
@@ -167,3 +177,10 @@ class Knock:
 
     def _death(self) -> PeerDied:
         return PeerDied("writer", self.peer.pid, "the rendezvous", self.peer.signal())
+
+
+def _knocks(listener: socket.socket) -> bool:
+    """Whether somebody waits to be let in."""
+    poller = select.poll()
+    poller.register(listener, select.POLLIN)
+    return bool(poller.poll(0))

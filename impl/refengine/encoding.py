@@ -27,6 +27,8 @@ _LENGTH = struct.Struct(">I")
 _ONE = struct.Struct(">BHI")
 _MARKER = struct.Struct(">BQQ")
 _KEEP = 1 << 20
+_BARE_BYTES = pickle.dumps(pickle.PickleBuffer(b""), 5, buffer_callback=lambda _: False)
+"""The pickle of a lone `bytes` that travels out of band: pickle itself would copy it in band."""
 _SIMPLE = {bytes, str, int, float, bool, type(None)}
 
 Buffer = bytes | memoryview
@@ -70,8 +72,10 @@ class Encoder:
     def encode(self, obj: object) -> list[Buffer]:
         """The pickle, then its out-of-band buffers, which still are the caller's memory."""
         try:
-            if type(obj) in _SIMPLE:
-                buffers: list[Buffer] = [pickle.dumps(obj, 5)]
+            if type(obj) is bytes and len(obj) >= OUT_OF_BAND_FROM:
+                buffers: list[Buffer] = [_BARE_BYTES, memoryview(obj)]
+            elif type(obj) in _SIMPLE:
+                buffers = [pickle.dumps(obj, 5)]
             else:
                 buffers = self._pickle(obj)
         except Exception as error:
@@ -140,16 +144,19 @@ def put(buffers: Sequence[Buffer], into: memoryview) -> None:
 def take(chunk: memoryview) -> list[bytes | bytearray]:
     """Copy an inline message out; nothing of it aliases the chunk (SPEC R6).
 
-    Out-of-band buffers come as bytearrays, so that arrays over them are writable.
+    Out-of-band buffers come as bytearrays, so that arrays over them are writable; the content of
+    a lone `bytes` comes as what it is.
     """
     _, count, length = _ONE.unpack_from(chunk, 0)
-    buffers: list[bytes | bytearray] = [bytes(chunk[7 : 7 + length])]
+    main = bytes(chunk[7 : 7 + length])
+    buffers: list[bytes | bytearray] = [main]
     if count == 1:
         return buffers
+    copy = bytes if main == _BARE_BYTES else bytearray
     at = 7 + length
     for _ in range(count - 1):
         (length,) = _LENGTH.unpack_from(chunk, at)
-        buffers.append(bytearray(chunk[at + 4 : at + 4 + length]))
+        buffers.append(copy(chunk[at + 4 : at + 4 + length]))
         at += 4 + length
     return buffers
 

@@ -6,12 +6,15 @@
     line 3          writer's state
     line 4 + i      reader i's state
     then per slot   [number, 8 bytes][written][read by 0]…[read by N-1], padded to 64
-    then, paged     the chunks, each padded to 64
+    then, paged     as many chunks, each padded to 64
+
+The top 16 bits of a slot's number say in which chunk its message lies; at first slot k's is k.
 
 Lines are 64 bytes, so no two parties' words share a cache line.
 """
 
 import struct
+import sys
 from dataclasses import dataclass
 
 from .errors import AttachFailed
@@ -23,6 +26,11 @@ WRITER_SLEEPS = 2 * LINE
 WRITER_STATE = 3 * LINE
 OPEN, LEFT = 0, 1
 """A party's state: LEFT is stored by a clean close, so its absence at an end means death."""
+
+AREA_SHIFT = 48
+NUMBER = (1 << AREA_SHIFT) - 1
+"""The number word: the chunk's index above, the message's number below."""
+_MOST_CHUNKS = 1 << (64 - AREA_SHIFT)
 
 _HEAD = struct.Struct("<8sIIQI")
 _MAGIC = b"refring\0"
@@ -44,6 +52,8 @@ class Layout:
     def __post_init__(self) -> None:
         if min(self.n_reader, self.max_chunk_bytes, self.max_chunks) < 1:
             raise ValueError(f"a ring needs at least one reader, byte and chunk: {self}")
+        if self.max_chunks > _MOST_CHUNKS:
+            raise ValueError(f"a ring has at most {_MOST_CHUNKS} chunks: {self}")
 
     def reader_state(self, rank: int) -> int:
         """Offset of reader `rank`'s state byte."""
@@ -61,9 +71,14 @@ class Layout:
         """Offset of the slot's flag "read by reader `rank`"."""
         return self.number_at(slot) + 9 + rank
 
-    def chunk_at(self, slot: int) -> int:
-        """Offset of the slot's chunk."""
-        return _up(self.number_at(self.max_chunks), PAGE) + slot * _up(self.max_chunk_bytes, LINE)
+    def chunk_at(self, area: int) -> int:
+        """Offset of a chunk."""
+        return _up(self.number_at(self.max_chunks), PAGE) + area * _up(self.max_chunk_bytes, LINE)
+
+    def chunk_of(self, memory: memoryview, slot: int) -> int:
+        """Offset of the chunk in which the slot's message lies."""
+        at = self.number_at(slot)
+        return self.chunk_at(int.from_bytes(memory[at : at + 8], sys.byteorder) >> AREA_SHIFT)
 
     @property
     def total(self) -> int:
@@ -84,3 +99,9 @@ class Layout:
             raise AttachFailed(name, "it is not a ring of this version")
         if sizes != [self.n_reader, self.max_chunk_bytes, self.max_chunks]:
             raise AttachFailed(name, f"its sizes are {sizes}, the handle says {self}")
+
+
+def areas(layout: Layout, memory: memoryview) -> list[memoryview]:
+    """Every chunk."""
+    starts = (layout.chunk_at(k) for k in range(layout.max_chunks))
+    return [memory[at : at + layout.max_chunk_bytes] for at in starts]

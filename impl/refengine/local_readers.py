@@ -1,7 +1,6 @@
 """The writer's side of its local readers: ring, overflow socket, door, their deaths (SPEC 3)."""
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,7 @@ from .door import Door
 from .encoding import Buffer, overflows, put, put_marker
 from .liveness import Peer
 from .overflow import PayloadSender
-from .ownership import new_directory, sweep
+from .ownership import SOCKETS, new_directory, remove_directory, sweep
 from .rendezvous import Rendezvous
 from .ring import Ring
 from .security import Keys
@@ -50,9 +49,7 @@ class LocalReaders:
         self.side = self.ring.writer
         self._directory = new_directory()
         undo.callback(self._remove_names)
-        self.door_path, self.overflow_path = (
-            str(self._directory / name) for name in ("door", "overflow")
-        )
+        self.door_path, self.overflow_path = (str(self._directory / name) for name in SOCKETS)
         bells = tuple(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
         for fd in bells:
             undo.callback(os.close, fd)
@@ -60,7 +57,7 @@ class LocalReaders:
         vigil.watch_bell(own_bell)
         self.ring.hear(vigil)
         self.side.ring_readers = lambda: os.eventfd_write(readers_bell, 1)
-        self._payloads = PayloadSender("ipc://" + self.overflow_path, settings.sockets)
+        self._payloads = PayloadSender("ipc://" + self.overflow_path, settings.sockets, len(ranks))
         undo.callback(self._payloads.close, 0.0)
         Path(self.overflow_path).chmod(0o600)
         self._rendezvous = Rendezvous(self.ranks, keys)
@@ -119,4 +116,4 @@ class LocalReaders:
 
     def _remove_names(self) -> None:
         self.ring.segment.unlink()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        remove_directory(self._directory)

@@ -17,6 +17,7 @@ from typing import Any
 import zmq
 
 from .clock import Clock, monotonic
+from .descriptors import Reserve
 from .encoding import Buffer, put, take, total_of
 from .security import SocketFactory
 
@@ -33,8 +34,9 @@ def _flush(socket: "zmq.Socket[bytes]", linger: float) -> None:
 class PayloadSender:
     """The writer's XPUB. Its queue is bounded by the ring: a payload needs a free slot first."""
 
-    def __init__(self, address: str, sockets: SocketFactory) -> None:
+    def __init__(self, address: str, sockets: SocketFactory, readers: int = 0) -> None:
         self._context = sockets.context()
+        self._room = Reserve(readers)
         self.socket = self._context.socket(zmq.XPUB)
         self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
         self.socket.setsockopt(zmq.SNDHWM, 0)
@@ -43,6 +45,10 @@ class PayloadSender:
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.bind(address)
         self._last_id = 0
+
+    def expect_reader(self) -> None:
+        """One of the readers connects next: let its connection have the room kept for it."""
+        self._room.give()
 
     def send(self, buffers: Sequence[Buffer]) -> tuple[int, int]:
         """Copy and send; returns (payload id, bytes) for the marker."""
@@ -64,6 +70,7 @@ class PayloadSender:
 
     def close(self, linger: float) -> None:
         """Send what is queued, for at most `linger` seconds."""
+        self._room.close()
         if not self.socket.closed:
             _flush(self.socket, linger)
             self._context.term()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 PREFIX = "refengine"
 SHM = Path("/dev/shm")
+SOCKETS = ("door", "overflow")
+"""What stands in a directory of `new_directory`."""
 _LONGEST = 90  # sockaddr_un holds 108 with the file's name
 
 
@@ -40,7 +42,10 @@ class Owner:
 
     def is_gone(self) -> bool:
         """True only if this process certainly no longer runs (never across pid namespaces)."""
-        return self.namespace == _namespace() and _start_of(self.pid) != self.start
+        try:
+            return self.namespace == _namespace() and _start_of(self.pid) != self.start
+        except OSError:  # no descriptor to look with: nothing is known
+            return False
 
 
 def new_name() -> str:
@@ -60,6 +65,16 @@ def new_directory() -> Path:
     raise OSError("no directory for sockets has a path short enough")
 
 
+def remove_directory(path: Path) -> None:
+    """Remove a directory of `new_directory`, with its sockets; without a descriptor, too."""
+    for name in SOCKETS:
+        with contextlib.suppress(OSError):
+            (path / name).unlink()
+    with contextlib.suppress(OSError):
+        path.rmdir()
+    shutil.rmtree(path, ignore_errors=True)
+
+
 def remove_if_orphan(path: Path) -> bool:
     """Remove a segment or socket directory whose owner is dead and of our user; else leave it."""
     owner = Owner.named(path.name)
@@ -71,7 +86,7 @@ def remove_if_orphan(path: Path) -> bool:
     except FileNotFoundError:
         return False
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        remove_directory(path)
     else:
         path.unlink(missing_ok=True)
     return True
@@ -98,10 +113,13 @@ def _namespace() -> int:
 
 
 def _start_of(pid: int) -> int | None:
-    """Start time of a running process; None when there is none, or only its zombie."""
+    """Start time of a running process; None when there is none, or only its zombie.
+
+    OSError: that could not be found out.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat[stat.rindex(")") + 2 :].split()
     return None if fields[0] in "ZX" else int(fields[19])

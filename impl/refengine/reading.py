@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .cells import Cells
 from .fence import Fence
-from .layout import WRITER_SLEEPS, Layout
+from .layout import AREA_SHIFT, NUMBER, WRITER_SLEEPS, Layout, areas
 from .waiting.strategy import Post, Waiting
 
 
@@ -14,7 +14,6 @@ class _Slot:
     written: int
     own: int
     number: int  # index among 8-byte words
-    chunk: memoryview
 
 
 class ReadSide:
@@ -39,7 +38,8 @@ class ReadSide:
         self._cells, self._wait = cells, waiting.wait
         self._fence_in, self._fence_out = fence.acquire, fence.release
         self._numbers = memory.cast("Q")
-        self._slots = [_slot(layout, rank, memory, k) for k in range(layout.max_chunks)]
+        self._slots = [_slot(layout, rank, k) for k in range(layout.max_chunks)]
+        self._areas = areas(layout, memory)
         self._slot = self._slots[0]  # the one claimed last
         self._giving = -1  # the message this side last began to give back
 
@@ -54,7 +54,7 @@ class ReadSide:
             return None
         self._fence_in(False)
         self._fence_out()
-        return slot.chunk
+        return self._areas[self._numbers[slot.number] >> AREA_SHIFT]
 
     def done(self) -> None:
         """Give the claimed slot back; nothing may look into its chunk afterwards."""
@@ -81,7 +81,7 @@ class ReadSide:
             return
         slot = self._slots[number % len(self._slots)]
         there = not self._cells[slot.own] and self._cells[slot.written]
-        if not there or self._numbers[slot.number] != number:
+        if not there or self._numbers[slot.number] & NUMBER != number:
             self.number = number + 1
 
     def waiting_chunks(self) -> list[memoryview]:
@@ -91,14 +91,14 @@ class ReadSide:
             slot = self._slots[number % len(self._slots)]
             if not self._is_there(slot):
                 break
-            found.append(slot.chunk)
+            found.append(self._areas[self._numbers[slot.number] >> AREA_SHIFT])
         return found
 
     def release(self) -> None:
         """Drop every view of the memory."""
         self._numbers.release()
-        for slot in self._slots:
-            slot.chunk.release()
+        for area in self._areas:
+            area.release()
 
     def _is_there(self, slot: _Slot) -> bool:
         cells = self._cells
@@ -109,7 +109,5 @@ class ReadSide:
         return bool(cells[slot.written])
 
 
-def _slot(layout: Layout, rank: int, memory: memoryview, k: int) -> _Slot:
-    at = layout.chunk_at(k)
-    chunk = memory[at : at + layout.max_chunk_bytes]
-    return _Slot(layout.written_at(k), layout.read_at(k, rank), layout.number_at(k) // 8, chunk)
+def _slot(layout: Layout, rank: int, k: int) -> _Slot:
+    return _Slot(layout.written_at(k), layout.read_at(k, rank), layout.number_at(k) // 8)

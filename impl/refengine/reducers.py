@@ -4,6 +4,7 @@ import sys
 from pickle import PickleBuffer
 from typing import Any
 
+_SMALL = 4096
 Reduced = tuple[Any, ...] | str
 """What a reducer returns (pickle's own protocol)."""
 
@@ -25,7 +26,9 @@ def _array_reducer(numpy: Any) -> Any:
     def reduce(array: Any) -> Reduced:
         code, flags = codes.get(array.dtype), array.flags
         if code and flags.c_contiguous and flags.writeable:
-            return ndarray, (array.shape, code, PickleBuffer(array))
+            # A small one stays in the pickle anyway: not worth asking the encoder each time.
+            data = bytearray(array) if array.nbytes < _SMALL else PickleBuffer(array)
+            return ndarray, (array.shape, code, data)
         return array.__reduce_ex__(5)
 
     return reduce

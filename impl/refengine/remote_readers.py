@@ -75,6 +75,12 @@ class RemoteReaders:
         self._news.append((rank, how))
         self._ring()
 
+    def broken(self, rank: int) -> None:
+        """See `lines.HubListener`: nothing is lost yet."""
+
+    def back(self, rank: int) -> None:
+        """See `lines.HubListener`."""
+
     def refused(self, rank: int, reason: str) -> None:
         """See `lines.Listener`."""
         self._refused.append(RankRefused(rank, reason))

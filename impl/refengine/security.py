@@ -12,7 +12,10 @@ from typing import Any
 import zmq
 from zmq.utils import z85
 
+from .descriptors import need
+
 SECRET_BYTES = 32
+_CONTEXT_TAKES = 12  # descriptors: its threads' epolls and mailboxes, and the first socket's
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class SocketFactory:
 
     def context(self) -> "zmq.Context[zmq.Socket[bytes]]":
         """A ZeroMQ context of its own, so that its end waits for nobody else's sockets."""
+        need(_CONTEXT_TAKES)
         return zmq.Context(io_threads=1)
 
     def hub(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .cells import Cells
 from .fence import Fence
-from .layout import LEFT, READERS_SLEEP, Layout
+from .layout import AREA_SHIFT, LEFT, READERS_SLEEP, Layout, areas
 from .waiting.strategy import Post, Waiting
 
 
@@ -15,7 +15,9 @@ class _Slot:
     first: int
     end: int
     number: int  # index among 8-byte words
-    chunk: memoryview
+
+
+_WARM = 3  # how far back an area is still likely to be in a cache
 
 
 class WriteSide:
@@ -24,6 +26,10 @@ class WriteSide:
     An exception between any two steps leaves the message published or not: `claim` finds out
     which (`written` was stored 0 by this very attempt, and nobody else stores 1), so no index
     can run ahead of, or behind, the flags.
+
+    A slot's message lies in an area; every slot has one, and a free slot may swap its area with
+    another free slot's. So large messages pass through the two or three areas that the caches
+    hold, while the slots go round the whole ring.
     """
 
     def __init__(
@@ -35,15 +41,21 @@ class WriteSide:
         self._cells, self._wait = cells, waiting.wait
         self._fence_in, self._fence_out = fence.acquire, fence.release
         self._numbers = memory.cast("Q")
-        self._slots = [_slot(layout, memory, k) for k in range(layout.max_chunks)]
+        self._slots = [_slot(layout, k) for k in range(layout.max_chunks)]
+        self._areas = areas(layout, memory)
+        self._area_of = tuple(range(layout.max_chunks))
         self._ones, self._zeros = b"\1" * layout.n_reader, bytes(layout.n_reader)
         self._states = [layout.reader_state(i) for i in range(layout.n_reader)]
         self._dead: set[int] = set()
         self._slot = self._slots[0]  # the one claimed last
+        self._area = 0  # its area
         self._opened = -1  # the message whose slot this side emptied last
 
-    def claim(self, timeout: float | None) -> memoryview | None:
-        """The chunk of the next slot once it is free; None at the deadline. Changes nothing."""
+    def claim(self, timeout: float | None, large: bool = False) -> memoryview | None:
+        """The chunk of the next slot once it is free; None at the deadline. Publishes nothing.
+
+        `large`: what will be laid into it is worth looking for a chunk that is in the caches.
+        """
         number = self.number
         if self._opened == number:
             number = self.settle()
@@ -56,7 +68,10 @@ class WriteSide:
             and not self._wait(lambda: self._is_free(slot), self.post, timeout)
         ):
             return None
-        return slot.chunk
+        if large:
+            self._warm(number)
+        self._area = area = self._area_of[number % len(self._slots)]
+        return self._areas[area]
 
     def settle(self) -> int:
         """After an exception inside `publish`: count the message if it was published."""
@@ -76,7 +91,7 @@ class WriteSide:
     def publish(self) -> None:
         """Hand the filled slot to the readers."""
         number, cells, slot = self.number, self._cells, self._slot
-        self._numbers[slot.number] = number
+        self._numbers[slot.number] = self._area << AREA_SHIFT | number
         cells[slot.first : slot.end] = self._zeros
         self._fence_in(False)
         self._fence_out()
@@ -99,8 +114,20 @@ class WriteSide:
     def release(self) -> None:
         """Drop every view of the memory."""
         self._numbers.release()
-        for slot in self._slots:
-            slot.chunk.release()
+        for area in self._areas:
+            area.release()
+
+    def _warm(self, number: int) -> None:
+        """Swap the claimed slot's area with that of the newest message that all have read."""
+        slots, cells = self._slots, self._cells
+        count = len(slots)
+        for back in range(1, min(_WARM, count - 1, number) + 1):
+            other = (number - back) % count
+            if cells[slots[other].first : slots[other].end] == self._ones:
+                swapped, own = list(self._area_of), number % count
+                swapped[own], swapped[other] = swapped[other], swapped[own]
+                self._area_of = tuple(swapped)  # one store: whole or not at all (R9)
+                return
 
     def _is_free(self, slot: _Slot) -> bool:
         cells = self._cells
@@ -112,9 +139,6 @@ class WriteSide:
         )
 
 
-def _slot(layout: Layout, memory: memoryview, k: int) -> _Slot:
-    first, at = layout.read_at(k, 0), layout.chunk_at(k)
-    chunk = memory[at : at + layout.max_chunk_bytes]
-    return _Slot(
-        layout.written_at(k), first, first + layout.n_reader, layout.number_at(k) // 8, chunk
-    )
+def _slot(layout: Layout, k: int) -> _Slot:
+    first = layout.read_at(k, 0)
+    return _Slot(layout.written_at(k), first, first + layout.n_reader, layout.number_at(k) // 8)

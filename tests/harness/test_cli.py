@@ -235,7 +235,7 @@ def test_lists_name_everything_there_is(capsys: pytest.CaptureFixture[str]) -> N
         "invariants": [item.id for item in CATALOGUE],
         "cases": [case.id for case in CASES],
         "faults": list(FAULTS),
-        "targets": ["refengine", "vllm==X.Y.Z", "module:object"],
+        "targets": ["refengine", "vllm==X.Y.Z", "sglang==X.Y.Z", "sglang@PATH", "module:object"],
     }.items():
         assert main(["list", what]) == 0
         lines = capsys.readouterr().out.splitlines()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -85,6 +87,17 @@ def test_a_strangers_queue_is_judged_fairly():
     assert {id: words[id] for id in sure} == dict.fromkeys(sure, "holds")
     closed = ("R1", "R4", "R7", "R8", "Q4", "Q9")
     assert {id: words[id] for id in closed} == dict.fromkeys(closed, "unsupported")
+
+
+def test_the_strangers_queue_knows_neither_the_reference_nor_its_judge():
+    """It is no proof of fairness to judge one's own code under another name."""
+    code = "import sys, pipe_queue; print(*{name.partition('.')[0] for name in sys.modules})"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, check=True
+    )
+    known = set(found.stdout.split())
+    assert "pipe_queue" in known
+    assert not known & {"refengine", "killpoint", "zmq"}
 
 
 class TestItsBreakages:

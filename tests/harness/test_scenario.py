@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from killpoint import scenario as script
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
-from killpoint.scenario import Scenario, dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario import Fault, Scenario, dump, dump_shape, load, parse, parse_shape
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import QueueShape
 
@@ -339,6 +339,17 @@ def test_a_scenario_that_cannot_be_played_is_refused_when_it_is_read(
     at, text = _complaint(old, new)
     assert at == line
     assert words in text
+
+
+def test_a_connection_is_harmed_only_where_there_is_one() -> None:
+    cut = Scenario("Q18/x", ["Q18"], [Fault("cut", "reader-0")], shape=QueueShape(2, remote=1))
+    with pytest.raises(BadUsage, match=r"no TCP connection; expected one of: writer, reader-1"):
+        parse(dump(cut), "f")
+    cut.shape = QueueShape(2)
+    with pytest.raises(BadUsage, match="expected remote readers"):
+        parse(dump(cut), "f")
+    cut.shape = QueueShape(2, remote=2)
+    assert parse(dump(cut), "f") == cut
 
 
 def test_cases_and_scenarios_speak_of_the_same_roles() -> None:

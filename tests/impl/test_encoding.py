@@ -151,3 +151,27 @@ def test_what_cannot_be_pickled_is_refused_and_the_encoder_works_on():
         encoder.encode([np.zeros(OUT_OF_BAND_FROM, np.uint8), lambda: 0])
     assert caught.value.__cause__ is not None
     assert through({"a": [1]}, encoder) == {"a": [1]}
+
+
+@pytest.mark.parametrize("size", [OUT_OF_BAND_FROM - 1, OUT_OF_BAND_FROM, 3 * OUT_OF_BAND_FROM])
+def test_lone_bytes_arrive_as_bytes_and_are_not_pickled_when_large(size: int):
+    data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+    buffers = Encoder(Limits()).encode(data)
+    assert (len(buffers) == 2) == (size >= OUT_OF_BAND_FROM)
+    chunk = memoryview(bytearray(total_of([len(b) for b in buffers]) + 1))
+    put(buffers, chunk)
+    taken = take(chunk)
+    chunk[:] = bytes(len(chunk))
+    arrived = decode(taken)
+    assert type(arrived) is bytes
+    assert arrived == data
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 1 << 20])
+def test_arrays_of_every_size_arrive_writable(size: int):
+    buffers = Encoder(Limits()).encode(np.full(size, 7, np.uint8))
+    chunk = memoryview(bytearray(total_of([len(b) for b in buffers]) + 1))
+    put(buffers, chunk)
+    arrived = decode(take(chunk))
+    assert arrived.flags.writeable
+    assert (arrived == 7).all()

@@ -337,3 +337,58 @@ def drain(reader: Ring) -> list[bytes]:
             got.append(get(reader, 1))
         except DeadlinePassed:
             return got
+
+
+def fill(ring: Ring, number: int, large: bool) -> None:
+    chunk = ring.writer.claim(0, large)
+    assert chunk is not None
+    ring.writer.open()
+    chunk[:] = number.to_bytes(8, "big") * (len(chunk) // 8)
+    ring.writer.publish()
+
+
+def test_a_large_message_is_laid_where_one_was_just_read(ring: tuple[Ring, list[Ring]]):
+    writer, readers = ring
+    put(writer, b"read")
+    for reader in readers:
+        get(reader)
+    chunk = writer.writer.claim(0, True)
+    assert chunk is not None
+    assert bytes(chunk[:4]) == b"read"
+    chunk = writer.writer.claim(0, False)  # the slot has it now
+    assert chunk is not None
+    assert bytes(chunk[:4]) == b"read"
+
+
+def test_small_messages_go_round_the_chunks(ring: tuple[Ring, list[Ring]]):
+    writer, readers = ring
+    put(writer, b"read")
+    for reader in readers:
+        get(reader)
+    chunk = writer.writer.claim(0)
+    assert chunk is not None
+    assert bytes(chunk[:4]) == bytes(4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_unread_message_is_overwritten_wherever_chunks_go(seed: int):
+    choose = random.Random(seed)
+    writer = Ring.create(2, 64, 4)
+    readers = [Ring.attach(writer.handle(), i) for i in range(2)]
+    sent, taken = 0, [0, 0]
+    for _ in range(1500):
+        party = choose.randrange(3)
+        if party == 2 and sent - min(taken) < 4:
+            fill(writer, sent, large=choose.random() < 0.7)
+            sent += 1
+        elif party < 2 and taken[party] < sent:
+            assert get(readers[party], 64) == taken[party].to_bytes(8, "big") * 8
+            taken[party] += 1
+    assert min(taken) > 200
+    for end in (*readers, writer):
+        end.close()
+
+
+def test_more_chunks_than_a_slot_can_name_are_refused():
+    with pytest.raises(ValueError, match="65536 chunks"):
+        Layout(1, 64, 65537)

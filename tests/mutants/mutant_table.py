@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "R6/held-array-after-lap",
         "wrong-data",
         "encoding.py",
-        "        buffers.append(bytearray(chunk[at + 4 : at + 4 + length]))\n",
+        "        buffers.append(copy(chunk[at + 4 : at + 4 + length]))\n",
         "        buffers.append(chunk[at + 4 : at + 4 + length])\n",
     ),
     _one(
@@ -173,6 +173,40 @@ MUTANTS: tuple[Mutant, ...] = (
                 "            judge([len(b) for b in buffers], self._settings.limits)\n",
             ),
         ),
+    ),
+    Mutant(
+        "q5_a_high_water_mark_drops",
+        "Q5/slow-remote-reader",
+        ("lost",),
+        (
+            Edit(
+                "remote_readers.py",
+                "        return not self._taken or self.posted - min(self._taken.values())"
+                " < self._window\n",
+                "        return True\n",
+            ),
+            Edit(
+                "remote_receiving.py",
+                "            self._go = True\n        else:\n",
+                "            self._go = True\n        elif len(self._inbox) < 500:\n",
+            ),
+        ),
+    ),
+    _one(
+        "q18_nothing_is_sent_again_after_a_break",
+        "Q18/reset-loses-nothing",
+        "lost",
+        "lines/line.py",
+        "        self._cursor = had\n",
+        "        self._cursor = self.posted\n",
+    ),
+    _one(
+        "q18_silence_is_noticed_late",
+        "Q18/half-open-toward-writer",
+        "late",
+        "lines/hub.py",
+        "            elif far.pulse.quiet() >= self._silence:\n",
+        "            elif far.pulse.quiet() >= 2 * self._silence:\n",
     ),
     _one(
         "q6_death_is_not_told",
@@ -300,12 +334,61 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return self.number_at(slot) + 9 + rank\n",
         "        return self.number_at(slot) + 9 + rank % 8\n",
     ),
+    _one(
+        "q12_a_kibibyte_stays_of_each_message",
+        "Q12/paced-stream",
+        "growth",
+        "sending.py",
+        "            buffers = self._encoder.encode(obj)\n",
+        "            buffers = self._encoder.encode(obj)\n"
+        '            globals().setdefault("_stays", []).append(b"x" * 1024 + bytes(1))\n',
+    ),
+    _one(
+        "q15_pages_are_not_reserved",
+        "Q15/full-under-load",
+        "crash",
+        "memory.py",
+        "            os.posix_fallocate(fd, 0, nbytes)\n",
+        "            os.ftruncate(fd, nbytes)\n",
+    ),
+    _one(
+        "q17_any_rank_is_the_first",
+        "Q17/unknown-rank",
+        "no-error",
+        "queue.py",
+        '    raise RankRefused(rank, f"unknown; the ranks are {known}")\n',
+        "    return _receiving_end(handle, known[0], settings)\n",
+    ),
+    _one(
+        "s1_listens_everywhere",
+        "S1/remote-queue-listeners",
+        "exposure",
+        "security.py",
+        "            socket.bind(f\"tcp://{name}:{port or '*'}\")\n",
+        "            socket.bind(f\"tcp://{'*' if name else ''}:{port or '*'}\")\n",
+    ),
+    _one(
+        "s2_segment_is_made_for_all",
+        "S2/umask-000",
+        "exposure",
+        "memory.py",
+        "        fd = os.open(path, flags, 0o600)\n",
+        "        fd = os.open(path, flags, 0o666)\n",
+    ),
+    _one(
+        "s3_the_key_shows_in_the_repr",
+        "S3/keys-unseen",
+        "exposure",
+        "security.py",
+        "    secret: bytes = field(repr=False)\n",
+        "    secret: bytes = field()\n",
+    ),
     Mutant(
         "l1_sockets_outlive_the_writer",
         "L1/writer-killed",
         ("leak",),
         (
-            Edit("sending.py", "        shutil.rmtree(self._directory, ignore_errors=True)\n", ""),
+            Edit("local_readers.py", "        remove_directory(self._directory)\n", ""),
             Edit(
                 "receiving.py",
                 "        remove_if_orphan(Path(self.handle.door).parent)\n",

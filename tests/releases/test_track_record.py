@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from killpoint.cases import select
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
+from killpoint.replay import replay
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
@@ -28,6 +30,10 @@ RECORD = [
         "wrong-data",
         "caller's memory",
     ),
+    ("Q3/overwritten-after-enqueue-remote", "0.33.0", "violated", "wrong-data", "caller's memory"),
+    ("Q3/overwritten-after-enqueue-remote", "0.11.0", "held", None, ""),
+    ("Q5/slow-remote-reader", "0.33.0", "violated", "lost", "dropped in silence"),
+    ("Q18/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
     ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
@@ -40,12 +46,21 @@ RECORD = [
     ("G1/broadcasts", "0.8.5", "held", None, ""),
 ]
 
+SGLANG_RECORD = [
+    ("Q6/writer-dies-after-overflow-marker", "0.5.23", "violated", "hang", "dead by signal 9"),
+    ("Q10/departure-is-no-arrival", "0.5.23", "violated", "no-error", "departure of reader-0"),
+    ("R7/decode-raises", "0.4.0", "violated", "wrong-data", "read again"),
+    ("R7/decode-raises", "0.5.23", "violated", "wrong-data", "read again"),
+    ("R8/fork-copy-of-writer", "0.5.23", "violated", "bad-transition", "fork's copy"),
+    ("Q3/overwritten-after-enqueue-overflow", "0.5.23", "held", None, ""),
+]
+
 pytestmark = pytest.mark.network
 
 
-def _resolved(release: str) -> str:
+def _resolved(release: str, project: str = "vllm") -> str:
     try:
-        return resolve(f"vllm=={release}")
+        return resolve(f"{project}=={release}")
     except CannotWork as error:
         if os.environ.get("CI"):
             raise
@@ -66,3 +81,20 @@ def test_release_is_judged_as_the_record_says(
     outcome = _judged(release, case)
     assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
     assert words in outcome.cause
+
+
+@pytest.mark.parametrize(("case", "release", "expected", "kind", "words"), SGLANG_RECORD)
+def test_sglang_is_judged_as_the_record_says_and_its_violations_replay(
+    case: str, release: str, expected: str, kind: str | None, words: str, tmp_path: Path
+) -> None:
+    spec = _resolved(release, "sglang")
+    found = select([case])[0]
+    with Stage(spec) as stage:
+        trial = Trial(case, stage, seed=0, full=False, folder=tmp_path, target=spec)
+        outcome = trial.judge(found.run)
+    assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
+    assert words in outcome.cause
+    if expected == "violated":
+        assert outcome.replay is not None
+        again = replay(Path(outcome.replay))
+        assert (again.status(), again.outcomes[0].kind) == (1, kind)

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from killpoint.cases import deadlines, deaths, delivery, fuzz, group, lifecycle, ring, wakeups
+from killpoint.cases import (
+    deadlines,
+    deaths,
+    delivery,
+    exposure,
+    fuzz,
+    group,
+    growth,
+    lifecycle,
+    network,
+    ranks,
+    remote,
+    remote_life,
+    ring,
+    scarcity,
+    wakeups,
+)
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
@@ -15,7 +31,14 @@ CASES: tuple[Case, ...] = (
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,
+    *remote.CASES,
+    *remote_life.CASES,
+    *network.CASES,
     *group.CASES,
+    *scarcity.CASES,
+    *growth.CASES,
+    *ranks.CASES,
+    *exposure.CASES,
 )
 
 

@@ -20,6 +20,8 @@ class Case(msgspec.Struct, frozen=True):
     summary: str
     run: Run
     needs: frozenset[str] = frozenset({"queue"})
+    """Capabilities. ``deadlines``: the story needs a call that expires; a timeout that only bounds
+    a healthy call is left out for a target that has none."""
 
     @property
     def invariant(self) -> str:
@@ -39,13 +41,21 @@ def scenario(
     readers: int = 2,
     chunk_bytes: int = 64 * 1024,
     chunks: int = 4,
+    remote: int = 0,
+    silence: float | None = None,
 ) -> Scenario:
     """A scenario judged by the invariant that its case belongs to."""
     return Scenario(
         case=case,
         judges=[case.split("/")[0]],
         steps=list(steps),
-        shape=QueueShape(readers=readers, chunk_bytes=chunk_bytes, chunks=chunks),
+        shape=QueueShape(
+            readers=readers,
+            chunk_bytes=chunk_bytes,
+            chunks=chunks,
+            remote=remote,
+            silence=silence,
+        ),
     )
 
 

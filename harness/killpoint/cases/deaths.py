@@ -66,7 +66,7 @@ def _unread() -> list[Scenario]:
     return [scenario(id, *steps)]
 
 
-def around_death(id: str, role: str) -> Around:
+def around_death(id: str, role: str, remote: int = 0) -> Around:
     """The scenario around a death of this role inside one of its operations.
 
     A writer's death is followed by readers that read until they are told; a reader's by a writer
@@ -76,12 +76,13 @@ def around_death(id: str, role: str) -> Around:
     def around(step: AnyStep) -> Scenario:
         if role == "writer":
             steps = [*OPEN, step, Send(_MIX, timeout=10.0), Close(("writer",))]
-            return scenario(id, *steps, Receive(_ENDLESS), Wait(within=5.0), chunks=8)
+            steps += [Receive(_ENDLESS), Wait(within=5.0)]
+            return scenario(id, *steps, chunks=8, remote=remote)
         steps = [*OPEN, Send(_MIX, timeout=10.0), Wait(("writer",)), step]
         steps += [Receive(7, (role,), timeout=5.0), Wait((role,))]
         steps += [Receive(_ENDLESS, timeout=_PATIENT)]
         steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
-        return scenario(id, *steps, Wait(within=8.0), chunks=8)
+        return scenario(id, *steps, Wait(within=8.0), chunks=8, remote=remote)
 
     return around
 
@@ -92,12 +93,18 @@ PLACES: dict[str, list[tuple[Verb, int]]] = {
 }
 """Operations of each role, and which of them in turn: inline, overflow, inline again."""
 
+FROM_AFAR: dict[str, list[tuple[Verb, int]]] = {
+    "writer": [("send", 2), ("close", 0)],
+    "reader-1": [("receive", 2)],
+}
+"""The same where the last reader is remote: to it, all messages go the same way."""
 
-def anywhere(trial: Trial, role: str, samples: int) -> None:
-    """Kill a role at lines of each of its operations."""
-    places = PLACES[role]
+
+def anywhere(trial: Trial, role: str, samples: int, remote: int = 0) -> None:
+    """Kill a role at lines of each of its operations; ``remote``: how many readers are."""
+    places = FROM_AFAR[role] if remote else PLACES[role]
     for index, (op, nth) in enumerate(places):
-        around = around_death(trial.outcome.id, role)
+        around = around_death(trial.outcome.id, role, remote)
         count = count_lines(trial, role, Point(op, nth=nth), around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
         for line in chosen(trial, count, share):

@@ -94,6 +94,7 @@ _HANDSHAKE = (
         Make(),
         Ready(("writer",), timeout=0.5),
         Wait(within=4.0),
+        needs=("deadlines",),
     ),
 )
 

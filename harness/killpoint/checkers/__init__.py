@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from killpoint.checkers import (
+    cut_off,
+    exposure,
+    flow,
     group,
     group_barrier,
     group_death,
     group_growth,
+    growth,
     queue_death,
     queue_delivery,
     queue_life,
     queue_time,
+    ranks,
     ring,
+    scarcity,
 )
 from killpoint.checkers.finding import Checker, crash_first
 from killpoint.checkers.leaks import nothing_left
@@ -28,20 +34,28 @@ _JUDGES: dict[str, Checker] = {
     "Q2": queue_delivery.one_order,
     "Q3": queue_delivery.as_enqueued,
     "Q4": queue_delivery.carried_or_refused,
+    "Q5": flow.slow_reader_kept,
     "Q6": queue_death.writer_death_told,
     "Q7": queue_death.reader_death_told,
     "Q8": queue_time.woken,
     "Q9": queue_time.deadlines,
-    "Q10": queue_life.ready_ends,
+    "Q10": scarcity.or_starved(queue_life.ready_ends),
     "Q11": queue_life.endings_end,
+    "Q12": growth.flat,
     "Q13": queue_delivery.exactly_once,
     "Q14": queue_delivery.all_in_order,
+    "Q15": scarcity.error_at_construction,
     "Q16": queue_life.delivered_before_close,
+    "Q17": ranks.ranks_are_checked,
+    "Q18": cut_off.cut_off_told,
     "G1": group.in_order,
     "G2": group_growth.flat,
     "G3": group_barrier.barriers_told,
     "G4": group_death.unharmed_or_told,
     "G5": group.clock_free,
+    "S1": exposure.listeners_as_asked,
+    "S2": exposure.owners_alone,
+    "S3": exposure.strangers_shut_out,
     "L1": nothing_left,
 }
 

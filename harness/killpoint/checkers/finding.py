@@ -138,4 +138,5 @@ def _gone(history: History, until: int) -> list[str]:
     ]
     last = {e.text("target"): e.text("fault") for e in history.of("fault") if e.t <= until}
     stopped = [name for name, fault in last.items() if fault == "stop"]
-    return gone + [f"{name}, stopped" for name in stopped if name not in dead]
+    cut = [f"{name}, cut off" for name, fault in last.items() if fault in ("cut", "half-open")]
+    return gone + [f"{name}, stopped" for name in stopped if name not in dead] + cut

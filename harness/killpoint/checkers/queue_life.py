@@ -166,6 +166,7 @@ def _dropped(scenario: Scenario, history: History, reader: str, lost: int) -> Vi
     calls = got(history, reader)
     how = calls[-1].outcome if calls else "no receive"
     path = " (overflow path: their sockets were closed with the payloads unsent)" if big else ""
+    path = " (its socket was closed with them unsent)" if reader in scenario.remote() else path
     cause = (
         f"{lost} of {len(accepted)} messages enqueued before the writer's end never reached"
         f" {reader}{path}, and it was not told: its last receive ended with: {how}"

@@ -17,7 +17,7 @@ from killpoint.checkers.finding import Finding, Inconclusive
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.event import Event
-from killpoint.scenario import Fault, Scenario, dump
+from killpoint.scenario import NETWORK_FAULTS, Fault, Scenario, dump
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
 from killpoint.verdict import CaseOutcome, Violation
@@ -188,7 +188,8 @@ class Trial:
 
     def _note_strikes(self, play: Play) -> bool:
         """Whether each placed fault reached its point and was seen to act."""
-        placed = [step for step in play.scenario.steps if isinstance(step, Fault) and step.at]
+        faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
+        placed = [step for step in faults if step.at or step.fault in NETWORK_FAULTS]
         if not placed:
             return True
         reached = {event.text("target") for event in play.history.of("reached")}
@@ -197,13 +198,14 @@ class Trial:
             all(
                 step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
                 for step in placed
+                if step.at
             )
             and not play.unreached
         )
         self.outcome.struck = (self.outcome.struck or 0) + struck
         if not struck:
             self.outcome.runs += 1
-            self._misses.append("a fault's point was not reached: " + ", ".join(play.unreached))
+            self._misses.append("a fault did not strike: " + ", ".join(play.unreached))
         return struck
 
     def doubt(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""A slow reader: it takes its time before each receive."""
+"""A slow party: it takes its time before each message."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from killpoint.faults.subject import Subject
 
 
 class Slow:
-    """Throttle a reader by ``pause`` seconds a message."""
+    """Throttle a role by ``pause`` seconds a message."""
 
     name = "slow"
-    summary = "a pause before each receive"
+    summary = "a pause before each send or receive"
     ends = False
 
     def act(self, subject: Subject) -> None:

@@ -26,6 +26,14 @@ class Subject(Protocol):
         """Have it do the fault to itself between two operations."""
         ...
 
+    def on_the_wire(self, fault: str) -> None:
+        """Have the relay do the fault to its connections."""
+        ...
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
+        ...
+
 
 class FaultKind(Protocol):
     """One way to harm a role."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from killpoint.errors import BadUsage
 from killpoint.scenario import AnyStep, Fault
 from killpoint.stage.channel import Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
+from killpoint.stage.scarcity import fill_shm
 
 
 @dataclass
@@ -31,6 +34,8 @@ class Actor:
     status: int | None = None
     """As waitpid gave it, once it has ended."""
     handle: bytes = b""
+    relayed: Callable[[str], None] | None = None
+    """Has the relay do the fault being done to its connections, where they lead through one."""
     by_itself: Order | None = None
     """The fault being done, as an order, for faults that a role does to itself."""
 
@@ -64,6 +69,16 @@ class Actor:
         """Have it do the fault to itself between two operations."""
         if self.by_itself is not None:
             self.post(self.by_itself)
+
+    def on_the_wire(self, fault: str) -> None:
+        """Have the relay do the fault to its connections."""
+        if self.relayed is None:
+            raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
+        self.relayed(fault)
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees, which must not be the machine's."""
+        fill_shm(self.pid)
 
     def post(self, order: Order) -> None:
         """Give it an order."""

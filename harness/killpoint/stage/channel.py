@@ -20,6 +20,8 @@ class Order(msgspec.Struct, tag=True):
     data: bytes = b""
     """A queue's handle for ``attach``, its shape for ``make``; the invitation for ``join``."""
     rank: int = 0
+    routes: dict[str, str] | None = None
+    """For ``attach`` through a relay: what stands in the place of each address in the handle."""
 
 
 class Arm(msgspec.Struct, tag=True):
@@ -55,6 +57,8 @@ class Done(msgspec.Struct, tag=True):
     outcome: str = "ok"
     error: str = ""
     handle: bytes = b""
+    addresses: list[str] = []
+    """The TCP addresses in the handle, as far as the target can show them."""
 
 
 class Reached(msgspec.Struct, tag=True):
@@ -73,6 +77,12 @@ class ForkRole(msgspec.Struct, tag=True):
     observe: bool = False
     cancels: bool = False
     seed: int = 0
+    umask: int | None = None
+    """Set before the process does anything of its own."""
+    shm_of: int = 0
+    """The process whose mounts, a /dev/shm of the play's own among them, it is to have."""
+    errand: bytes = b""
+    """What a process that is no role is for."""
 
 
 class Forked(msgspec.Struct, tag=True):

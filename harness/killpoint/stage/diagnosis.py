@@ -27,13 +27,13 @@ def burnt(pid: int) -> float:
 
 
 def mapped_segments(pid: int) -> list[str]:
-    """Names under /dev/shm that the process maps and that still exist there."""
+    """Names under its /dev/shm that the process maps and that still exist there."""
     try:
         text = Path(f"/proc/{pid}/maps").read_text()
     except OSError:
         return []
     found = re.findall(r"\s/dev/shm/(\S+)(?:$|\n)(?! \(deleted\))", text)
-    return sorted({name for name in found if Path("/dev/shm", name).exists()})
+    return sorted({name for name in found if Path(f"/proc/{pid}/root/dev/shm", name).exists()})
 
 
 def stack(pid: int, within: float = 5.0) -> list[str]:

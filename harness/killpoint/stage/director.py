@@ -15,7 +15,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import diagnosis, scales
+from killpoint.stage import diagnosis, lookout, scales
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
     Arm,
@@ -31,6 +31,8 @@ from killpoint.stage.channel import (
     Reached,
 )
 from killpoint.stage.meeting import Meeting, numbers_taken
+from killpoint.stage.strangers import Strangers
+from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
 
 _TICK = 0.02
@@ -47,17 +49,25 @@ class Stalled(Exception):
 class Director:
     """Gives the orders of one play. Use once."""
 
-    def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path) -> None:
-        """Take a started zygote and an empty folder whose path is short (sockets live in it)."""
+    def __init__(
+        self, zygote: Zygote, scenario: Scenario, folder: Path, *, shm_of: int = 0
+    ) -> None:
+        """Take a started zygote and an empty folder whose path is short (sockets live in it).
+
+        ``shm_of``: the process that keeps the play's own /dev/shm, if it has one.
+        """
         self.scenario = scenario
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
         self.actors: dict[str, Actor] = {}
         self.unreached: list[str] = []
+        self._strangers = Strangers(zygote, scenario, folder)
+        self._shm_of = shm_of
         self._next = 0
         self._sequence = 0
         self._handle = b""
+        self._wire = Wire(scenario, self.log)
         self.meeting = Meeting(scenario) if scenario.group else None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
@@ -91,6 +101,8 @@ class Director:
         self._epilogue()
 
     def _epilogue(self) -> None:
+        self._strangers.recall()
+        self._until(self._strangers.gone, 10.0, "a stranger did not leave")
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
@@ -109,6 +121,7 @@ class Director:
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
+        self.unreached += self._wire.missed()
 
     def _wake_stopped(self, actor: Actor) -> None:
         if actor.held_up:
@@ -117,6 +130,8 @@ class Director:
 
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
+        self._wire.close()
+        self._strangers.close()
         for actor in self.actors.values():
             if actor.channel:
                 actor.channel.close()
@@ -142,6 +157,14 @@ class Director:
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
+        elif isinstance(step, (script.Look, script.Weigh)):
+            self._look(step)
+        elif isinstance(step, script.Intrude):
+            found = lookout.listeners(self.actors[step.role].pid)
+            ports = [(heard.address, heard.port) for heard in found]
+            self.log.write("intrude", target=step.role, how=step.how, ports=len(ports))
+            name = self._strangers.send(step.how, ports)
+            self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self.scenario.shape))
             self._until(
@@ -153,6 +176,20 @@ class Director:
             roles = getattr(step, "roles", None)
             for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
                 self._post(role, step)
+
+    def _look(self, step: script.Look | script.Weigh) -> None:
+        for name in self.scenario.named(step.roles):
+            actor = self.actors[name]
+            if not actor.alive:
+                continue
+            if isinstance(step, script.Weigh):
+                scales.record(self.log, name, actor.pid)
+                continue
+            lookout.look(self.log, name, actor.pid, self.folder / "t")
+            if "wire" in self.zygote.loaded.capabilities:
+                self._post(name, step)
+        if isinstance(step, script.Look):
+            lookout.look_at_files(self.log, self.folder / "t")
 
     def _cancel(self, role: str) -> None:
         self.log.write("intent", fault="cancel", target=role)
@@ -168,14 +205,16 @@ class Director:
             return
         ranked = self.scenario.roles() if self.meeting else self.scenario.readers()
         rank = ranked.index(role) if role != "writer" else 0
+        routes = None
         if isinstance(step, script.Attach):
-            data = self._handle
+            data, routes = self._handle, self._wire.routes(role)
+            rank = rank if step.rank is None else step.rank
         elif isinstance(step, script.Join) and self.meeting:
             data = self.meeting.invitation(role)
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
-        actor.post(Order(self._number(), step, self._sequence, data, rank))
+        actor.post(Order(self._number(), step, self._sequence, data, rank, routes))
         if isinstance(step, script.Send):
             self._sequence += sum(message.repeat for message in step.messages)
         elif isinstance(step, script.RingWrite):
@@ -212,9 +251,13 @@ class Director:
         self._look_at_maps(actor)
         actor.by_itself = Order(self._number(), step)
         actor.hours = step.hours
-        self.log.write("intent", fault=step.fault, target=actor.name, where=where)
+        self._wire.aim(actor, step)
+        toward = {"toward": step.toward} if step.fault in script.NETWORK_FAULTS else {}
+        self.log.write("intent", fault=step.fault, target=actor.name, where=where, **toward)
         kind.act(actor)
-        self.log.write("fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid)
+        self.log.write(
+            "fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid, **toward
+        )
         if kind.ends:
             self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
 
@@ -323,7 +366,7 @@ class Director:
         elif isinstance(packet, Done):
             step = actor.outstanding.pop(packet.id, None)
             if isinstance(step, script.Make):
-                self._handle = packet.handle
+                self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):
                 self._look_at_maps(actor)
         elif isinstance(packet, Reached):
@@ -336,6 +379,7 @@ class Director:
                 self._act(actor, step, packet.where)
 
     def _ended(self, packet: Exited) -> None:
+        self._strangers.ended(packet)
         for actor in self.actors.values():
             if actor.child == packet.pid and actor.alive:
                 actor.status = packet.status
@@ -356,6 +400,8 @@ class Director:
             observe=self.scenario.observe,
             cancels=cancels,
             seed=self.scenario.seed,
+            umask=self.scenario.umask,
+            shm_of=self._shm_of,
         )
         child = self.zygote.fork(order)
         self.actors[role] = Actor(role, child, child)

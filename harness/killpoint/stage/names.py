@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from typing import Any
 
@@ -16,7 +17,8 @@ def journal_names(log: Log) -> None:
 
     Plain ``open`` and ``unlink`` under /dev/shm are seen by an audit hook;
     :mod:`multiprocessing.shared_memory` calls ``shm_open`` and ``shm_unlink`` without an audit
-    event, so its two functions are wrapped.
+    event, so its two functions are wrapped. What rights a segment is made with can be read only
+    off its descriptor: :func:`os.open` is wrapped for that.
     """
     import _posixshmem  # pyright: ignore[reportMissingImports] # no stub for this private module
 
@@ -24,15 +26,27 @@ def journal_names(log: Log) -> None:
     shm_open, shm_unlink = shm.shm_open, shm.shm_unlink
 
     def opened(name: str, flags: int, mode: int = 0o777) -> int:
-        if flags & os.O_CREAT:
-            log.write("segment", act="create", name=name.lstrip("/"), pid=os.getpid())
-        return shm_open(name, flags, mode=mode)
+        if not flags & os.O_CREAT:
+            return shm_open(name, flags, mode=mode)
+        log.write("segment", act="create", name=name.lstrip("/"), pid=os.getpid())
+        fd = shm_open(name, flags, mode=mode)
+        _journal_rights(log, name.lstrip("/"), fd)
+        return fd
 
     def unlinked(name: str) -> None:
         shm_unlink(name)
         log.write("segment", act="unlink", name=name.lstrip("/"), pid=os.getpid())
 
     shm.shm_open, shm.shm_unlink = opened, unlinked
+    os_open = os.open
+
+    def plainly_opened(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        fd = os_open(path, flags, *args, **more)
+        if flags & os.O_CREAT and str(path).startswith(_SHM):
+            _journal_rights(log, str(path)[len(_SHM) :], fd)
+        return fd
+
+    os.open = plainly_opened
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(args[0], str) and args[0].startswith(_SHM):
@@ -42,3 +56,10 @@ def journal_names(log: Log) -> None:
             log.write("segment", act="unlink", name=str(args[0])[len(_SHM) :], pid=os.getpid())
 
     sys.addaudithook(hook)
+
+
+def _journal_rights(log: Log, name: str, fd: int) -> None:
+    """A segment as it was when it was made, whatever its maker does to it next."""
+    found = os.fstat(fd)
+    mode = stat.S_IMODE(found.st_mode)
+    log.write("segment-made", name=name, mode=mode, owner=found.st_uid, pid=os.getpid())

@@ -52,6 +52,11 @@ def pattern(seed: int, seq: int, size: int, part: int = 0) -> bytearray:
     return bytearray(words.tobytes()[:size])
 
 
+def recognised(data: bytes, seed: int, count: int) -> list[int]:
+    """Which of the first ``count`` messages have left content of 16 bytes or more in ``data``."""
+    return [seq for seq in range(count) if bytes(pattern(seed, seq, 16)) in data]
+
+
 def build(message: Message, seed: int, seq: int, size: int) -> Any:
     """The object of one message."""
     if message.kind == "undecodable":

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import msgspec
+
 from killpoint import scenario as script
 from killpoint.history.log import Log
-from killpoint.stage import clock, payload
+from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
 from killpoint.stage.group_acts import GroupActs
 from killpoint.stage.names import journal_names
@@ -28,11 +30,13 @@ from killpoint.targets.protocol import (
     Cancels,
     HasRing,
     HasSlots,
+    HasWire,
     Outcome,
     Target,
     UnsupportedByTarget,
 )
 
+_TIMED = (script.Ready, script.Send, script.Receive, script.RingWrite, script.RingRead)
 _LENGTH = bytes(8)
 """What stands before the body of a slot that was filled at the level of the ring."""
 
@@ -63,6 +67,8 @@ class Role:
         self.end: Any = None
         self.held: list[tuple[int, str, Any]] = []
         self.pause = 0.0
+        self._shown = b""
+        self._complaints = folder / f"{name}.err"
         self._wake = folder / f"{name}.wake"
         journal_names(self.log)
         if observe and isinstance(target, HasSlots):
@@ -77,6 +83,7 @@ class Role:
             script.RingRead: self._ring_read,
             script.RingAttach: self._ring_attach,
             script.ForkCopy: self._fork_copy,
+            script.Look: self._look,
             script.Recheck: self._recheck,
             script.Close: self._close,
             script.Drop: self._drop,
@@ -95,7 +102,18 @@ class Role:
                 if isinstance(packet, Arm):
                     self.guard.arm(packet)
                 elif isinstance(packet, Order):
-                    self._obey(packet)
+                    self._obey(self._as_able(packet))
+
+    def _as_able(self, order: Order) -> Order:
+        """The order, without its step's timeout where the target has no deadlines.
+
+        A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
+        timeout only bounds a healthy call, which the director does as well.
+        """
+        step = order.step
+        if isinstance(step, _TIMED) and "deadlines" not in self.target.capabilities:
+            step = msgspec.structs.replace(step, timeout=None)
+        return msgspec.structs.replace(order, step=step)
 
     def _obey(self, order: Order) -> None:
         verb = str(order.step.__struct_config__.tag)
@@ -103,7 +121,7 @@ class Role:
         self.log.write("begin", order=order.id, op=verb, timeout=timeout)
         self.channel.put(Begun(order.id))
         began = time.monotonic()
-        self._handle = b""
+        self._handle, self._addresses = b"", list[str]()
         error = ""
         try:
             outcome = self._acts[type(order.step)](order, order.step)
@@ -121,22 +139,35 @@ class Role:
             outcome, error = self._word(raised), brief(raised)
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
-        self.channel.put(Done(order.id, outcome, error, self._handle))
+        self.channel.put(Done(order.id, outcome, error, self._handle, self._addresses))
 
     # -- life of the queue ------------------------------------------------------------------
 
     def _make(self, order: Order, _step: script.Make) -> str:
+        shape = script.parse_shape(order.data)
         with self.guard.during("make", None):
-            self.end = self.target.make(script.parse_shape(order.data))
+            self.end = self.target.make(shape)
         try:
-            self._handle = pickle.dumps(self.target.handle(self.end))
+            handle = self.target.handle(self.end)
+            self._handle = pickle.dumps(handle)
         except Exception as error:
             raise AdapterFault(f"the handle cannot be pickled: {brief(error)}") from error
+        if shape.remote and isinstance(self.target, HasWire):
+            self._addresses = self.target.addresses(handle)
+        if shape.silence is not None and "silence" in self.target.capabilities:
+            self.log.write("silence", seconds=shape.silence)
+        self._shown = self._handle
         return "ok"
 
     def _attach(self, order: Order, _step: script.Attach) -> str:
+        self._shown = order.data
+        handle = pickle.loads(order.data)
+        if order.routes is not None:
+            if not order.routes or not isinstance(self.target, HasWire):
+                raise UnsupportedByTarget("its handle shows no address to lead through a relay")
+            handle = self.target.rerouted(handle, order.routes)
         with self.guard.during("attach", None):
-            self.end = self.target.attach(pickle.loads(order.data), order.rank)
+            self.end = self.target.attach(handle, order.rank)
         return "ok"
 
     def _ready(self, _order: Order, step: script.Ready) -> str:
@@ -171,6 +202,9 @@ class Role:
     def _fault(self, _order: Order, step: script.Fault) -> str:
         if step.fault == "slow":
             self.pause = step.pause
+        elif step.fault == "starve":
+            left = scarcity.leave_descriptors(step.spare)
+            self.log.write("starved", spare=step.spare, limit=left)
         elif step.fault == "exit":
             self.log.write("exiting", how="os._exit")
             os._exit(EXIT_FAULT)
@@ -206,6 +240,8 @@ class Role:
         message: script.Message,
         size: int,
     ) -> bool:
+        if self.pause:
+            select.select([], [], [], self.pause)
         obj, whole = built
         known = whole != message.kind
         self.log.write(
@@ -257,7 +293,7 @@ class Role:
         except InjectedError as injected:
             outcome, error = "injected", str(injected)
         except UnsupportedByTarget:
-            raise
+            raise  # the order as a whole cannot be obeyed: that is no outcome of the call
         except Exception as raised:
             outcome, error = self._word(raised), brief(raised)
         return outcome, error, round(time.monotonic() - began, 6)
@@ -287,14 +323,17 @@ class Role:
     def _in_threads(self, count: int, todo: list[Any], act: Callable[[Any], bool]) -> str:
         if count == 1:
             return "ok" if all(act(item) for item in todo) else "stopped"
+        lacking: list[UnsupportedByTarget] = []
         threads = [
-            threading.Thread(target=_each, args=(act, todo[lane::count]), daemon=True)
+            threading.Thread(target=_each, args=(act, todo[lane::count], lacking), daemon=True)
             for lane in range(count)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if lacking:
+            raise lacking[0]
         return "ok"
 
     def _recheck(self, _order: Order, _step: script.Recheck) -> str:
@@ -302,6 +341,21 @@ class Role:
             now = payload.digest(obj)
             self.log.write("recheck", seq=seq, same=now == before, digest=now)
         self.held.clear()
+        return "ok"
+
+    def _look(self, _order: Order, _step: script.Look) -> str:
+        """Look for the handle's secrets where others could see them; they enter no log."""
+        if not isinstance(self.target, HasWire) or not self._shown:
+            return "ok"
+        handle = pickle.loads(self._shown)
+        secrets = self.target.secrets(handle)
+        places = {
+            "the handle's repr": repr(handle).encode(),
+            "the handle's text": str(handle).encode(),
+            "its end's repr": repr(self.end).encode(),
+            **secrecy.own_places(self._complaints),
+        }
+        self.log.write("secrets", count=len(secrets), shown=secrecy.shown(secrets, places))
         return "ok"
 
     # -- the ring below the queue -----------------------------------------------------------
@@ -377,10 +431,13 @@ class Role:
             self.log.write("cancelled")
 
 
-def _each(act: Callable[[Any], bool], items: list[Any]) -> None:
-    for item in items:
-        if not act(item):
-            return
+def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[UnsupportedByTarget]) -> None:
+    try:
+        for item in items:
+            if not act(item):
+                return
+    except UnsupportedByTarget as error:
+        lacking.append(error)
 
 
 def brief(error: BaseException) -> str:

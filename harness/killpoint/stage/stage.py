@@ -29,7 +29,9 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.stage.director import Director, Stalled
+from killpoint.stage.mounts import OwnShm
 from killpoint.stage.zygote_client import Zygote
+from killpoint.targets.protocol import QueueShape
 
 _LEFT_WITHIN = 5.0
 """L1's grace. Once no process is left nothing can go away by itself: no need to wait for it."""
@@ -53,6 +55,10 @@ _PLAIN_GROUP: list[AnyStep] = [
     Wait(within=20.0),
 ]
 """The same for a group."""
+
+
+_FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
+"""What the next start makes where the play's /dev/shm may have been too small for its queue."""
 
 
 class Play(msgspec.Struct):
@@ -110,26 +116,37 @@ class Stage:
         began = time.monotonic()
         self._count += 1
         folder = self.root / str(self._count)
+        shm: OwnShm | None = None
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
-            stalled, unreached = self._run(scenario, folder)
+            if scenario.shm_bytes is not None:
+                shm = OwnShm(self.zygote, folder, scenario.shm_bytes)
+            stalled, unreached = self._run(scenario, folder, shm)
             history = History.read(folder)
+            left = self._settle_accounts(history, folder, shm)
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
-        left = self._settle_accounts(history, folder)
+        finally:
+            if shm is not None:
+                shm.close()
         seconds = time.monotonic() - began
         return Play(scenario, history, left, unreached, stalled, folder, seconds)
 
-    def _run(self, scenario: Scenario, folder: Path) -> tuple[str, list[str]]:
-        stalled, unreached = self._direct(scenario, folder)
+    def _run(self, scenario: Scenario, folder: Path, shm: OwnShm | None) -> tuple[str, list[str]]:
+        if shm is not None and shm.refused:
+            return shm.refused, []
+        keeper = shm.pid if shm is not None else 0
+        stalled, unreached = self._direct(scenario, folder, keeper)
         if scenario.restart and not stalled:
             plain = _PLAIN_GROUP if scenario.group else _PLAIN
             again = msgspec.structs.replace(scenario, steps=plain)
-            stalled, _ = self._direct(again, folder)
+            if shm is not None:
+                again = msgspec.structs.replace(again, shape=_FITS)
+            stalled, _ = self._direct(again, folder, keeper)
         return stalled, unreached
 
-    def _direct(self, scenario: Scenario, folder: Path) -> tuple[str, list[str]]:
-        director = Director(self.zygote, scenario, folder)
+    def _direct(self, scenario: Scenario, folder: Path, keeper: int) -> tuple[str, list[str]]:
+        director = Director(self.zygote, scenario, folder, shm_of=keeper)
         try:
             director.play()
         except Stalled as error:
@@ -138,19 +155,25 @@ class Stage:
             director.close()
         return "", director.unreached
 
-    def _settle_accounts(self, history: History, folder: Path) -> Ledger:
+    def _settle_accounts(self, history: History, folder: Path, shm: OwnShm | None) -> Ledger:
         names = books.owned_names(history)
         temporary = folder / "t"
+        seen = shm.path if shm is not None and not shm.refused else Path("/dev/shm")
+
+        def below() -> list[int]:
+            ours = shm.pid if shm is not None else 0
+            return [pid for pid in self.zygote.descendants() if pid != ours]
+
         began = time.monotonic()
-        left = books.look(names, temporary, self.zygote.descendants())
+        left = books.look(names, temporary, below(), seen)
         while left.processes and time.monotonic() - began < _LEFT_WITHIN:
             self.zygote.pause(0.05)
-            left = books.look(names, temporary, self.zygote.descendants())
+            left = books.look(names, temporary, below(), seen)
         left.waited = round(time.monotonic() - began, 3)
         exits = list(history.of("exit"))
         left.all_killed = bool(exits) and all(event.number("signal") == 9 for event in exits)
-        books.remove(left, temporary)
-        if self.zygote.descendants():
+        books.remove(left, temporary, seen)
+        if below():
             self.zygote.pause(0.5)
         return left
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.stage import intruder, mounts
 from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.stage.entry import enter_play, live_as_role
 from killpoint.stage.launcher import launch
@@ -176,7 +177,16 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
-    if order.start == "zygote":
+    if order.umask is not None:
+        os.umask(order.umask)
+    if order.shm_of:
+        mounts.join(order.shm_of)
+    if order.start == mounts.KEEPER:
+        mounts.keep(Path(order.folder), int(order.errand))
+    elif order.start == intruder.STRANGER:
+        enter_play(Path(order.folder), order.role, temporary="strangers")
+        intruder.run(order.role, Path(order.folder), order.errand)
+    elif order.start == "zygote":
         enter_play(Path(order.folder), order.role)
         live_as_role(order, target)
     else:

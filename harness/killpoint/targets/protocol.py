@@ -14,11 +14,22 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 Capability = Literal[
-    "queue", "deadlines", "cancel", "limits", "remote", "wire", "ring", "slots", "points", "group"
+    "queue",
+    "deadlines",
+    "cancel",
+    "limits",
+    "remote",
+    "wire",
+    "silence",
+    "ring",
+    "slots",
+    "points",
+    "group",
 ]
 """What a target can be asked for (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
-(the encoder's format limits can be set small). ``remote``: readers that are reached over TCP."""
+(the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
+``silence``: how long a remote party may be silent can be set."""
 
 Outcome = Literal[
     "ok", "timeout", "peer-died", "closed", "lost", "cancelled", "busy", "refused", "error"
@@ -44,7 +55,7 @@ class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """The address the writer listens at for remote readers, IPv4 or IPv6, and at no other."""
     silence: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
     """Seconds without a sign of life after which a remote party counts as cut off (Q18); None:
-    the target's default. A target that cannot set it ignores it."""
+    the target's default. A target that cannot set it (capability ``silence``) ignores it."""
     max_buffers: int | None = None
     """Format limit on the number of buffers in a message (capability ``limits``)."""
     max_buffer_bytes: int | None = None

@@ -68,6 +68,7 @@ class RefengineTarget:
             "limits",
             "remote",
             "wire",
+            "silence",
             "ring",
             "slots",
             "points",
@@ -195,7 +196,8 @@ class RefengineTarget:
     def overflowed(self, end: MessageQueue, slot: int) -> bool:
         """Whether the slot holds a marker instead of a message."""
         ring = _ring(end)
-        return ring.segment.buf[ring.layout.chunk_at(slot)] == 1
+        memory = ring.segment.buf
+        return memory[ring.layout.chunk_of(memory, slot)] == 1
 
     def observe(self, sink: StoreSink) -> None:
         """Report each store to a flag from now on."""

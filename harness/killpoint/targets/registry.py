@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Callable
 from typing import cast
 
 from killpoint.errors import BadUsage
 from killpoint.targets.protocol import Target
 
-FORMS = "refengine, vllm==X.Y.Z, vllm@PATH, module:object"
+FORMS = "refengine, vllm==X.Y.Z, vllm@PATH, sglang==X.Y.Z, sglang@PATH, module:object"
 
 
 def resolve(spec: str) -> str:
@@ -24,10 +25,14 @@ def resolve(spec: str) -> str:
         if importlib.util.find_spec("refengine") is None:
             raise BadUsage("target refengine: the package refengine is not installed here")
         return spec
-    if spec.startswith("vllm"):
+    if _is_of("vllm", spec):
         from killpoint.targets.vllm import resolve as resolve_vllm
 
         return resolve_vllm(spec)
+    if _is_of("sglang", spec):
+        from killpoint.targets.sglang import resolve as resolve_sglang
+
+        return resolve_sglang(spec)
     if ":" in spec:
         _object(spec)
         return spec
@@ -40,11 +45,20 @@ def build(resolved: str) -> Target:
         from killpoint.targets.refengine import RefengineTarget
 
         return RefengineTarget()
-    if resolved.startswith("vllm"):
+    if _is_of("vllm", resolved):
         from killpoint.targets.vllm import build as build_vllm
 
         return build_vllm(resolved)
+    if _is_of("sglang", resolved):
+        from killpoint.targets.sglang import build as build_sglang
+
+        return build_sglang(resolved)
     return _object(resolved)()
+
+
+def _is_of(project: str, spec: str) -> bool:
+    """Whether a spec names a project, and not a module whose name begins like it."""
+    return spec.startswith(project) and not re.match(r"[\w.]+:", spec)
 
 
 def _object(spec: str) -> Callable[[], Target]:

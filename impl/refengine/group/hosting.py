@@ -77,6 +77,14 @@ class Hosting:
         """A member's end."""
         self._work.put(lambda: self._router.gone(rank, how))
 
+    def broken(self, rank: int) -> None:
+        """A member that may be dead already, or come back."""
+        self._work.put(lambda: self._router.broken(rank))
+
+    def back(self, rank: int) -> None:
+        """It has come back."""
+        self._work.put(lambda: self._router.back(rank))
+
     def refused(self, rank: int, reason: str) -> None:
         """Somebody with the key wanted what is not to be had; it was told so."""
         _log.warning("rank %d was refused: %s", rank, reason)

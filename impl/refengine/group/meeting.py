@@ -20,6 +20,7 @@ class Meeting:
         self._world = range(world_size)
         self._came: dict[int, memoryview] = {}
         self._gave_up: set[int] = set()
+        self._away: set[int] = set()
         self._curious: set[int] = set()
 
     @property
@@ -33,8 +34,12 @@ class Meeting:
             return []
         self._came[rank] = body
         self._gave_up.discard(rank)
-        if len(self._came) < len(self._world):
-            return self._news()
+        return self._released() or self._news()
+
+    def _released(self) -> list[Post]:
+        """The release, if all are there and, at a barrier, known to live."""
+        if len(self._came) < len(self._world) or self._away:
+            return []
         bodies = pack_bodies([self._came[rank] for rank in self._world])
         released = pack(Kind.MET, 0, self.channel, self.number, bodies)
         self.number += 1
@@ -60,10 +65,23 @@ class Meeting:
         self._curious.add(rank)
         return [(rank, self._who())]
 
+    def away(self, rank: int) -> list[Post]:
+        """A rank's line is broken: at a barrier it is not there until it is back."""
+        if self.channel is Channel.GATHER:
+            return []
+        self._away.add(rank)
+        return self._news()
+
+    def back(self, rank: int) -> list[Post]:
+        """It is back; what it had come with still stands."""
+        self._away.discard(rank)
+        return self._released() or self._news()
+
     def leave(self, rank: int) -> list[Post]:
         """A rank is gone for good. What it gave to a gather stands; to a barrier it must come."""
         self._curious.discard(rank)
         self._gave_up.discard(rank)
+        self._away.discard(rank)
         if self.channel is not Channel.GATHER:
             self._came.pop(rank, None)
         return []
@@ -73,5 +91,5 @@ class Meeting:
         return [(rank, who) for rank in self._curious]
 
     def _who(self) -> bytes:
-        ranks = pack_ranks(self._came), pack_ranks(self._gave_up)
+        ranks = pack_ranks(self._came.keys() - self._away), pack_ranks(self._gave_up)
         return pack(Kind.WHO, 0, self.channel, self.number, pack_bodies(ranks))

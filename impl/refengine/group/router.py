@@ -41,6 +41,18 @@ class Router:
             _log.warning("rank %d sent what is no frame (%s); it was dropped", rank, error)
             return []
 
+    def broken(self, rank: int) -> list[Post]:
+        """A rank that may be dead: nobody is released on the strength of its having come (G3)."""
+        return self._to_the_living(
+            [post for meeting in self._meetings.values() for post in meeting.away(rank)]
+        )
+
+    def back(self, rank: int) -> list[Post]:
+        """That rank lives."""
+        return self._to_the_living(
+            [post for meeting in self._meetings.values() for post in meeting.back(rank)]
+        )
+
     def gone(self, rank: int, how: Gone) -> list[Post]:
         """A rank's line has ended; all that it sent before was heard."""
         gather = self._meetings[Channel.GATHER]

@@ -48,3 +48,15 @@ class Listener(Protocol):
     def refused(self, rank: int, reason: str) -> None:
         """A hub: somebody with the key asked for this rank in vain. A spoke: so did we."""
         ...
+
+
+class HubListener(Listener, Protocol):
+    """The user of a hub."""
+
+    def broken(self, rank: int) -> None:
+        """Its connection is gone; it will be `back`, or `gone`."""
+        ...
+
+    def back(self, rank: int) -> None:
+        """It has another connection."""
+        ...

@@ -11,7 +11,7 @@ import zmq
 from ..clock import Clock, monotonic
 from ..security import Keys, SocketFactory
 from . import wire
-from .events import Gone, Listener
+from .events import Gone, HubListener
 from .line import Body, Line
 from .pulse import Pulse
 from .station import A_TURN, RETURN_WITHIN, Station, frames_of, pulse_of
@@ -53,14 +53,14 @@ class Hub(Station):
         port: int,
         ranks: Collection[int],
         keys: Keys,
-        listener: Listener,
+        listener: HubListener,
         *,
         sockets: SocketFactory,
         clock: Clock = monotonic,
         silence: float = 10.0,
     ) -> None:
-        super().__init__(listener, clock, silence)
-        self._keys = keys
+        super().__init__(clock, silence)
+        self._keys, self._listener = keys, listener
         self._broadcasts: deque[tuple[int, Body]] = deque()
         self._fars = {rank: _Far(rank) for rank in ranks}
         self._context = sockets.context()
@@ -85,7 +85,7 @@ class Hub(Station):
             rank, body = self._posts.popleft()
             if self._fars[rank].gone is None:
                 self._fars[rank].line.post(body)
-        while self._broadcasts:
+        for _ in range(len(self._broadcasts)):
             number, body = self._broadcasts.popleft()
             for far in self._fars.values():
                 if far.gone is None and far.line.posted == number:
@@ -142,6 +142,8 @@ class Hub(Station):
             self._answer(identity, wire.welcome(far.line.received, self._pid))
         if first:
             self._listener.arrived(far.rank)
+        elif pulse is not None:
+            self._listener.back(far.rank)
 
     def _refuse(self, identity: bytes, hello: wire.Hello, reason: str) -> None:
         self._answer(identity, wire.refusal(hello.rank, reason))
@@ -167,6 +169,7 @@ class Hub(Station):
             if far.pulse.hung_up():
                 far.unplug()
                 far.broken_at = now
+                self._listener.broken(far.rank)
             elif far.pulse.quiet() >= self._silence:
                 self._put(far, bytes([wire.DROPPED]))
                 self._lose(far, Gone("silent", self._silence, pid=far.pid))

@@ -48,7 +48,8 @@ class Spoke(Station):
         silence: float = 10.0,
         patience: float | None = None,
     ) -> None:
-        super().__init__(listener, clock, silence)
+        super().__init__(clock, silence)
+        self._listener = listener
         self._address, self._rank, self._keys, self._sockets_from = address, rank, keys, sockets
         self._token = secrets.token_bytes(wire.TOKEN_BYTES)
         self._line = Line()

@@ -13,7 +13,6 @@ from typing import Any
 import zmq
 
 from ..clock import Clock
-from .events import Listener
 from .line import Body
 from .pulse import Pulse
 
@@ -23,15 +22,15 @@ and Q7 want that told within 2 s."""
 A_TURN = 256
 """Messages that are taken in, at most, before others get their turn: a flood must not stop what
 goes out, nor a close."""
-_FLUSH_MS = 500
+_FLUSH_MOST, _FLUSH_LEAST = 0.5, 0.1  # seconds for a goodbye to leave; done at once as a rule
 _log = logging.getLogger(__name__)
 
 
 class Station(ABC):
     """Base of hub and spoke. Sockets and lines belong to its thread alone."""
 
-    def __init__(self, listener: Listener, clock: Clock, silence: float) -> None:
-        self._listener, self._clock, self._silence = listener, clock, silence
+    def __init__(self, clock: Clock, silence: float) -> None:
+        self._clock, self._silence = clock, silence
         self._tick = min(0.5, silence / 20)
         self._posts: deque[tuple[int, Body]] = deque()
         self._close_by: float | None = None
@@ -73,7 +72,7 @@ class Station(ABC):
         except Exception:
             _log.exception("%s failed; its far ends will notice", type(self).__name__)
         finally:
-            self._tear_down(_FLUSH_MS)
+            self._tear_down(int(self._flush_seconds() * 1000))
 
     def _sleep(self) -> None:
         sockets = self._sockets()
@@ -87,7 +86,7 @@ class Station(ABC):
             poller.register(pulse.fileno(), pulse.EVENTS)
         if self._has_posts():
             return
-        poller.poll(self._tick * 1000)
+        poller.poll(min(self._tick, self._seconds_left()) * 1000)
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._wake)
 
@@ -95,7 +94,16 @@ class Station(ABC):
         return bool(self._posts)
 
     def _is_overdue(self) -> bool:
-        return self._close_by is not None and self._clock() >= self._close_by
+        return self._seconds_left() <= 0
+
+    def _seconds_left(self) -> float:
+        """Until the time for closing is over."""
+        if self._close_by is None:
+            return float("inf")
+        return max(0.0, self._close_by - self._clock())
+
+    def _flush_seconds(self) -> float:
+        return max(_FLUSH_LEAST, min(_FLUSH_MOST, self._seconds_left()))
 
     @abstractmethod
     def _turn(self) -> bool:

@@ -65,6 +65,8 @@ def test_a_case_needs_the_capabilities_that_its_steps_use(case: object) -> None:
             if isinstance(step, Fault) and step.at is not None:
                 assert "points" in found.needs
                 assert step.at.name is None or "slots" in found.needs
+        assert not scenario.shape.remote or "remote" in found.needs
+        assert not scenario.networked() or "wire" in found.needs
 
 
 def test_names_are_unique_and_say_what_they_do() -> None:

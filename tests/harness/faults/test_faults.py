@@ -29,6 +29,12 @@ class Subject:
     def obey(self) -> None:
         self.done.append("obey")
 
+    def on_the_wire(self, fault: str) -> None:
+        self.done.append(f"relay: {fault}")
+
+    def fill_shm(self) -> None:
+        self.done.append("fill")
+
 
 def _act(name: str, *, at_point: bool) -> list[object]:
     subject = Subject(at_point)
@@ -49,8 +55,15 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("exit", True, ["exit"]),
         ("raise", True, ["raise"]),
         ("slow", False, ["obey"]),
+        ("cut", False, ["relay: cut"]),
+        ("heal", False, ["relay: heal"]),
+        ("delay", False, ["relay: delay"]),
+        ("reset", True, ["relay: reset"]),
+        ("half-open", False, ["relay: half-open"]),
         ("jump-clock", False, ["obey"]),
         ("jump-clock", True, ["jump 2.0"]),
+        ("starve", False, ["obey"]),
+        ("fill-shm", False, ["fill"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import zmq
@@ -16,9 +18,11 @@ from killpoint.targets.protocol import (
     HasPoints,
     HasRing,
     HasSlots,
+    HasWire,
     QueueShape,
     UnsupportedByTarget,
 )
+from killpoint.targets.vllm import wire
 from killpoint.targets.vllm.adapter import VllmTarget
 
 OLDEST = """
@@ -115,3 +119,50 @@ def test_what_was_replaced_can_be_told(tmp_path: Path) -> None:
     built = target(tmp_path, OLDEST)
     assert str(tmp_path) in built.notes[0]
     assert any("SPINLOOP" in note for note in built.notes)
+
+
+class TestTheWire:
+    """Where a handle's address stands differs by release; what is read and put there does not."""
+
+    @dataclass
+    class Newer:
+        remote_subscribe_addr: str | None = None
+
+    @dataclass
+    class Older:
+        connect_ip: str = "127.0.0.1"
+        remote_subscribe_port: int | None = None
+
+    @pytest.mark.parametrize(
+        ("handle", "address"),
+        [
+            (Newer("tcp://10.0.0.1:5"), "10.0.0.1:5"),
+            (Newer("tcp://[::1]:5"), "[::1]:5"),
+            (Older("10.0.0.1", 5), "10.0.0.1:5"),
+            (Older("::1", 5), "[::1]:5"),
+        ],
+    )
+    def test_an_address_is_read_and_replaced(self, handle: Any, address: str) -> None:
+        assert wire.addresses(handle) == [address]
+        for other in ("127.0.0.1:99", "[::1]:99"):
+            moved = wire.rerouted(handle, {address: other})
+            assert wire.addresses(moved) == [other]
+            assert wire.addresses(handle) == [address]
+        assert wire.rerouted(handle, {"else:1": "x:2"}) == handle
+
+    @pytest.mark.parametrize("handle", [Newer(), Older()])
+    def test_a_queue_of_local_readers_has_none(self, handle: Any) -> None:
+        assert wire.addresses(handle) == []
+
+    def test_remote_readers_are_offered_where_the_queue_takes_an_address(
+        self, tmp_path: Path
+    ) -> None:
+        made = "    def __init__(self, n_reader, n_local_reader, connect_ip=None): ...\n"
+        text = OLDEST.replace("    def enqueue", f"{made}    def enqueue")
+        built = target(tmp_path, text)
+        assert built.capabilities == ALWAYS | {"remote", "wire"}
+        assert isinstance(built, HasWire)
+
+    def test_remote_readers_are_unsupported_elsewhere(self, tmp_path: Path) -> None:
+        with pytest.raises(UnsupportedByTarget, match="remote"):
+            target(tmp_path, OLDEST).make(QueueShape(remote=1))

@@ -30,19 +30,21 @@ class MessageQueue:
 class Shelf:
     """A simple index on disk, for one project."""
 
+    project = "vllm"
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self.url = root.as_uri()
         self._lines: list[str] = []
-        (root / "vllm").mkdir(parents=True)
+        (root / self.project).mkdir(parents=True)
 
     def add(self, name: str, content: bytes, sha256: str | None = "right") -> Path:
         """Offer a file. ``sha256``: what the index says of it; None: nothing."""
-        path = self.root / "vllm" / name
+        path = self.root / self.project / name
         path.write_bytes(content)
         told = hashlib.sha256(content).hexdigest() if sha256 == "right" else sha256
         self._lines.append(f'<a href="{name}{f"#sha256={told}" if told else ""}">{name}</a>')
-        (self.root / "vllm" / "index.html").write_text("\n".join(self._lines))
+        (self.root / self.project / "index.html").write_text("\n".join(self._lines))
         return path
 
     def release(self, version: str, files: dict[str, str] | None = None) -> Path:

@@ -89,3 +89,20 @@ def test_nothing_is_kept_of_a_meeting_that_came_off():
     m.come(0, 0, memoryview(b"x"))
     m.come(1, 0, memoryview(b"y"))
     assert vars(m) == vars(meeting(Channel.GATHER, 2)) | {"number": 1}
+
+
+def test_nobody_is_released_while_the_line_of_one_that_came_is_broken():
+    m = meeting(n=2)
+    m.come(1, 0, EMPTY)
+    m.ask(1, 0)
+    m.away(1)
+    assert all(kind is not Kind.MET for _, kind in kinds(m.come(0, 0, EMPTY)))
+    assert who(m.ask(0, 0)) == ([0], [])
+    assert kinds(m.back(1)) == [(0, Kind.MET), (1, Kind.MET)]
+
+
+def test_a_gather_goes_on_though_a_line_is_broken():
+    m = meeting(Channel.GATHER, 2)
+    m.come(1, 0, EMPTY)
+    assert m.away(1) == []
+    assert kinds(m.come(0, 0, EMPTY)) == [(0, Kind.MET), (1, Kind.MET)]

@@ -24,6 +24,7 @@ class Ear:
 
     def __init__(self) -> None:
         self.arrivals: list[int] = []
+        self.breaks: list[tuple[str, int]] = []
         self.got: dict[int, list[bytes]] = {}
         self.ends: dict[int, Gone] = {}
         self.ended_at: dict[int, float] = {}
@@ -45,6 +46,16 @@ class Ear:
             assert rank not in self.ends
             self.ends[rank] = how
             self.ended_at[rank] = time.monotonic()
+            self._news.notify_all()
+
+    def broken(self, rank: int) -> None:
+        with self._news:
+            self.breaks.append(("broken", rank))
+            self._news.notify_all()
+
+    def back(self, rank: int) -> None:
+        with self._news:
+            self.breaks.append(("back", rank))
             self._news.notify_all()
 
     def refused(self, rank: int, reason: str) -> None:
@@ -211,6 +222,24 @@ def test_a_spoke_that_leaves_is_gone_by_its_own_word(undo: ExitStack):
     net.ear.until(lambda: net.ear.ends)
     assert net.ear.ends[1].kind == "closed"
     assert net.ear.got[1] == [b"last"]
+
+
+def test_a_hub_tells_of_a_break_at_once_and_of_the_return(undo: ExitStack):
+    net = Net(undo)
+    net.relays[1].reset()
+    net.ear.until(lambda: net.ear.breaks == [("broken", 1), ("back", 1)])
+
+
+@pytest.mark.parametrize("ways", ["out", "in"])
+def test_a_close_ends_in_time_though_nobody_reads(undo: ExitStack, ways: str):
+    net = Net(undo)
+    net.relays[1].cut(ways)
+    net.hub.post(1, bytes(8 << 20))
+    net.spokes[1].post(0, bytes(8 << 20))
+    for end in (net.hub, net.spokes[1]):
+        began = time.monotonic()
+        end.close(0.5)
+        assert time.monotonic() - began < 1.0
 
 
 def test_a_hub_that_is_killed_is_told_within_two_seconds(undo: ExitStack):

@@ -20,20 +20,21 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.vllm import neighbours, standins
+from killpoint.targets.vllm import neighbours, standins, wire
 from killpoint.targets.vllm.groups import VllmGroups
 from killpoint.targets.vllm.sources import Sources
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
 class VllmTarget(VllmGroups):
-    """One copy of vLLM's ``shm_broadcast`` with local readers, and of its group, unmodified.
+    """One copy of vLLM's ``shm_broadcast``, readers local and remote, and of its group, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
     stays cancelled for calls that would have to wait, as for vLLM's own users.
     """
 
     name = "vllm"
+    _replaced: tuple[str, ...] = neighbours.NOTES
 
     def __init__(self, sources: Sources) -> None:
         self.version = sources.version
@@ -49,7 +50,7 @@ class VllmTarget(VllmGroups):
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the code came from, and what of vLLM's was replaced or switched off."""
-        return (f"{self.sources.spec}: {self.sources.origin}", *neighbours.NOTES)
+        return (f"{self.sources.spec}: {self.sources.origin}", *self._replaced)
 
     def load(self) -> None:
         """Import the queue among stand-ins; once in a process.
@@ -59,7 +60,10 @@ class VllmTarget(VllmGroups):
         """
         if self._module is None:
             with _one_native_thread():
-                self._module = standins.serve(self.sources)
+                self._module = standins.serve(self.sources, self._stood_in())
+
+    def _stood_in(self) -> standins.Contents:
+        return neighbours.modules()
 
     @property
     def module(self) -> Any:
@@ -72,11 +76,14 @@ class VllmTarget(VllmGroups):
         """The writer's end."""
         if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
             raise UnsupportedByTarget("vLLM's format limits cannot be set")
+        if shape.remote and not self.features.remote:
+            raise UnsupportedByTarget(f"vllm {self.version} has no remote readers")
         end = self.module.MessageQueue(
             n_reader=shape.readers,
-            n_local_reader=shape.readers,
+            n_local_reader=shape.readers - shape.remote,
             max_chunk_bytes=shape.chunk_bytes,
             max_chunks=shape.chunks,
+            **({"connect_ip": shape.host} if shape.remote else {}),
         )
         self._watch(end)
         return end
@@ -124,8 +131,23 @@ class VllmTarget(VllmGroups):
             end.shutdown()
             return
         if end not in self._events:
-            raise UnsupportedByTarget(f"vllm {self.version} has no way to end this end's calls")
+            raise UnsupportedByTarget(
+                f"{self.name} {self.version} has no way to end this end's calls"
+            )
         self._events[end].set()
+
+    def addresses(self, handle: Any) -> list[str]:
+        """Where remote readers subscribe."""
+        return wire.addresses(handle)
+
+    def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
+        """The handle with other addresses in it."""
+        return wire.rerouted(handle, table)
+
+    def secrets(self, handle: Any) -> list[bytes]:
+        """None: whoever reaches the port may subscribe."""
+        del handle
+        return []
 
     def ring_write(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
         """The queue's own step below ``enqueue``."""
@@ -172,7 +194,7 @@ class VllmTarget(VllmGroups):
         if self.features.deadlines:
             return {"timeout": timeout}
         if timeout is not None:
-            raise UnsupportedByTarget(f"vllm {self.version} has no deadlines")
+            raise UnsupportedByTarget(f"{self.name} {self.version} has no deadlines")
         return {}
 
     def _event(self, end: Any) -> dict[str, Event]:
@@ -208,6 +230,8 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "points": True,
         "deadlines": features.deadlines,
         "cancel": features.cancel_event or features.shutdown,
+        "remote": features.remote,
+        "wire": features.remote,
         "ring": features.ring,
         "slots": features.slots,
         "group": features.group,
@@ -216,7 +240,9 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
 
 
 def _segment(end: Any) -> Any:
-    """The real shared memory object of an end."""
+    """The real shared memory object of an end; a remote reader has none."""
+    if end.buffer is None:
+        raise UnsupportedByTarget("this end has no ring: its readers are remote")
     held = end.buffer.shared_memory
     return held.real if isinstance(held, Watched) else held
 

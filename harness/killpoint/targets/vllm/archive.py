@@ -18,19 +18,24 @@ LARGEST = 4 * 1024 * 1024
 """Bytes; the largest of these files in any release so far is about a tenth of that."""
 
 
-def take(archive: IO[bytes], into: Path) -> dict[str, str]:
-    """Write the wanted files below ``into``: sha256 by path, for each of them.
+def take(
+    archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath] | None = None
+) -> dict[str, str]:
+    """Write the wanted Python files below ``into``: sha256 by path, for each of them.
+
+    Args:
+        wanted: files, or folders whose own files are all wanted; by default ``WANTED``.
 
     Raises:
         CannotWork: the archive is damaged, or holds something that no source archive needs: a
             name that leads outside, a link or device in place of a file, an absurd size.
     """
-    taken: dict[str, str] = {}
+    kept, taken = WANTED if wanted is None else wanted, dict[str, str]()
     try:
         with tarfile.open(fileobj=archive, mode="r:*") as tar:
             for member in tar:
-                path = _inside(member.name)
-                if path.parent in WANTED and path.suffix == ".py":
+                path = PurePosixPath(*inside(member.name).parts[1:])
+                if is_wanted(path, kept):
                     taken[str(path)] = _write(tar, member, into / path)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         why = " ".join(str(error).split())
@@ -38,19 +43,30 @@ def take(archive: IO[bytes], into: Path) -> dict[str, str]:
     return taken
 
 
-def _inside(name: str) -> PurePosixPath:
+def is_wanted(path: PurePosixPath, wanted: frozenset[PurePosixPath]) -> bool:
+    """Whether it is one of these Python files, or lies right in one of these folders."""
+    return path.suffix == ".py" and (path in wanted or path.parent in wanted)
+
+
+def inside(name: str) -> PurePosixPath:
+    """A member's name as a path, which stays in the folder that it is unpacked into."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-        raise CannotWork(f"the source archive has a member that leads outside: {name!r}")
-    return PurePosixPath(*path.parts[1:])
+        raise CannotWork(f"the archive has a member that leads outside: {name!r}")
+    return path
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> str:
     source = tar.extractfile(member) if member.isreg() else None
     if source is None:
-        raise CannotWork(f"the source archive has {member.name!r} as something else than a file")
-    if member.size > LARGEST:
-        raise CannotWork(f"the source archive has {member.name!r} with {member.size} bytes")
+        raise CannotWork(f"the archive has {member.name!r} as something else than a file")
+    return keep(source, member.name, member.size, path)
+
+
+def keep(source: IO[bytes], name: str, size: int, path: Path) -> str:
+    """Write one member to a path, unless it is absurdly large; its sha256."""
+    if size > LARGEST:
+        raise CannotWork(f"the archive has {name!r} with {size} bytes")
     content = source.read()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Which releases of vLLM an index lists, and where the source archive of one lies."""
+"""Which releases of a project an index lists, and where the archive of one lies."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from unearth.preparer import HTTPErrors
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets.vllm.index import Index
-
-PROJECT = "vllm"
+from killpoint.targets.vllm.project import VLLM, Project
 
 
 class Listing(msgspec.Struct, frozen=True):
     """What all sources together said."""
 
     archives: dict[Version, Link]
-    """Source archives by release, the most preferred source's where several have one."""
+    """Archives by release, the most preferred source's where several have one: source archives,
+    and wheels of releases without one where the project takes them."""
     releases: frozenset[Version]
-    """Every release that was named, also those that exist as wheels only."""
+    """Every release that was named, also those without an archive that will do."""
     troubles: tuple[str, ...]
     """One line for each source that could not be read."""
 
@@ -55,7 +55,7 @@ def session(index: Index) -> Generator[Fetcher]:
         yield cast("Fetcher", client)  # unearth's own client misses its own protocol by a type
 
 
-def listing(index: Index, client: Fetcher) -> Listing:
+def listing(index: Index, client: Fetcher, project: Project = VLLM) -> Listing:
     """Ask each source on its own, so that one that is down is not mistaken for an empty one."""
     archives: dict[Version, Link] = {}
     releases: set[Version] = set()
@@ -64,20 +64,20 @@ def listing(index: Index, client: Fetcher) -> Listing:
         place = Link(finder.sources[0]["url"]).redacted
         with _warnings() as said:
             try:
-                packages = list(finder.find_all_packages(PROJECT, allow_yanked=True))
+                packages = list(finder.find_all_packages(project.name, allow_yanked=True))
             except (OSError, ValueError, *HTTPErrors) as error:
                 troubles.append(f"{place}: {_named(error)}")
                 continue
         troubles.extend(line for line in said if "Client Error(404)" not in line)
         for version, package in _versions(packages):
             releases.add(version)
-            if not package.link.is_wheel:
+            if project.wheels or not package.link.is_wheel:
                 archives.setdefault(version, package.link)
     return Listing(archives, frozenset(releases), tuple(_one_line(line) for line in troubles))
 
 
-def choose(wanted: Version, seen: Listing) -> Link:
-    """The source archive of a release.
+def choose(wanted: Version, seen: Listing, project: Project = VLLM) -> Link:
+    """The archive of a release.
 
     Raises:
         BadUsage: the release does not exist, or was published without a source archive.
@@ -85,10 +85,11 @@ def choose(wanted: Version, seen: Listing) -> Link:
     """
     if wanted in seen.archives:
         return seen.archives[wanted]
-    name = f"{PROJECT}=={wanted}"
+    name = f"{project.name}=={wanted}"
     why = f" ({'; '.join(seen.troubles)})" if seen.troubles else ""
     if not seen.archives:
-        raise CannotWork(f"{name}: no package index here offers a source archive{why}")
+        what = "an archive" if project.wheels else "a source archive"
+        raise CannotWork(f"{name}: no package index here offers {what}{why}")
     if wanted in seen.releases:
         raise BadUsage(f"{name} was published without a source archive; {_near(wanted, seen)}")
     if seen.troubles:
@@ -139,9 +140,15 @@ def _finders(index: Index, client: Fetcher) -> Iterator[PackageFinder]:
 
 
 def _versions(packages: list[Package]) -> Iterator[tuple[Version, Package]]:
-    for package in packages:
+    for package in sorted(packages, key=_preference):
         if package.version is not None:
             yield Version(package.version), package
+
+
+def _preference(package: Package) -> tuple[bool, bool, str]:
+    """Source, then a wheel for any machine, then the same one of many wheels on every machine."""
+    link = package.link
+    return link.is_wheel, not link.filename.endswith("-none-any.whl"), link.filename
 
 
 def _near(wanted: Version, seen: Listing) -> str:

@@ -15,8 +15,9 @@ from packaging.version import InvalidVersion, Version
 from unearth import Link
 
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm import archive, lookup
+from killpoint.targets.vllm import archive, lookup, wheel
 from killpoint.targets.vllm.index import configured
+from killpoint.targets.vllm.project import VLLM, Project
 from killpoint.targets.vllm.sources import Sources
 
 _RECORD = "source.json"
@@ -28,15 +29,15 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     url: str
     sha256: str
-    """Of the whole source archive."""
+    """Of the whole archive."""
     from_index: bool
     """Whether the index gave that hash; if not, it is only what came."""
     files: dict[str, str]
     """sha256 of each stored file, by its path."""
 
 
-def parse(text: str) -> Version:
-    """A version as written after ``vllm==``.
+def parse(text: str, project: Project = VLLM) -> Version:
+    """A version as written after ``NAME==``.
 
     Raises:
         BadUsage: it is not a version.
@@ -44,21 +45,23 @@ def parse(text: str) -> Version:
     try:
         return Version(text)
     except InvalidVersion as error:
-        raise BadUsage(f"vllm=={text}: {text!r} is not a version; expected vllm==X.Y.Z") from error
+        name = project.name
+        what = f"{name}=={text}: {text!r} is not a version; expected {name}==X.Y.Z"
+        raise BadUsage(what) from error
 
 
-def cache_folder() -> Path:
-    """Where releases are kept, by version."""
+def cache_folder(project: Project = VLLM) -> Path:
+    """Where a project's releases are kept, by version."""
     chosen = os.environ.get("KILLPOINT_CACHE")
     if chosen:
-        return Path(chosen).absolute() / "vllm"
+        return Path(chosen).absolute() / project.name
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base).absolute() / "killpoint" / "vllm"
+    return Path(base).absolute() / "killpoint" / project.name
 
 
-def stored(version: Version) -> Sources | None:
+def stored(version: Version, project: Project = VLLM) -> Sources | None:
     """A release that was fetched before, or None. Never uses the network."""
-    home = cache_folder() / str(version)
+    home = cache_folder(project) / str(version)
     try:
         record = msgspec.json.decode((home / _RECORD).read_bytes(), type=Record)
     except (FileNotFoundError, NotADirectoryError):
@@ -66,8 +69,8 @@ def stored(version: Version) -> Sources | None:
     except (OSError, msgspec.MsgspecError) as error:
         raise CannotWork(f"{home / _RECORD}: {error}; remove {home} and start again") from error
     whose = "as given by the index" if record.from_index else "the index gave none to compare"
-    return Sources(
-        spec=f"vllm=={version}",
+    return project.sources(
+        spec=f"{project.name}=={version}",
         version=record.version,
         root=home,
         expected=record.files,
@@ -75,41 +78,42 @@ def stored(version: Version) -> Sources | None:
     )
 
 
-def fetch(version: Version) -> Sources:
+def fetch(version: Version, project: Project = VLLM) -> Sources:
     """A release from the cache, or from the machine's package index.
 
     Raises:
         BadUsage: no such release, none with a source archive, or one without a message queue.
         CannotWork: the index, the network, the disk or the archive is at fault.
     """
-    found = stored(version)
+    found = stored(version, project)
     if found is not None and found.whole():
         return found
     try:
-        return _fetched(version)
+        return _fetched(version, project)
     except (BadUsage, CannotWork):
         if found is None:
             raise
         return found  # what an older killpoint kept of it will do for the queue
 
 
-def _fetched(version: Version) -> Sources:
+def _fetched(version: Version, project: Project) -> Sources:
     index = configured()
+    name = f"{project.name}=={version}"
     with lookup.session(index) as client:
-        link = lookup.choose(version, lookup.listing(index, client))
+        link = lookup.choose(version, lookup.listing(index, client, project), project)
         try:
-            with _alone(cache_folder()) as folder:
-                found = stored(version)
+            with _alone(cache_folder(project)) as folder:
+                found = stored(version, project)
                 if found is None or not found.whole():
                     with _incoming(folder) as incoming:
                         lookup.download(client, link, incoming / "archive")
-                        _keep(incoming / "archive", link, version, incoming / "release")
+                        _keep(incoming / "archive", link, version, incoming / "release", project)
                         _replace(incoming, folder / str(version))
-                    found = stored(version)
+                    found = stored(version, project)
         except OSError as error:
-            raise CannotWork(f"vllm=={version}: cannot be stored: {error}") from error
+            raise CannotWork(f"{name}: cannot be stored: {error}") from error
     if found is None:
-        raise CannotWork(f"vllm=={version}: vanished from {cache_folder()} while being stored")
+        raise CannotWork(f"{name}: vanished from {cache_folder(project)} while being stored")
     return found
 
 
@@ -120,15 +124,16 @@ def _replace(incoming: Path, home: Path) -> None:
     (incoming / "release").replace(home)
 
 
-def _keep(path: Path, link: Link, version: Version, home: Path) -> None:
+def _keep(path: Path, link: Link, version: Version, home: Path, project: Project) -> None:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
-        files = archive.take(file, home)
+        files = (wheel if link.is_wheel else archive).take(file, home, project.wanted)
     compared = "sha256" in (link.hash_option or {})
     record = Record(str(version), link.redacted, digest, compared, files)
     home.mkdir(exist_ok=True)
-    Sources(f"vllm=={version}", str(version), home, files, link.redacted).features()
+    spec = f"{project.name}=={version}"
+    project.sources(spec, str(version), home, files, link.redacted).features()
     with (home / _RECORD).open("wb") as out:
         out.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         out.flush()

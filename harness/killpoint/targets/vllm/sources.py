@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -30,6 +31,8 @@ class Features(msgspec.Struct, frozen=True):
     """The queue has ``shutdown()``."""
     ring: bool
     slots: bool
+    remote: bool
+    """The queue can be told which address its remote readers are to come to."""
     group: bool = False
     """There is a stateless process group beside the queue."""
     store_timeout: bool = False
@@ -40,10 +43,12 @@ class Features(msgspec.Struct, frozen=True):
 class Sources(msgspec.Struct, frozen=True):
     """One copy of vLLM, as far as it is needed."""
 
+    folder: ClassVar[Path] = FOLDER
+    """Where the queue's file lies, below the root."""
     spec: str
     version: str
     root: Path
-    """The folder that has ``vllm`` in it."""
+    """The folder that has the import package in it."""
     expected: dict[str, str] | None
     """sha256 by path for a stored release; None for a working tree, which may change."""
     origin: str
@@ -77,6 +82,10 @@ class Sources(msgspec.Struct, frozen=True):
         except SyntaxError as error:
             raise CannotWork(f"{self.spec}: {path}: {error}") from error
 
+    def module(self) -> str:
+        """The name that the queue's module is imported by."""
+        return ".".join((*self.folder.parts, QUEUE))
+
     def read(self, path: Path) -> bytes:
         """A file's content.
 
@@ -102,9 +111,9 @@ class Sources(msgspec.Struct, frozen=True):
         Raises:
             BadUsage: there is no message queue in it.
         """
-        path = self.root / FOLDER / f"{QUEUE}.py"
+        path = self.root / self.folder / f"{QUEUE}.py"
         if not path.is_file():
-            raise BadUsage(f"{self.spec}: it has no {FOLDER / QUEUE}.py")
+            raise BadUsage(f"{self.spec}: it has no {self.folder / QUEUE}.py")
         tree, group = self._parsed(path), self._group()
         queue, ring = _methods(tree, "MessageQueue"), _methods(tree, "ShmRingBuffer")
         if not {"enqueue", "dequeue", "create_from_handle"} <= queue.keys():
@@ -115,6 +124,7 @@ class Sources(msgspec.Struct, frozen=True):
             shutdown="shutdown" in queue,
             ring={"acquire_write", "acquire_read"} <= queue.keys(),
             slots={"get_metadata", "get_data"} <= ring.keys(),
+            remote={"n_local_reader", "connect_ip"} <= queue.get("__init__", set()),
             group=bool(group),
             store_timeout="store_timeout" in group.get("create", ()),
             barrier_timeout="timeout" in group.get("barrier", ()),

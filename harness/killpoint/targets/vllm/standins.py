@@ -1,10 +1,10 @@
-"""Serves vLLM's own queue and group modules unmodified, among stand-ins for their neighbours."""
+"""Serves a project's own queue and group modules unmodified, among stand-ins for neighbours."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -12,24 +12,31 @@ from types import CodeType, ModuleType
 
 from killpoint.errors import CannotWork
 from killpoint.targets.vllm import neighbours
-from killpoint.targets.vllm.sources import GROUP, PACKAGE, QUEUE, Sources
+from killpoint.targets.vllm.sources import GROUP, Sources
+
+Contents = Mapping[str, Mapping[str, object]]
+"""What stand-ins have in them, by module name."""
 
 
-def serve(sources: Sources) -> ModuleType:
-    """The queue's module, imported. Once in a process: there is one ``vllm`` in it.
+def serve(sources: Sources, stood_in: Contents | None = None) -> ModuleType:
+    """The queue's module, imported. Once in a process: there is one package of its name in it.
+
+    Args:
+        stood_in: the neighbours; by default vLLM's.
 
     Raises:
-        CannotWork: vLLM is imported here already, something it needs is not installed, or the
-            queue asks for something of vLLM's that has no stand-in.
+        CannotWork: the package is imported here already, something it needs is not installed, or
+            the queue asks for something of its package's that has no stand-in.
     """
-    if "vllm" in sys.modules:
-        raise CannotWork(f"{sources.spec}: another vllm is imported in this process already")
-    finder = Finder(sources)
+    finder = Finder(sources, neighbours.modules() if stood_in is None else stood_in)
+    if finder.package in sys.modules:
+        what = f"another {finder.package} is imported in this process already"
+        raise CannotWork(f"{sources.spec}: {what}")
     sys.meta_path.insert(0, finder)
     try:
         if GROUP in sources.modules():
             importlib.import_module(GROUP)
-        return importlib.import_module(f"{PACKAGE}.{QUEUE}")
+        return importlib.import_module(sources.module())
     except CannotWork:
         withdraw(finder)
         raise
@@ -42,17 +49,22 @@ def serve(sources: Sources) -> ModuleType:
 def withdraw(finder: Finder) -> None:
     """Undo :func:`serve`, as far as an import can be undone."""
     sys.meta_path.remove(finder)
-    for name in [name for name in sys.modules if name == "vllm" or name.startswith("vllm.")]:
+    for name in [name for name in sys.modules if finder.answers_for(name)]:
         del sys.modules[name]
 
 
 class Finder(MetaPathFinder):
-    """Answers for everything called ``vllm``, and for nothing else."""
+    """Answers for everything of one package, and for nothing else."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, stood_in: Contents) -> None:
         self.sources = sources
+        self.package = sources.folder.parts[0]
         self._real = sources.modules()
-        self._stood_in = neighbours.modules()
+        self._stood_in = stood_in
+
+    def answers_for(self, name: str) -> bool:
+        """Whether a module of this name is the package, or in it."""
+        return name.partition(".")[0] == self.package
 
     def find_spec(
         self,
@@ -60,9 +72,9 @@ class Finder(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """How to load a module of vLLM's: the real file, a stand-in, or a refusal by name."""
+        """How to load a module of the package: the real file, a stand-in, or a refusal by name."""
         del path, target
-        if fullname != "vllm" and not fullname.startswith("vllm."):
+        if not self.answers_for(fullname):
             return None
         if fullname in self._real:
             file = self._real[fullname]
@@ -100,7 +112,7 @@ class Unmodified(Loader):
 class Replaced(Loader):
     """Makes a stand-in."""
 
-    def __init__(self, contents: dict[str, object]) -> None:
+    def __init__(self, contents: Mapping[str, object]) -> None:
         self._contents = contents
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

@@ -1,4 +1,4 @@
-"""A working tree of vLLM, used where it lies."""
+"""A working tree of a project, used where it lies."""
 
 from __future__ import annotations
 
@@ -7,39 +7,42 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 from killpoint.errors import BadUsage
-from killpoint.targets.vllm.sources import FOLDER, QUEUE, Sources
+from killpoint.targets.vllm.project import VLLM, Project
+from killpoint.targets.vllm.sources import QUEUE, Sources
 
 
-def locate(text: str) -> Sources:
-    """The tree behind ``vllm@PATH``: a checkout, or any folder that has ``vllm`` in it.
+def locate(text: str, project: Project = VLLM) -> Sources:
+    """The tree behind ``NAME@PATH``: a checkout, or any folder that has the package in it.
 
     Raises:
         BadUsage: there is no such tree.
     """
+    name, folder = project.name, project.sources.folder
     path = Path(text).expanduser()
     if not text or not path.is_dir():
-        raise BadUsage(f"vllm@{text}: no such folder")
+        raise BadUsage(f"{name}@{text}: no such folder")
     root = path.resolve()
-    if root.name == "vllm" and not (root / FOLDER).is_dir():
+    if root.name == name and not (root / folder).is_dir():
         root = root.parent
-    if not (root / FOLDER / f"{QUEUE}.py").is_file():
-        raise BadUsage(f"vllm@{text}: {root} has no {FOLDER / QUEUE}.py")
-    return Sources(
-        spec=f"vllm@{root}",
-        version=_version(root) or "tree",
+    places = [root / part for part in project.roots]
+    root = next((place for place in places if (place / folder).is_dir()), root)
+    if not (root / folder / f"{QUEUE}.py").is_file():
+        raise BadUsage(f"{name}@{text}: {root} has no {folder / QUEUE}.py")
+    return project.sources(
+        spec=f"{name}@{root}",
+        version=_version(root, name) or "tree",
         root=root,
         expected=None,
         origin=f"working tree {root}",
     )
 
 
-def _version(root: Path) -> str | None:
-    generated = root / "vllm" / "_version.py"
-    if generated.is_file():
-        found = _assigned(generated)
+def _version(root: Path, name: str) -> str | None:
+    for file in ("_version.py", "version.py"):
+        found = _assigned(root / name / file) if (root / name / file).is_file() else None
         if found is not None:
             return found
-    for folder in (root, root / "vllm.egg-info"):
+    for folder in (root, root / f"{name}.egg-info"):
         info = folder / "PKG-INFO"
         if info.is_file():
             headers = HeaderParser().parsestr(info.read_text("utf-8", "replace"))
@@ -48,7 +51,7 @@ def _version(root: Path) -> str | None:
 
 
 def _assigned(path: Path) -> str | None:
-    """The version that a generated file assigns, without running it."""
+    """The version that a file assigns, without running it."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):

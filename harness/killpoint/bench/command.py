@@ -1,0 +1,141 @@
+"""The command line of ``killpoint bench``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+
+from killpoint.bench import show
+from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
+from killpoint.bench.rows import FULL, QUICK, READERS, ROWS, Row, plan
+from killpoint.bench.run import Bench, Tell
+from killpoint.bench.workload import KINDS, SIZES, Kind, parse_size, show_size
+from killpoint.errors import CannotWork
+from killpoint.targets.registry import FORMS
+
+_DESCRIPTION = f"""\
+Measures message queues side by side, in the same minutes, and prints how many times as good the
+target is as each peer, with an interval, before any figure. It judges nothing: the status is 0 if
+all that was asked for was measured, 70 if not. docs/bench.md says how to read it.
+Rows: {", ".join(ROWS)}. Peers: any target ({FORMS}), {", ".join(OTHERS)}.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """``bench queue`` among the commands of the command line."""
+    bench = commands.add_parser("bench", help="measure, side by side with others")
+    things = bench.add_subparsers(required=True, metavar="WHAT")
+    queue = things.add_parser(
+        "queue",
+        help="message queues: round trip, throughput, wake-up, processor time",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    queue.set_defaults(command=command)
+    queue.add_argument("--target", default="refengine", help=FORMS)
+    queue.add_argument("--against", metavar="TARGET", help=f"default: {NEWEST_VLLM}")
+    queue.add_argument(
+        "--peers",
+        type=_words(None),
+        metavar="NAME,…",
+        help=f"who is beside them; default: {', '.join(DEFAULT[1:])}; none for nobody",
+    )
+    queue.add_argument("--rows", type=_words(ROWS), default=list(ROWS), metavar="ROW,…")
+    queue.add_argument("--payloads", type=_words(KINDS), default=list(KINDS), metavar="KIND,…")
+    queue.add_argument(
+        "--sizes",
+        type=_sizes,
+        metavar="SIZE,…",
+        help="default: " + ", ".join(show_size(size) for size in SIZES),
+    )
+    queue.add_argument(
+        "--readers",
+        type=_numbers,
+        metavar="N,…",
+        help="default: " + ", ".join(map(str, READERS)),
+    )
+    queue.add_argument("--quick", action="store_true", help="few sizes, shorter samples: 90 s")
+    queue.add_argument("--seed", type=int, default=0, help="who is first in each group")
+    queue.add_argument("--json", type=Path, metavar="FILE", help="write every sample, too")
+
+
+def command(options: argparse.Namespace) -> int:
+    """Measure and print."""
+    peers: list[str] | None = options.peers
+    asked = [*([options.against] if options.against else []), *(peers or [])]
+    names = [options.against or NEWEST_VLLM, *(DEFAULT[1:] if peers is None else peers)]
+    found, missing = opponents(options.target, list(dict.fromkeys(names)), asked)
+    rows, kinds = cast("list[Row]", options.rows), cast("list[Kind]", options.payloads)
+    cells = plan(rows, kinds, options.sizes, options.readers, quick=options.quick)
+    with _ending_on_sigterm(), _progress() as tell:
+        bench = Bench(found, QUICK if options.quick else FULL, options.seed, tell)
+        outcome = bench.run(cells, missing)
+    print(show.text(outcome))
+    if options.json:
+        options.json.write_text(show.json(outcome), "utf-8")
+    if failures := outcome.failures():
+        raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
+    return 0
+
+
+@contextlib.contextmanager
+def _ending_on_sigterm() -> Generator[None]:
+    """As on Ctrl-C: what was started is ended, and nothing is left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def _progress() -> Generator[Tell]:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("starting") as status:
+        yield lambda text: status.update(text)
+
+
+def _words(known: Sequence[str] | None) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        if known is None:
+            return [] if words == ["none"] else words
+        for word in words:
+            if word not in known:
+                raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(known)}")
+        if not words:
+            raise argparse.ArgumentTypeError(f"names nothing; expected some of {', '.join(known)}")
+        return words
+
+    return parse
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [parse_size(word) for word in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _numbers(text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.strip().isdecimal() and 1 <= int(word) <= 64 for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers from 1 to 64")
+    return [int(word) for word in words]

@@ -1,0 +1,56 @@
+"""What the measuring processes ask of a peer: the black box of a target, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from killpoint.targets.protocol import QueueShape
+
+
+class Line(Protocol):
+    """A way to send objects from one process to others. Every target is one."""
+
+    def load(self) -> None:
+        """Import what it needs; called before any fork."""
+        ...
+
+    def make(self, shape: QueueShape) -> Any:
+        """The writer's end."""
+        ...
+
+    def handle(self, end: Any) -> Any:
+        """What a reader needs; picklable."""
+        ...
+
+    def attach(self, handle: Any, rank: int) -> Any:
+        """A reader's end."""
+        ...
+
+    def ready(self, end: Any, timeout: float | None) -> None:
+        """The collective handshake."""
+        ...
+
+    def send(self, end: Any, obj: Any, timeout: float | None) -> None:
+        """To every reader."""
+        ...
+
+    def receive(self, end: Any, timeout: float | None) -> Any:
+        """The next message."""
+        ...
+
+    def close(self, end: Any) -> None:
+        """Give everything back."""
+        ...
+
+
+def sender(line: Line, end: Any) -> Callable[[Any], Any]:
+    """How its users send. An end's own ``enqueue`` if it has one: an adapter's call would count."""
+    own = getattr(end, "enqueue", None)
+    return own if callable(own) else lambda obj: line.send(end, obj, None)
+
+
+def receiver(line: Line, end: Any) -> Callable[[], Any]:
+    """How its users receive; as for ``sender``."""
+    own = getattr(end, "dequeue", None)
+    return own if callable(own) else lambda: line.receive(end, None)

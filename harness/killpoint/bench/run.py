@@ -1,0 +1,285 @@
+"""A run: cells one after the other, and in each cell all peers side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from killpoint.bench.crew import Alone, Rally, Sample, Sleeper, Stream
+from killpoint.bench.machine import Machine, Meanwhile, Watch, look, shm_free
+from killpoint.bench.nursery import NotMeasured, Nursery, TooSlow
+from killpoint.bench.opponents import LIMIT, Opponent
+from killpoint.bench.rows import Cell, Pace, Row
+from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
+from killpoint.bench.workload import Payload
+from killpoint.errors import CannotWork
+from killpoint.targets.protocol import QueueShape
+
+Tell = Callable[[str], None]
+_CHUNK = 24 << 20
+_CHUNKS = 10
+
+
+class Figures(msgspec.Struct):
+    """One peer in one cell: its samples, or why there are none."""
+
+    samples: list[float] = []
+    trips: list[float] = []
+    missing: str | None = None
+    failed: bool = False
+    """Whether it should have been measured and could not be."""
+
+    def summary(self) -> Summary | None:
+        """Median, least and most of the samples."""
+        return summary(self.samples) if self.samples else None
+
+    def trip(self, share: float) -> float | None:
+        """That quantile of all round trips, in microseconds."""
+        return quantile(self.trips, share) if self.trips else None
+
+
+class Entry(msgspec.Struct):
+    """One measured cell. ``cpu`` is two: ``what`` tells which."""
+
+    cell: Cell
+    what: str
+    unit: str
+    figures: dict[str, Figures]
+
+    def ratio(self, target: str, peer: str) -> Ratio | None:
+        """The target's paired ratio to a peer, if both were measured in pairs."""
+        ours, theirs = self.figures[target].samples, self.figures[peer].samples
+        if self.cell.row == "cpu" or not ours or len(ours) != len(theirs):
+            return None
+        return paired(ours, theirs, more_is_better=self.cell.row == "throughput")
+
+
+class Outcome(msgspec.Struct):
+    """A whole run."""
+
+    target: str
+    versions: dict[str, str]
+    missing: dict[str, str]
+    machine: Machine
+    meanwhile: Meanwhile
+    pace: Pace
+    seed: int
+    chunks: int
+    chunk_bytes: int
+    entries: list[Entry]
+    notes: list[str]
+
+    def failures(self) -> list[str]:
+        """What should have been measured and was not."""
+        return [
+            f"{entry.what}: {name}: {figures.missing}"
+            for entry in self.entries
+            for name, figures in entry.figures.items()
+            if figures.failed
+        ]
+
+
+class Bench:
+    """The run's processes and its folder."""
+
+    def __init__(
+        self, found: Sequence[Opponent], pace: Pace, seed: int, tell: Tell = lambda _: None
+    ) -> None:
+        self._found, self._pace, self._tell = list(found), pace, tell
+        self._seed, self._random = seed, random.Random(seed)
+        self._nurseries: dict[str, Nursery] = {}
+        self._broken: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._chunks = _CHUNKS
+
+    def run(self, cells: Sequence[Cell], missing: dict[str, str]) -> Outcome:
+        """Measure every cell.
+
+        Raises:
+            CannotWork: the target cannot be measured at all, or there is no room for its memory.
+        """
+        machine, watch = look(), Watch()
+        self._make_room(cells)
+        folder = Path(tempfile.mkdtemp(prefix="killpoint-bench-"))
+        entries: list[Entry] = []
+        try:
+            for number, cell in enumerate(cells, 1):
+                self._tell(f"{number}/{len(cells)} {cell.title()}")
+                entries += self._measure(cell, folder)
+            versions = {n.name: n.version for n in self._nurseries.values()}
+        finally:
+            for nursery in self._nurseries.values():
+                nursery.close()
+            shutil.rmtree(folder, ignore_errors=True)
+        return Outcome(
+            target=self._found[0].name,
+            versions=versions,
+            missing=missing,
+            machine=machine,
+            meanwhile=watch.read(),
+            pace=self._pace,
+            seed=self._seed,
+            chunks=self._chunks,
+            chunk_bytes=_CHUNK,
+            entries=entries,
+            notes=self._notes,
+        )
+
+    def _make_room(self, cells: Sequence[Cell]) -> None:
+        queues = 2 * sum(one.has_ring for one in self._found)
+        if not any(cell.row in ("roundtrip", "cpu") for cell in cells):
+            queues //= 2
+        room = int(shm_free() * 0.9) // max(1, queues)
+        if room < _CHUNK * _CHUNKS * 1.02:
+            self._chunks = int(room // (_CHUNK * 1.02))
+            if self._chunks < 2:
+                raise CannotWork(
+                    f"/dev/shm has {shm_free()} bytes left, too few for {queues} rings"
+                )
+            self._notes.append(
+                f"/dev/shm is small: rings have {self._chunks} chunks instead of {_CHUNKS}"
+            )
+
+    def _nursery(self, one: Opponent, row: Row, folder: Path) -> Nursery:
+        spec = one.spec_for(row)
+        if reason := self._broken.get(spec):
+            raise NotMeasured(reason)
+        if spec not in self._nurseries:
+            self._tell(f"loading {one.name}")
+            try:
+                self._nurseries[spec] = Nursery(one.name, spec, folder)
+            except NotMeasured as error:
+                self._broken[spec] = str(error)
+                raise
+        return self._nurseries[spec]
+
+    def _measure(self, cell: Cell, folder: Path) -> list[Entry]:
+        if cell.row == "cpu":
+            return self._processor_time(cell, folder)
+        unit = "messages/s" if cell.row == "throughput" else "us"
+        size = cell.payload.size if cell.payload else 64
+        figures = {one.name: Figures() for one in self._found}
+        for one in self._found:
+            figures[one.name].missing = one.refusal(cell.row, size)
+        for _ in range(self._pace.groups if cell.payload else 1):
+            self._group(cell, folder, figures)
+        return [Entry(cell, cell.title(), unit, figures)]
+
+    def _group(self, cell: Cell, folder: Path, figures: dict[str, Figures]) -> None:
+        crews: dict[str, Stream | Rally] = {}
+        try:
+            for one in self._found:
+                if figures[one.name].missing is None:
+                    with self._failing(figures[one.name], crews, one.name):
+                        nursery = self._nursery(one, cell.row, folder)
+                        crew = crews[one.name] = self._crew(nursery, one, cell)
+                        crew.start()
+                        if cell.payload:
+                            crew.warm_up(cell.payload)
+            ours = crews.get(self._found[0].name)
+            if ours is not None and cell.payload:
+                for crew in crews.values():
+                    crew.agree(ours.count)
+            order = list(crews)
+            self._random.shuffle(order)
+            for _ in range(self._pace.rounds if cell.payload else self._pace.wakes):
+                for name in list(order):
+                    if name in crews:
+                        with self._failing(figures[name], crews, name):
+                            self._add(figures[name], self._sample(crews[name], cell.payload))
+                order.reverse()  # A B B A
+        finally:
+            for name, crew in crews.items():
+                self._notes += [f"{cell.title()}: {name}: {text}" for text in crew.leave()]
+
+    def _crew(self, nursery: Nursery, one: Opponent, cell: Cell) -> Stream | Rally:
+        chunk = cell.payload.size if one.name == LIMIT and cell.payload else _CHUNK
+        shape = QueueShape(readers=cell.readers, chunk_bytes=chunk, chunks=self._chunks)
+        seconds, checked = self._pace.seconds, one.name != LIMIT
+        if cell.row == "wake":
+            return Sleeper(nursery, shape, checked=checked)
+        if cell.row == "roundtrip":
+            return Rally(nursery, shape, seconds, checked=checked)
+        return (Alone if one.name == LIMIT else Stream)(nursery, shape, seconds)
+
+    def _sample(self, crew: Stream | Rally, payload: Payload | None) -> Sample:
+        if isinstance(crew, Sleeper):
+            return crew.wake(self._pace.idle)
+        assert payload is not None
+        return crew.sample(payload)
+
+    def _add(self, figures: Figures, sample: Sample) -> None:
+        figures.samples.append(sample.figure)
+        figures.trips += sample.trips
+
+    @contextlib.contextmanager
+    def _failing(
+        self, figures: Figures, crews: dict[str, Stream | Rally], name: str
+    ) -> Generator[None]:
+        """A peer that fails drops out of the cell; its pairs with it."""
+        try:
+            yield
+        except NotMeasured as error:
+            figures.missing = str(error)
+            figures.failed = not isinstance(error, TooSlow)
+            figures.samples.clear()
+            figures.trips.clear()
+            if crew := crews.pop(name, None):
+                crew.kill() if figures.failed else crew.leave()
+
+    def _processor_time(self, cell: Cell, folder: Path) -> list[Entry]:
+        """Of an idle reader and of a blocked writer, in percent of a core."""
+        idle = {one.name: Figures() for one in self._found}
+        blocked = {one.name: Figures() for one in self._found}
+        pace = self._pace
+        sets = [self._found] if pace.together else [[one] for one in self._found]
+        for some in sets:
+            idlers, writers = dict[str, Stream | Rally](), dict[str, Stream | Rally]()
+            try:
+                for one in some:
+                    for figures, crews in ((idle, idlers), (blocked, writers)):
+                        figures[one.name].missing = one.refusal(cell.row, 4096)
+                        if figures[one.name].missing is None:
+                            with self._failing(figures[one.name], crews, one.name):
+                                nursery = self._nursery(one, cell.row, folder)
+                                crew = crews[one.name] = self._crew(nursery, one, Cell("wake"))
+                                crew.start()
+                                assert isinstance(crew, Sleeper)
+                                crew.start_idling() if crews is idlers else crew.start_blocking()
+                self._count_time(idlers, idle, writers, blocked)
+            finally:
+                for crew in (*idlers.values(), *writers.values()):
+                    self._notes += [f"{cell.title()}: {text}" for text in crew.leave()]
+        return [
+            Entry(cell, "idle reader", "% of a core", idle),
+            Entry(cell, "blocked writer", "% of a core", blocked),
+        ]
+
+    def _count_time(
+        self,
+        idlers: dict[str, Stream | Rally],
+        idle: dict[str, Figures],
+        writers: dict[str, Stream | Rally],
+        blocked: dict[str, Figures],
+    ) -> None:
+        watched = [
+            (crew, who, figures[name], crews, name)
+            for crews, who, figures in ((idlers, "reader", idle), (writers, "writer", blocked))
+            for name, crew in crews.items()
+            if isinstance(crew, Sleeper)
+        ]
+        time.sleep(self._pace.settle)  # idle time is what is measured
+        before = [(time.monotonic(), crew.used(who)) for crew, who, *_ in watched]
+        time.sleep(self._pace.count)
+        for (start, used), (crew, who, figures, crews, name) in zip(before, watched, strict=True):
+            share = (crew.used(who) - used) / (time.monotonic() - start)
+            with self._failing(figures, crews, name):
+                crew.stop_idling() if who == "reader" else crew.stop_blocking()
+                figures.samples.append(100 * share)

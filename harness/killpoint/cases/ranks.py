@@ -1,0 +1,50 @@
+"""Cases of ranks that nobody has, that two claim, and of a second writer (Q17)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.scenario import AnyStep, Attach, Make, Ready, Receive, Scenario, Send, Wait
+
+_TRAFFIC: list[AnyStep] = [Send([small(3)], timeout=5.0), Receive(3, timeout=5.0), Wait()]
+
+
+def _claim(id: str, summary: str, rank: int, remote: int = 0) -> Case:
+    def build() -> list[Scenario]:
+        claim = Attach(("reader-0",), rank=rank)
+        found = scenario(id, Make(), claim, Wait(within=6.0), *OPEN[1:], *_TRAFFIC)
+        shape = msgspec.structs.replace(found.shape, remote=remote)
+        return [msgspec.structs.replace(found, shape=shape)]
+
+    return fixed(id, summary, build, "deadlines", *(["remote"] if remote else []))
+
+
+def _one(id: str, summary: str, *steps: AnyStep) -> Case:
+    return fixed(id, summary, lambda: [scenario(id, *steps)], "deadlines")
+
+
+CASES: tuple[Case, ...] = (
+    _claim("Q17/unknown-rank", "rank 2 of a queue with two local readers and no remote one", 2),
+    _claim("Q17/negative-rank", "rank -1, then the right one", -1),
+    _claim("Q17/unknown-remote-rank", "rank 5 of a queue with one local, one remote reader", 5, 1),
+    _one(
+        "Q17/duplicate-rank",
+        "two readers claim rank 0, nobody rank 1",
+        Make(),
+        Attach(("reader-0",)),
+        Wait(within=6.0),
+        Attach(("reader-1",), rank=0),
+        Wait(within=6.0),
+        Ready(timeout=0.7),
+        Wait(within=6.0),
+    ),
+    _one(
+        "Q17/second-writer",
+        "a reader sends",
+        *OPEN,
+        Send([small(1)], role="reader-0", timeout=1.0),
+        Wait(),
+        *_TRAFFIC,
+    ),
+)

@@ -1,0 +1,110 @@
+"""Cases of scarce resources: a small or full /dev/shm (Q15), no descriptor to spare (Q10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario
+from killpoint.explore.trial import Trial
+from killpoint.scenario import (
+    AnyStep,
+    Attach,
+    Fault,
+    Make,
+    Message,
+    Ready,
+    Receive,
+    Scenario,
+    Send,
+    Wait,
+)
+
+_MOST_SPARE = 24
+_STRIDE = 2
+"""Only every so many numbers are tried without ``--full``."""
+_LARGE = [Message(size=200_000, repeat=12)]
+_FULL_LOAD: list[AnyStep] = [Send(_LARGE, timeout=5.0), Receive(12, timeout=5.0), Wait()]
+
+
+def _small(id: str, size: int, *steps: AnyStep, restart: bool = False) -> list[Scenario]:
+    played = scenario(id, *steps, chunk_bytes=MIB // 4, chunks=4)
+    return [msgspec.structs.replace(played, shm_bytes=size, restart=restart)]
+
+
+_SHM = (
+    fixed(
+        "Q15/small-dev-shm",
+        "a queue of 1 MiB in a /dev/shm of 512 KiB; then one that fits",
+        lambda: _small("Q15/small-dev-shm", MIB // 2, *OPEN, *_FULL_LOAD, restart=True),
+        "deadlines",
+    ),
+    fixed(
+        "Q15/full-dev-shm",
+        "a queue in a /dev/shm without a free page",
+        lambda: _small("Q15/full-dev-shm", MIB, Fault("fill-shm", "writer"), *OPEN, *_FULL_LOAD),
+        "deadlines",
+    ),
+    fixed(
+        "Q15/full-under-load",
+        "the rest of a half-used /dev/shm is filled before the first message",
+        lambda: _small(
+            "Q15/full-under-load", 2 * MIB, *OPEN, Fault("fill-shm", "writer"), *_FULL_LOAD
+        ),
+        "deadlines",
+    ),
+)
+
+
+def _starving(id: str, summary: str, steps: Callable[[int], list[AnyStep]]) -> Case:
+    """A play for each number of spare descriptors tried, until everything works."""
+
+    def run(trial: Trial) -> None:
+        for spare in range(0, _MOST_SPARE, 1 if trial.full else _STRIDE):
+            played = scenario(id, *steps(spare))
+            play = trial.play(msgspec.structs.replace(played, seed=trial.seed))
+            hungry = {event.role for event in play.history.of("starved")}
+            ends = [event for event in play.history.of("end") if event.role in hungry]
+            if all(event.text("outcome") == "ok" for event in ends):
+                if spare == 0:
+                    trial.doubt("all worked without a descriptor to spare: nothing was learnt")
+                return
+        trial.doubt(f"{_MOST_SPARE - 1} spare descriptors were not enough: no end was reached")
+
+    return Case(id, summary, run, frozenset({"queue"}))
+
+
+_DESCRIPTORS = (
+    _starving(
+        "Q10/make-without-descriptors",
+        "the writer makes a queue with 0, 2, 4, … descriptors to spare",
+        lambda spare: [Fault("starve", "writer", spare=spare), Make(), Wait(within=6.0)],
+    ),
+    _starving(
+        "Q10/attach-without-descriptors",
+        "a reader attaches with 0, 2, 4, … descriptors to spare, then another with plenty",
+        lambda spare: [
+            Make(),
+            Fault("starve", "reader-0", spare=spare),
+            Attach(("reader-0",)),
+            Wait(within=6.0),
+            Attach(("reader-1",)),
+            Wait(within=6.0),
+        ],
+    ),
+    _starving(
+        "Q10/ready-without-descriptors",
+        "the handshake with 0, 2, 4, … descriptors to spare at the writer",
+        lambda spare: [
+            Make(),
+            Attach(),
+            Wait(),
+            Fault("starve", "writer", spare=spare),
+            Ready(timeout=0.5),
+            Wait(within=6.0),
+        ],
+    ),
+)
+
+CASES: tuple[Case, ...] = (*_SHM, *_DESCRIPTORS)

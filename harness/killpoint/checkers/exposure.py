@@ -1,0 +1,176 @@
+"""What strangers see: listeners, rights of paths and segments, messages, keys (S1 to S3)."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import cast
+
+from killpoint.checkers.delivery import mismatches, sent
+from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
+from killpoint.history.event import Event
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.verdict import Violation
+
+_OTHERS = (("everybody", 0), ("its group", 3))
+"""Who else there is, and how far to the left their bits of a mode stand."""
+
+
+def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """S1: nobody listens at another address than the shape's own, or loopback."""
+    looks = list(history.of("looked"))
+    if not looks:
+        raise Inconclusive("nobody was looked at")
+    heard = list(history.of("listener"))
+    asked = _asked(scenario)
+    if asked and not heard:
+        raise Inconclusive("no TCP listener was found, although some party is to be reached by TCP")
+    found: list[Violation] = []
+    for event in heard:
+        if _wider(event.text("address"), asked) and not found:
+            found = [_wide(history, event, asked)]
+    return Finding(found, {"looks": len(looks), "listeners": len(heard)})
+
+
+def _asked(scenario: Scenario) -> str:
+    """The address that some party was asked to listen at, empty if none was."""
+    if scenario.group is not None:
+        return scenario.group.host
+    return scenario.shape.host if scenario.shape.remote else ""
+
+
+def _wider(address: str, asked: str) -> bool:
+    at = ipaddress.ip_address(address)
+    mapped = at.ipv4_mapped if isinstance(at, ipaddress.IPv6Address) else None
+    if (mapped or at).is_loopback:
+        return False
+    try:
+        return ipaddress.ip_address(asked) not in (at, mapped)
+    except ValueError:  # a name, or nothing: then no address but loopback was asked for
+        return True
+
+
+def _wide(history: History, event: Event, asked: str) -> Violation:
+    address, port, role = event.text("address"), event.number("port"), event.text("target")
+    everywhere = ipaddress.ip_address(address).is_unspecified
+    where = "all addresses" if everywhere else address
+    looked = [e for e in history.of("looked") if e.text("target") == role and e.t <= event.t]
+    own = bool(looked) and looked[-1].number("pid") == event.number("pid")
+    opened = f"{role}{'' if own else ' (by a child)'}, process {event.number('pid')}"
+    cause = (
+        f"{role} listens on {where}, port {port} ({address}), where"
+        f" {asked or 'nothing but loopback'} was asked for; opened by {opened}"
+        f" ({event.text('by')})"
+    )
+    return Violation("exposure", cause, evidence(history, [event]))
+
+
+def owners_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """S2: no socket, segment, temporary file or folder gives rights to another user."""
+    if not list(history.of("looked")):
+        raise Inconclusive("nobody was looked at")
+    kinds = ("socket-path", "segment-rights", "segment-made", "file-rights")
+    seen = list(history.of(*kinds))
+    counts = {"paths": len(seen)}
+    if not seen:
+        raise Inconclusive("no socket path, segment or temporary file was there to look at")
+    for event in seen:
+        who = _reachable_by(event)
+        if who:
+            return Finding([_open_to(scenario, history, event, who)], counts)
+    return Finding([], counts)
+
+
+def _reachable_by(event: Event) -> str:
+    """Who besides the owner has rights on what the event describes; empty if nobody."""
+    directory = bool(event.data.get("directory"))
+    wanted = {"socket-path": 0o2}.get(event.kind, 0o7 if directory else 0o6)
+    for who, shift in _OTHERS:
+        granted = event.number("mode", 0) >> shift & wanted
+        if granted and all(mode >> shift & 0o1 for _, mode in _folders(event)):
+            return who
+    return ""
+
+
+def _folders(event: Event) -> list[tuple[str, int]]:
+    chain = cast("list[tuple[str, int]]", event.data.get("folders", []))
+    return [(str(path), int(mode)) for path, mode in chain]
+
+
+def _open_to(scenario: Scenario, history: History, event: Event, who: str) -> Violation:
+    words = {
+        "socket-path": "socket path {} (mode {}) can be connected to by {}",
+        "segment-rights": "segment {} (mode {}) can be opened by {}",
+        "segment-made": "segment {} was made with mode {}, so that it could be opened by {}",
+        "file-rights": "temporary path {} (mode {}) can be used by {}",
+    }
+    name = event.text("path") or event.text("name")
+    mode = f"0o{event.number('mode', 0):03o}"
+    closed = " and every folder above it lets them through" if _folders(event) else ""
+    umask = "" if scenario.umask is None else f" under umask 0o{scenario.umask:03o}"
+    role = event.text("target") or event.role
+    cause = f"{role}'s {words[event.kind].format(name, mode, who)}{closed}{umask}"
+    return Violation("exposure", cause, evidence(history, [event]))
+
+
+def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
+    stood = [e for e in history.of("stranger-stands") if e.number("ports", 0)]
+    keys = [e for e in history.of("secrets") if e.number("count", 0)]
+    if not stood and not keys:
+        raise Inconclusive("no stranger reached a port, and no key was looked for")
+    found = _decoded(history) or _taken(history) or _shown(history)
+    found = found or (_harmed(scenario, history) if stood else [])
+    return Finding(found[:1], {"strangers": len(stood), "keys looked for": len(keys)})
+
+
+def _taken(history: History) -> list[Violation]:
+    for event in history.of("stranger-got"):
+        holds = event.data.get("holds")
+        if holds:
+            first = cast("list[int]", holds)[0]
+            way, port = event.text("way"), event.number("port")
+            key = f" under key {event.text('key')}" if event.text("key") else ""
+            cause = f"a stranger without a key read message {first} at port {port} ({way}{key})"
+            return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
+
+
+def _decoded(history: History) -> list[Violation]:
+    for event in history.of("canary"):
+        who = _role_of(history, event.number("pid"))
+        cause = f"{who} decoded what a stranger without a key had sent ({event.text('way')})"
+        return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
+
+
+def _role_of(history: History, pid: int) -> str:
+    known = [e for e in history.of("exit", "looked", "fault") if e.number("pid") == pid]
+    return known[0].text("target") if known else f"process {pid}"
+
+
+def _shown(history: History) -> list[Violation]:
+    for event in history.of("secrets"):
+        places = cast("list[str]", event.data.get("shown") or [])
+        if places:
+            cause = f"a key that {event.role} holds can be read in {', '.join(places)}"
+            return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
+
+
+def _harmed(scenario: Scenario, history: History) -> list[Violation]:
+    """What the real parties lost to the stranger."""
+    found = hangs(history)
+    for event in history.of("end", "sent", "got"):
+        if event.text("outcome") != "ok" and not found:
+            what = event.text("op") or event.kind
+            said = event.text("error") or event.text("outcome")
+            cause = f"after a stranger came, {event.role} failed in {what}: {said}"
+            found = [Violation("lost", cause, evidence(history, [event]))]
+    if scenario.group is not None or not any(message.ok for message in sent(history)):
+        return found
+    for reader in scenario.readers():
+        if reader not in deaths(history):
+            found = found or mismatches(history, reader)
+    return found

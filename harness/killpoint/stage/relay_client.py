@@ -1,0 +1,117 @@
+"""The director's side of the relay: start it, lay routes through it, have it do faults."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from killpoint.errors import CannotWork
+
+_PROGRAM = Path(__file__).with_name("relay.py")
+_ANSWERS_WITHIN = 10.0
+
+
+class Traffic(msgspec.Struct):
+    """What the relay says of some roles' connections."""
+
+    met: int = 0
+    """Connections that a fault met when it was done."""
+    connections: int = 0
+    """Made in all."""
+    open: int = 0
+    bytes: int = 0
+    to_role: int = 0
+    to_peer: int = 0
+    dropped: int = 0
+    late: int = 0
+    """Bytes that were delayed."""
+    withheld: int = 0
+    """Bytes that wait, or waited until the heal, because of a cut."""
+
+
+class Relay:
+    """A relay process of one play; it ends when this is closed, or this process ends."""
+
+    def __init__(self) -> None:
+        """Start it.
+
+        Raises:
+            CannotWork: it cannot be started.
+        """
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(_ANSWERS_WITHIN)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_PROGRAM), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._control.close()
+            raise CannotWork(f"cannot start the relay: {error}") from error
+        finally:
+            theirs.close()
+        self.pid = self._process.pid
+
+    def route(self, role: str, address: str) -> str:
+        """An address that leads to the given one, for this role alone.
+
+        Args:
+            address: ``host:port``, with an IPv6 host in brackets.
+        """
+        host, port = split(address)
+        near = self._ask(do="route", role=role, host=host, port=port)["port"]
+        return f"[::1]:{near}" if ":" in host else f"127.0.0.1:{near}"
+
+    def do(self, fault: str, roles: list[str], toward: str, seconds: float) -> Traffic:
+        """Do a fault to these roles' connections.
+
+        Args:
+            toward: ``role``, ``peer`` or ``both``; a reset has no direction.
+            seconds: for ``delay``.
+        """
+        return self._traffic(self._ask(do=fault, roles=roles, toward=toward, seconds=seconds))
+
+    def report(self, roles: list[str]) -> Traffic:
+        """What has passed so far."""
+        return self._traffic(self._ask(do="report", roles=roles))
+
+    def close(self) -> None:
+        """End it, and every connection through it."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ANSWERS_WITHIN)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _traffic(self, answer: dict[str, int]) -> Traffic:
+        return msgspec.convert(answer, Traffic)
+
+    def _ask(self, **order: object) -> dict[str, int]:
+        try:
+            self._control.send(json.dumps(order).encode())
+            data = self._control.recv(1 << 16)
+        except OSError as error:
+            raise CannotWork(f"the relay (pid {self.pid}) does not answer: {error}") from error
+        if not data:
+            raise CannotWork(f"the relay (pid {self.pid}) has died")
+        answer = cast("dict[str, int]", json.loads(data))
+        if "error" in answer:
+            raise CannotWork(f"the relay cannot {order['do']}: {answer['error']}")
+        return answer
+
+
+def split(address: str) -> tuple[str, int]:
+    """Host and port of ``host:port``; an IPv6 host loses its brackets."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)

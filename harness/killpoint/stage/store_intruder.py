@@ -1,0 +1,84 @@
+"""A stranger at a torch TCP store, which lets anybody in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+_RANKS, _NUMBERS = 3, 8
+_PATIENCE = timedelta(seconds=1)
+_TRIED_FOR = 2.0
+
+
+class StoreIntruder:
+    """A client that was not invited."""
+
+    def __init__(self, store: Any, port: int) -> None:
+        """Use :meth:`at`."""
+        self._store = store
+        self.port = port
+        self._seen: set[tuple[str, bytes]] = set()
+
+    @classmethod
+    def at(cls, host: str, port: int) -> StoreIntruder | None:
+        """A client of what listens there, if that answers as such a store does."""
+        return cls(_client(host, port), port) if _answers(host, port) else None
+
+    def values(self) -> Iterator[tuple[str, bytes]]:
+        """What stands under each key that can be listed or guessed, each value once."""
+        for key in self._keys():
+            value: bytes | None = None
+            with contextlib.suppress(Exception):  # gone meanwhile
+                if self._store.check([key]):
+                    value = self._store.get(key)
+            if value is not None and (key, value) not in self._seen:
+                self._seen.add((key, value))
+                yield key, value
+
+    def set_all(self, value: bytes) -> None:
+        """Put the value under each key that can be listed or guessed."""
+        for key in self._keys():
+            with contextlib.suppress(Exception):  # refused: so much the better
+                self._store.set(key, value)
+
+    def _keys(self) -> list[str]:
+        found: list[str] = []
+        with contextlib.suppress(Exception):  # older stores have no list
+            found = [str(key) for key in self._store.list_keys()]
+        return list(dict.fromkeys([*found, *_guesses()]))
+
+
+def _client(host: str, port: int) -> Any:
+    from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage] # its public name
+
+    return TCPStore(host, port, is_master=False, timeout=_PATIENCE, wait_for_workers=False)
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a client gets an answer; asked in a child: it may hang."""
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            _client(host, port).num_keys()
+            os._exit(0)
+        os._exit(1)
+    watch = os.pidfd_open(pid)
+    if not select.select([watch], [], [], _TRIED_FOR)[0]:
+        os.kill(pid, signal.SIGKILL)
+    os.close(watch)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def _guesses() -> list[str]:
+    """Names that stateless groups are published to use."""
+    pairs = [(rank, number) for rank in range(_RANKS) for number in range(_NUMBERS)]
+    return [
+        f"{word}/{rank}/{number}"
+        for word in ("send_to", "broadcast_from")
+        for rank, number in pairs
+    ]

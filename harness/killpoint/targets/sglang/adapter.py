@@ -1,0 +1,66 @@
+"""SGLang's message queue as a target: vLLM's adapter, and what SGLang does another way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from killpoint.targets.protocol import Capability, QueueShape, UnsupportedByTarget
+from killpoint.targets.sglang import neighbours
+from killpoint.targets.vllm.adapter import VllmTarget
+from killpoint.targets.vllm.sources import Sources
+from killpoint.targets.vllm.standins import Contents
+
+
+class SglangTarget(VllmTarget):
+    """One copy of SGLang's ``shm_broadcast``, unmodified, with local and remote readers.
+
+    No release has deadlines, or a way to end a call that waits. A handle carries the ring itself,
+    and the host and port that remote readers connect to.
+    """
+
+    name = "sglang"
+    _replaced = neighbours.NOTES
+
+    def __init__(self, sources: Sources) -> None:
+        super().__init__(sources)
+        self.capabilities |= frozenset[Capability](("remote", "wire"))
+
+    def make(self, shape: QueueShape) -> Any:
+        """The writer's end. The release decides where it listens: ``shape.host`` is told to it."""
+        if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
+            raise UnsupportedByTarget("SGLang's format limits cannot be set")
+        end = self.module.MessageQueue(
+            n_reader=shape.readers,
+            n_local_reader=shape.readers - shape.remote,
+            max_chunk_bytes=shape.chunk_bytes,
+            max_chunks=shape.chunks,
+            connect_ip=shape.host,
+        )
+        self._watch(end)
+        return end
+
+    def addresses(self, handle: Any) -> list[str]:
+        """Where remote readers connect to."""
+        if handle.remote_subscribe_port is None:
+            return []
+        return [_address(handle.connect_ip, handle.remote_subscribe_port)]
+
+    def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
+        """The handle, with another host and port for remote readers if the table has one."""
+        for address in self.addresses(handle):
+            host, _, port = table.get(address, address).rpartition(":")
+            return replace(handle, connect_ip=host.strip("[]"), remote_subscribe_port=int(port))
+        return handle
+
+    def secrets(self, handle: Any) -> list[bytes]:
+        """None: whoever reaches the port may read."""
+        del handle
+        return []
+
+    def _stood_in(self) -> Contents:
+        return neighbours.modules()
+
+
+def _address(host: str, port: int) -> str:
+    return neighbours.tcp_address(host, port).removeprefix("tcp://")
