@@ -53,7 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "r3_some_messages_twice",
         "R3/stream",
         "duplicate reordered",
-        "receiving.py",
+        "taking.py",
         "            given, self._kept = self._kept, None\n",
         "            again = self._side.number == 7\n"
         "            given, self._kept = self._kept, self._kept if again else None\n",
@@ -78,7 +78,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "r7_undecodable_stays",
         "R7/undecodable-message",
         "duplicate",
-        "receiving.py",
+        "taking.py",
         "                    self._kept = None\n",
         "                    pass\n",
     ),
@@ -232,8 +232,8 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             Edit(
                 "sending.py",
-                "                self._vigil.alarm(_death(peer))\n",
-                "                pass\n",
+                '        if not clean and self._settings.reader_policy == "raise":\n',
+                "        if False:\n",
             ),
         ),
     ),
@@ -309,8 +309,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "q11_close_waits_for_the_slow",
         "Q11/close-with-unread-overflow",
         "late hang",
-        "sending.py",
-        "        self._payloads.close(linger=seconds * 0.75)\n",
+        "local_readers.py",
+        "        self._payloads.close(linger=seconds)\n",
         "        self._payloads.close(linger=4.0)\n",
     ),
     Mutant(
@@ -319,8 +319,8 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost",),
         (
             Edit(
-                "sending.py",
-                "        self._payloads.close(linger=seconds * 0.75)\n",
+                "local_readers.py",
+                "        self._payloads.close(linger=seconds)\n",
                 "        self._payloads.close(linger=0.0)\n",
             ),
             Edit("receiving.py", "        if not told:\n", "        if False:\n"),
@@ -404,7 +404,7 @@ CANARY = Mutant(
     ("lost",),
     (
         Edit(
-            "receiving.py",
+            "taking.py",
             "    def dequeue(self, timeout: float | None, cancel",
             "    def dequeue(self, *args: Any) -> Any:\n"
             "        if self._side.number == 5:\n"

@@ -76,6 +76,25 @@ def _unread() -> list[Scenario]:
     return [scenario(id, *steps, readers=1, remote=1)]
 
 
+def _held_up() -> list[Scenario]:
+    """No call needs to expire: whoever waits for the reader goes on when it does."""
+    id = "Q5/writer-held-up-by-remote-reader"
+    message = Message(size=4 * _KIB, repeat=6000)
+    steps = [
+        *OPEN,
+        Send([small(3)], timeout=5.0),
+        Receive(3, timeout=5.0),
+        Wait(),
+        Fault("stop", "reader-0"),
+        Send([message], timeout=20.0, mutate=False),
+        Pause(2.0),
+        Fault("continue", "reader-0"),
+        Receive(message.repeat, timeout=20.0),
+        Wait(within=25.0),
+    ]
+    return [scenario(id, *steps, readers=1, remote=1)]
+
+
 def _beside() -> list[Scenario]:
     id = "Q5/slow-beside-others"
     return [_slow(id, Message(size=4 * _KIB, repeat=6000), readers=3, remote=2)]
@@ -181,6 +200,12 @@ CASES: tuple[Case, ...] = (
         _unread,
         "remote",
         "deadlines",
+    ),
+    fixed(
+        "Q5/writer-held-up-by-remote-reader",
+        "a remote reader is stopped for two seconds while much is sent",
+        _held_up,
+        "remote",
     ),
     fixed(
         "Q5/slow-beside-others",
