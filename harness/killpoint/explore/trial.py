@@ -108,17 +108,18 @@ class Trial:
         return play
 
     def scout(self, scenario: Scenario) -> Play:
-        """Play a scenario to learn from it; it is no evidence."""
+        """Play a scenario to learn from it; it is no evidence.
+
+        Raises:
+            Unsupported: the target said that it cannot do it.
+        """
         play = self._player.play(scenario)
         self._player.forget(play)
+        _refused(play)
         return play
 
     def _judge(self, play: Play) -> None:
-        for event in play.history.of("end", "cancel-unsupported"):
-            if event.kind != "end" or event.text("outcome") == "unsupported":
-                raise Unsupported(event.text("error"))
-            if event.text("outcome") == "adapter-fault":
-                raise BadUsage(f"the adapter: {event.text('error')}")
+        _refused(play)
         self._note_leaks(play)
         for event in play.history.of("exit"):
             if unexpected(play.scenario, event):
@@ -223,6 +224,15 @@ class Trial:
             else:
                 outcome.cause = [*self._doubts, *self._misses, "nothing was played"][0]
         return outcome
+
+
+def _refused(play: Play) -> None:
+    """Whether the target said that it cannot be asked this, or its adapter is broken."""
+    for event in play.history.of("end", "cancel-unsupported"):
+        if event.kind != "end" or event.text("outcome") == "unsupported":
+            raise Unsupported(event.text("error"))
+        if event.text("outcome") == "adapter-fault":
+            raise BadUsage(f"the adapter: {event.text('error')}")
 
 
 def unexpected(scenario: Scenario, event: Event) -> bool:

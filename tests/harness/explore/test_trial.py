@@ -223,3 +223,10 @@ def test_a_scouting_play_is_no_evidence(bench: Bench) -> None:
     bench.trial.scout(scene())
     assert bench.outcome() == ("inconclusive", "nothing was played")
     assert bench.player.forgotten == 1
+
+
+def test_a_scouting_play_that_the_target_cannot_do_is_unsupported(bench: Bench) -> None:
+    tape = Tape().tell("writer", "end", op="barrier", outcome="unsupported", error="no timeout")
+    bench.player.next = {"history": tape.history()}
+    with pytest.raises(Unsupported, match="no timeout"):
+        bench.trial.scout(scene())
