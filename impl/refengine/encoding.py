@@ -29,6 +29,7 @@ _MARKER = struct.Struct(">BQQ")
 _KEEP = 1 << 20
 _BARE_BYTES = pickle.dumps(pickle.PickleBuffer(b""), 5, buffer_callback=lambda _: False)
 """The pickle of a lone `bytes` that travels out of band: pickle itself would copy it in band."""
+_SHORT_BYTES = [b"\x80\x05C" + bytes([n]) for n in range(256)]
 _SIMPLE = {bytes, str, int, float, bool, type(None)}
 
 Buffer = bytes | memoryview
@@ -139,6 +140,29 @@ def put(buffers: Sequence[Buffer], into: memoryview) -> None:
         _LENGTH.pack_into(into, at, len(buffer))
         into[at + 4 : at + 4 + len(buffer)] = buffer
         at += 4 + len(buffer)
+
+
+def put_one(chunk: memoryview, main: Buffer) -> None:
+    """`put` for a message of one buffer."""
+    size = len(main)
+    _ONE.pack_into(chunk, 0, INLINE, 1, size)
+    chunk[7 : 7 + size] = main
+
+
+def take_one(chunk: memoryview) -> bytes | None:
+    """`take` for an inline message of one buffer; None for any other."""
+    kind, count, size = _ONE.unpack_from(chunk, 0)
+    return chunk[7 : 7 + size].tobytes() if count == 1 and kind == INLINE else None
+
+
+def encode_small(obj: object) -> bytes | None:
+    """The pickle of a plain small value, the only buffer it has; None for any other object.
+
+    What pickle writes for short `bytes`, without the frame and the memo that nobody needs.
+    """
+    if type(obj) is bytes and len(obj) < 256:
+        return _SHORT_BYTES[len(obj)] + obj + b"."
+    return None
 
 
 def take(chunk: memoryview) -> list[bytes | bytearray]:

@@ -27,7 +27,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self.acquire, self._release = self._lock.acquire, self._lock.release
+        self.acquire, self.release = self._lock.acquire, self._lock.release
         self.inside = False
 
     def enter(self, operation: str) -> None:
@@ -43,7 +43,7 @@ class Guard:
         if not self.acquire(False):
             raise Busy(operation)
         if self._runs_below():
-            self._release()
+            self.release()
             raise Busy(operation)
         self.inside = False
         self._release_all()
@@ -53,7 +53,7 @@ class Guard:
         if not self.acquire(timeout=max(0.0, seconds)):
             return False
         if self.inside and self._runs_below():
-            self._release()
+            self.release()
             return False
         self.inside = True
         return True
@@ -61,7 +61,7 @@ class Guard:
     def leave(self) -> None:
         """Give it back if this thread has it."""
         try:
-            self._release()
+            self.release()
         except RuntimeError:  # another thread's
             return
         self.inside = False
@@ -69,7 +69,7 @@ class Guard:
     def _release_all(self) -> None:
         with contextlib.suppress(RuntimeError):
             while True:
-                self._release()
+                self.release()
 
     def _runs_below(self) -> bool:
         """Whether a call that holds this guard is on this thread's stack, below the caller's."""

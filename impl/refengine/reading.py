@@ -1,7 +1,7 @@
 """A reader's half of a ring: wait for a message, copy it, mark it read (SPEC R1 to R6, R9)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .cells import Cells
 from .fence import Fence
@@ -9,8 +9,7 @@ from .layout import AREA_SHIFT, NUMBER, WRITER_SLEEPS, Layout, areas
 from .waiting.strategy import Post, Waiting
 
 
-@dataclass(frozen=True)
-class _Slot:
+class _Slot(NamedTuple):
     written: int
     own: int
     number: int  # index among 8-byte words
@@ -39,6 +38,7 @@ class ReadSide:
         self._fence_in, self._fence_out = fence.acquire, fence.release
         self._numbers = memory.cast("Q")
         self._slots = [_slot(layout, rank, k) for k in range(layout.max_chunks)]
+        self._count = layout.max_chunks
         self._areas = areas(layout, memory)
         self._slot = self._slots[0]  # the one claimed last
         self._giving = -1  # the message this side last began to give back
@@ -47,25 +47,26 @@ class ReadSide:
         """The chunk of the next message once it is there; None at the deadline."""
         if self._giving == self.number:
             self.settle()
-        self._slot = slot = self._slots[self.number % len(self._slots)]
+        self._slot = slot = self._slots[self.number % self._count]
         if not self._is_there(slot) and not self._wait(
             lambda: self._is_there(slot), self.post, timeout
         ):
             return None
         self._fence_in(False)
         self._fence_out()
-        return self._areas[self._numbers[slot.number] >> AREA_SHIFT]
+        return self._areas[self._numbers[slot[2]] >> AREA_SHIFT]
 
     def done(self) -> None:
         """Give the claimed slot back; nothing may look into its chunk afterwards."""
-        number, cells, slot = self.number, self._cells, self._slot
+        number, cells = self.number, self._cells
+        fence_in, fence_out = self._fence_in, self._fence_out
         self._giving = number
-        self._fence_in(False)
-        self._fence_out()
+        fence_in(False)
+        fence_out()
         try:
-            cells[slot.own] = 1
-            self._fence_in(False)
-            self._fence_out()
+            cells[self._slot[1]] = 1
+            fence_in(False)
+            fence_out()
             self.number = number + 1
             if cells[WRITER_SLEEPS]:
                 cells[WRITER_SLEEPS] = 0  # clear, then ring, as in writing.py
@@ -101,12 +102,13 @@ class ReadSide:
             area.release()
 
     def _is_there(self, slot: _Slot) -> bool:
+        written, own, _ = slot
         cells = self._cells
-        if cells[slot.own]:
+        if cells[own]:
             return False
         self._fence_in(False)
         self._fence_out()
-        return bool(cells[slot.written])
+        return cells[written] == 1
 
 
 def _slot(layout: Layout, rank: int, k: int) -> _Slot:

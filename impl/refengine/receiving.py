@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .door import Knock
-from .encoding import INLINE, OVERFLOW, marker, take
+from .encoding import INLINE, OVERFLOW, marker, take, take_one
 from .errors import AttachFailed, DeadlinePassed, MessagesLost, PeerDied, QueueClosed
 from .handle import Handle
 from .liveness import Peer
@@ -51,16 +51,19 @@ class ReceivingEnd(TakingEnd):
         self._ring.hear(self._vigil)
         self._peer.watch(self._vigil, self._writer_gone)
         self._lost_told = False
+        self._by_payload = False
 
     def _next(self, timeout: float | None) -> Any:
-        side = self._side
-        side.settle()
-        if self._kept is None or self._kept[0] >= side.number:
+        side, kept = self._side, self._kept
+        if kept is not None:
+            side.settle()  # it tells whether what is kept was given back
+        if kept is None or kept[0] >= side.number:
             raw = self._copy(timeout)
-            self._kept = side.number, raw
+            self._kept = kept = side.number, raw
             side.done()
-            self._payloads.forget()
-        return self._decode(*self._kept)
+            if self._by_payload:
+                self._payloads.forget()
+        return self._decode(*kept)
 
     def _copy(self, timeout: float | None) -> Raw:
         """The next message's bytes, its slot not yet given back."""
@@ -72,8 +75,13 @@ class ReceivingEnd(TakingEnd):
             chunk = self._side.claim(seconds)
             if chunk is None:
                 raise DeadlinePassed("a message", timeout or 0)
+            main = take_one(chunk)
+            self._by_payload = False
+            if main is not None:
+                return [main]
             if chunk[0] == INLINE:
                 return take(chunk)
+            self._by_payload = True
             end = None if timeout is None else start + timeout
             raw = self._await_payload(marker(chunk)[0], end, timeout)
             if raw is not None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .encoding import SMALLEST_TOTAL, Buffer, Encoder, overflows, put, total_of
+from .encoding import SMALLEST_TOTAL, Buffer, Encoder, encode_small, total_of
 from .end import End, countdown
 from .errors import Busy, DeadlinePassed, PeerDied, QueueClosed
 from .handle import Handle
@@ -63,7 +63,7 @@ class SendingEnd(End):
             self._undo = undo.pop_all()
         self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
-        self._max_chunk_bytes = max_chunk_bytes
+        self._inline_below = 0 if self._remote else max_chunk_bytes
         self._gone: set[int] = set()
         self._next_news = 0.0
         self._half: tuple[int, bytearray] | None = None
@@ -82,25 +82,33 @@ class SendingEnd(End):
                 raise self.obstacle("enqueue")
             if self._vigil.alarmed or self._clock() >= self._next_news:
                 self._look_for_news()
-            buffers = self._encoder.encode(obj)
+            main = encode_small(obj)
+            buffers = self._encoder.encode(obj) if main is None else [main]
             if len(buffers) == 1:
                 total = SMALLEST_TOTAL + len(buffers[0])
+                if total < self._inline_below and side is not None:
+                    if not side.send(buffers[0], timeout):
+                        raise DeadlinePassed("a free slot", timeout or 0)
+                    guard.release()
+                    guard.inside = False
+                    return
             else:
                 total = total_of([len(b) for b in buffers])
-            if self._remote is not None or side is None:
-                self._publish_far(buffers, total, timeout)
-                return
-            chunk = side.claim(timeout, len(buffers) > 1)
-            if chunk is None:
-                raise DeadlinePassed("a free slot", timeout or 0)
-            if overflows(total, self._max_chunk_bytes):
-                self._publish_near(buffers, total, chunk)
-            else:
-                side.open()
-                put(buffers, chunk)
-                side.publish()
-        finally:
+            self._publish(buffers, total, timeout)
             guard.leave()
+        except BaseException:
+            guard.leave()
+            raise
+
+    def _publish(self, buffers: Sequence[Buffer], total: int, timeout: float | None) -> None:
+        side = self._side
+        if self._remote is not None or side is None:
+            self._publish_far(buffers, total, timeout)
+            return
+        chunk = side.claim(timeout, len(buffers) > 1)
+        if chunk is None:
+            raise DeadlinePassed("a free slot", timeout or 0)
+        self._publish_near(buffers, total, chunk)
 
     # -- with remote readers ----------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """What every reader's end does with a message: keep it until the caller has it (SPEC R7, R9)."""
 
 from abc import abstractmethod
+from pickle import loads
 from typing import Any
 
 from .cancel import EventLike
@@ -45,7 +46,8 @@ class TakingEnd(End):
             if watched:
                 vigil.end()
             given, self._kept = self._kept, None
-            guard.leave()
+            guard.release()
+            guard.inside = False
             return obj  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException:
             if given is not None:
@@ -61,7 +63,7 @@ class TakingEnd(End):
 
     def _decode(self, number: int, raw: Raw) -> Any:
         try:
-            return decode(raw)
+            return loads(raw[0]) if len(raw) == 1 else decode(raw)
         except BaseException as error:
             try:
                 decode(raw)

@@ -1,19 +1,18 @@
 """The writer's half of a ring: claim a slot, fill it, publish it (SPEC R1 to R5, R9)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .cells import Cells
+from .encoding import Buffer, put_one
 from .fence import Fence
 from .layout import AREA_SHIFT, LEFT, READERS_SLEEP, Layout, areas
 from .waiting.strategy import Post, Waiting
 
 
-@dataclass(frozen=True)
-class _Slot:
+class _Slot(NamedTuple):
     written: int
-    first: int
-    end: int
+    readers: slice  # their flags
     number: int  # index among 8-byte words
 
 
@@ -42,6 +41,7 @@ class WriteSide:
         self._fence_in, self._fence_out = fence.acquire, fence.release
         self._numbers = memory.cast("Q")
         self._slots = [_slot(layout, k) for k in range(layout.max_chunks)]
+        self._count = layout.max_chunks
         self._areas = areas(layout, memory)
         self._area_of = tuple(range(layout.max_chunks))
         self._ones, self._zeros = b"\1" * layout.n_reader, bytes(layout.n_reader)
@@ -64,7 +64,7 @@ class WriteSide:
         self._slot = slot
         if (
             cells[slot.written]
-            and cells[slot.first : slot.end] != self._ones
+            and cells[slot.readers] != self._ones
             and not self._wait(lambda: self._is_free(slot), self.post, timeout)
         ):
             return None
@@ -72,6 +72,33 @@ class WriteSide:
             self._warm(number)
         self._area = area = self._area_of[number % len(self._slots)]
         return self._areas[area]
+
+    def send(self, main: Buffer, timeout: float | None) -> bool:
+        """A message of one buffer that fits: False at the deadline, and nothing happened.
+
+        `claim`, `open`, `put` and `publish` in one frame: calls are what a small message costs.
+        """
+        number = self.number
+        if self._opened == number:
+            number = self.settle()
+        turn = number % self._count
+        self._slot = slot = self._slots[turn]
+        written, readers, _ = slot
+        cells = self._cells
+        if (
+            cells[written]
+            and cells[readers] != self._ones
+            and not self._wait(lambda: self._is_free(slot), self.post, timeout)
+        ):
+            return False
+        self._area = area = self._area_of[turn]
+        cells[written] = 0
+        self._opened = number
+        self._fence_in(False)
+        self._fence_out()
+        put_one(self._areas[area], main)
+        self.publish()
+        return True
 
     def settle(self) -> int:
         """After an exception inside `publish`: count the message if it was published."""
@@ -90,15 +117,17 @@ class WriteSide:
 
     def publish(self) -> None:
         """Hand the filled slot to the readers."""
-        number, cells, slot = self.number, self._cells, self._slot
-        self._numbers[slot.number] = self._area << AREA_SHIFT | number
-        cells[slot.first : slot.end] = self._zeros
-        self._fence_in(False)
-        self._fence_out()
+        number, cells = self.number, self._cells
+        fence_in, fence_out = self._fence_in, self._fence_out
+        written, readers, index = self._slot
+        self._numbers[index] = self._area << AREA_SHIFT | number
+        cells[readers] = self._zeros
+        fence_in(False)
+        fence_out()
         try:
-            cells[slot.written] = 1
-            self._fence_in(False)
-            self._fence_out()
+            cells[written] = 1
+            fence_in(False)
+            fence_out()
             self.number = number + 1
             if cells[READERS_SLEEP]:
                 cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets it again
@@ -123,7 +152,7 @@ class WriteSide:
         count = len(slots)
         for back in range(1, min(_WARM, count - 1, number) + 1):
             other = (number - back) % count
-            if cells[slots[other].first : slots[other].end] == self._ones:
+            if cells[slots[other].readers] == self._ones:
                 swapped, own = list(self._area_of), number % count
                 swapped[own], swapped[other] = swapped[other], swapped[own]
                 self._area_of = tuple(swapped)  # one store: whole or not at all (R9)
@@ -131,14 +160,16 @@ class WriteSide:
 
     def _is_free(self, slot: _Slot) -> bool:
         cells = self._cells
-        if not cells[slot.written] or cells[slot.first : slot.end] == self._ones:
+        if not cells[slot.written] or cells[slot.readers] == self._ones:
             return True
+        first = slot.readers.start
         return all(
-            cells[slot.first + i] or i in self._dead or cells[state] == LEFT
+            cells[first + i] or i in self._dead or cells[state] == LEFT
             for i, state in enumerate(self._states)
         )
 
 
 def _slot(layout: Layout, k: int) -> _Slot:
     first = layout.read_at(k, 0)
-    return _Slot(layout.written_at(k), first, first + layout.n_reader, layout.number_at(k) // 8)
+    readers = slice(first, first + layout.n_reader)
+    return _Slot(layout.written_at(k), readers, layout.number_at(k) // 8)
