@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .cells import Cells
-from .fence import Fence
+from .fence import Fence, again
 from .layout import AREA_SHIFT, NUMBER, WRITER_SLEEPS, Layout, areas
 from .waiting.strategy import Post, Waiting
 
@@ -35,6 +35,7 @@ class ReadSide:
         self.post: Post
         self.ring_writer: Callable[[], None] = lambda: None
         self._cells, self._wait = cells, waiting.wait
+        self._fence = fence
         self._fence_in, self._fence_out = fence.acquire, fence.release
         self._numbers = memory.cast("Q")
         self._slots = [_slot(layout, rank, k) for k in range(layout.max_chunks)]
@@ -52,7 +53,6 @@ class ReadSide:
             lambda: self._is_there(slot), self.post, timeout
         ):
             return None
-        self._fence_in(False)
         self._fence_out()
         return self._areas[self._numbers[slot[2]] >> AREA_SHIFT]
 
@@ -61,11 +61,10 @@ class ReadSide:
         number, cells = self.number, self._cells
         fence_in, fence_out = self._fence_in, self._fence_out
         self._giving = number
-        fence_in(False)
-        fence_out()
+        if not fence_in(False):
+            again(self._fence)
         try:
             cells[self._slot[1]] = 1
-            fence_in(False)
             fence_out()
             self.number = number + 1
             if cells[WRITER_SLEEPS]:
@@ -92,6 +91,7 @@ class ReadSide:
             slot = self._slots[number % len(self._slots)]
             if not self._is_there(slot):
                 break
+            self._fence_out()
             found.append(self._areas[self._numbers[slot.number] >> AREA_SHIFT])
         return found
 
@@ -102,13 +102,17 @@ class ReadSide:
             area.release()
 
     def _is_there(self, slot: _Slot) -> bool:
+        """If so, the fence between flags and content is begun, and for the caller to end."""
         written, own, _ = slot
         cells = self._cells
         if cells[own]:
             return False
-        self._fence_in(False)
+        if not self._fence_in(False):
+            again(self._fence)
+        if cells[written]:
+            return True
         self._fence_out()
-        return cells[written] == 1
+        return False
 
 
 def _slot(layout: Layout, rank: int, k: int) -> _Slot:

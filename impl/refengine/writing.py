@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .cells import Cells
 from .encoding import Buffer, put_one
-from .fence import Fence
+from .fence import Fence, again
 from .layout import AREA_SHIFT, LEFT, READERS_SLEEP, Layout, areas
 from .waiting.strategy import Post, Waiting
 
@@ -38,6 +38,7 @@ class WriteSide:
         self.post: Post
         self.ring_readers: Callable[[], None] = lambda: None
         self._cells, self._wait = cells, waiting.wait
+        self._fence = fence
         self._fence_in, self._fence_out = fence.acquire, fence.release
         self._numbers = memory.cast("Q")
         self._slots = [_slot(layout, k) for k in range(layout.max_chunks)]
@@ -94,8 +95,8 @@ class WriteSide:
         self._area = area = self._area_of[turn]
         cells[written] = 0
         self._opened = number
-        self._fence_in(False)
-        self._fence_out()
+        if not self._fence_in(False):
+            again(self._fence)
         put_one(self._areas[area], main)
         self.publish()
         return True
@@ -112,17 +113,16 @@ class WriteSide:
         """Empty the claimed slot: from here on its chunk may be filled."""
         self._cells[self._slot.written] = 0
         self._opened = self.number
-        self._fence_in(False)
-        self._fence_out()
+        if not self._fence_in(False):
+            again(self._fence)
 
     def publish(self) -> None:
-        """Hand the filled slot to the readers."""
+        """Hand the filled slot to the readers; its first fence ends the pair that `open` began."""
         number, cells = self.number, self._cells
         fence_in, fence_out = self._fence_in, self._fence_out
         written, readers, index = self._slot
         self._numbers[index] = self._area << AREA_SHIFT | number
         cells[readers] = self._zeros
-        fence_in(False)
         fence_out()
         try:
             cells[written] = 1

@@ -61,7 +61,8 @@ class Recorder:
                 log.append((party, "fence", 0, 0))
                 return True
 
-            def release(self) -> None: ...
+            def release(self) -> None:
+                log.append((party, "fence", 0, 0))
 
         return Fence()
 
