@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import EncodingLimit, Unencodable
+from .recycling import Recycler
 from .reducers import install
 
 OUT_OF_BAND_FROM = 1 << 20
@@ -33,6 +34,8 @@ _SHORT_BYTES = [b"\x80\x05C" + bytes([n]) for n in range(256)]
 _SIMPLE = {bytes, str, int, float, bool, type(None)}
 
 Buffer = bytes | memoryview
+Raw = list[bytes | memoryview]
+"""A message's buffers as they arrived, the pickle first."""
 
 
 @dataclass(frozen=True)
@@ -165,24 +168,41 @@ def encode_small(obj: object) -> bytes | None:
     return None
 
 
-def take(chunk: memoryview) -> list[bytes | bytearray]:
+def take(chunk: memoryview, memory: Recycler | None = None) -> Raw:
     """Copy an inline message out; nothing of it aliases the chunk (SPEC R6).
 
-    Out-of-band buffers come as bytearrays, so that arrays over them are writable; the content of
-    a lone `bytes` comes as what it is.
+    Out-of-band buffers come in writable `memory` (None: fresh), so that arrays over them are
+    writable; the content of a lone `bytes` comes as what it is.
     """
-    _, count, length = _ONE.unpack_from(chunk, 0)
-    main = bytes(chunk[7 : 7 + length])
-    buffers: list[bytes | bytearray] = [main]
-    if count == 1:
-        return buffers
-    copy = bytes if main == _BARE_BYTES else bytearray
+    buffers = split(chunk)
+    return [buffers[0], *(_copied(buffer, memory) for buffer in buffers[1:])]
+
+
+def split(message: memoryview) -> Raw:
+    """An inline message's buffers where they lie; only the pickle and lone `bytes` are copied.
+
+    For memory that is this message's own and writable.
+    """
+    _, count, length = _ONE.unpack_from(message, 0)
+    main = bytes(message[7 : 7 + length])
+    buffers: Raw = [main]
     at = 7 + length
     for _ in range(count - 1):
-        (length,) = _LENGTH.unpack_from(chunk, at)
-        buffers.append(copy(chunk[at + 4 : at + 4 + length]))
+        (length,) = _LENGTH.unpack_from(message, at)
+        part = message[at + 4 : at + 4 + length]
+        buffers.append(bytes(part) if main == _BARE_BYTES else part)
         at += 4 + length
     return buffers
+
+
+def _copied(buffer: bytes | memoryview, memory: Recycler | None) -> bytes | memoryview:
+    if isinstance(buffer, bytes):
+        return buffer
+    if memory is None:
+        return memoryview(bytearray(buffer))
+    copy = memory.take(len(buffer))
+    copy[:] = buffer
+    return copy
 
 
 def put_marker(into: memoryview, payload_id: int, nbytes: int) -> None:
@@ -196,7 +216,7 @@ def marker(chunk: memoryview) -> tuple[int, int]:
     return payload_id, nbytes
 
 
-def decode(buffers: Sequence[bytes | bytearray]) -> Any:
+def decode(buffers: Raw) -> Any:
     """The object again."""
     if len(buffers) == 1:
         return pickle.loads(buffers[0])

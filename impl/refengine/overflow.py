@@ -17,11 +17,14 @@ from typing import Any
 import zmq
 
 from .clock import Clock, monotonic
-from .descriptors import Reserve
-from .encoding import Buffer, put, take, total_of
+from .descriptors import Reserve, need
+from .encoding import Buffer, Raw, put, split, total_of
+from .recycling import Recycler
 from .security import SocketFactory
 
 _ID = struct.Struct(">Q")
+_ROOM_TO_SEND = 16
+"""Descriptors that pyzmq may open at its first message without a copy, a context's among them."""
 _DRAIN_CAP = 1.0
 _SETTLE_MS = 50
 _NEVER_MS = 24 * 3600 * 1000
@@ -45,20 +48,22 @@ class PayloadSender:
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.bind(address)
         self._last_id = 0
+        self._memory = Recycler()
 
     def expect_reader(self) -> None:
         """One of the readers connects next: let its connection have the room kept for it."""
         self._room.give()
 
     def send(self, buffers: Sequence[Buffer]) -> tuple[int, int]:
-        """Copy and send; returns (payload id, bytes) for the marker."""
-        self._last_id += 1
+        """Copy, once, and send; returns (payload id, bytes) for the marker."""
         nbytes = total_of([len(b) for b in buffers]) + 1
-        frame = bytearray(_ID.size + nbytes)
+        if self._last_id == 0:
+            need(_ROOM_TO_SEND)
+        self._last_id += 1
+        frame = self._memory.take(_ID.size + nbytes)
         _ID.pack_into(frame, 0, self._last_id)
-        with memoryview(frame) as view:
-            put(buffers, view[_ID.size :])
-        self.socket.send(frame, copy=True)
+        put(buffers, frame[_ID.size :])
+        self.socket.send(frame, copy=False)  # refers to the frame until it has left
         return self._last_id, nbytes
 
     def subscription(self) -> bytes | None:
@@ -101,7 +106,7 @@ class PayloadReceiver:
         self.socket.setsockopt(zmq.SUBSCRIBE, b"")
         self.socket.setsockopt(zmq.SUBSCRIBE, nonce)
 
-    def find(self, payload_id: int) -> list[bytes | bytearray] | None:
+    def find(self, payload_id: int) -> Raw | None:
         """Payload `payload_id` if it has arrived; drops those before it. Finds it again, too."""
         inbox = self._inbox
         while True:
@@ -109,7 +114,7 @@ class PayloadReceiver:
                 (found,) = _ID.unpack_from(inbox[0].buffer, 0)
                 if found == payload_id:
                     self._found = found
-                    return take(inbox[0].buffer[_ID.size :])
+                    return split(inbox[0].buffer[_ID.size :])  # the frame is its reader's own
                 if found > payload_id:
                     return None
                 inbox.popleft()

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from .door import Knock
-from .encoding import INLINE, OVERFLOW, marker, take, take_one
+from .encoding import INLINE, OVERFLOW, Raw, marker, take, take_one
 from .errors import AttachFailed, DeadlinePassed, MessagesLost, PeerDied, QueueClosed
 from .handle import Handle
 from .liveness import Peer
 from .overflow import PayloadReceiver
 from .ownership import SHM, Owner, remove_if_orphan
+from .recycling import Recycler
 from .rendezvous import hello
 from .ring import Ring, RingHandle
 from .settings import Settings
-from .taking import Raw, TakingEnd
+from .taking import TakingEnd
 
 _DYING = 0.2  # from a killed writer's hang-up to its death, on a slow machine
 Left = Callable[[], float | None]
@@ -52,6 +53,7 @@ class ReceivingEnd(TakingEnd):
         self._peer.watch(self._vigil, self._writer_gone)
         self._lost_told = False
         self._by_payload = False
+        self._memory = Recycler()
 
     def _next(self, timeout: float | None) -> Any:
         side, kept = self._side, self._kept
@@ -80,7 +82,7 @@ class ReceivingEnd(TakingEnd):
             if main is not None:
                 return [main]
             if chunk[0] == INLINE:
-                return take(chunk)
+                return take(chunk, self._memory)
             self._by_payload = True
             end = None if timeout is None else start + timeout
             raw = self._await_payload(marker(chunk)[0], end, timeout)

@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .encoding import take
+from .encoding import Raw, split
 from .end import countdown
 from .errors import AttachFailed, DeadlinePassed, MessagesLost, RankRefused
 from .handle import Handle
 from .lines import Gone, Spoke
 from .remote_readers import COUNT, GO
 from .settings import Settings
-from .taking import Raw, TakingEnd
+from .taking import TakingEnd
 from .waiting.strategy import Fault
 
 _PROBE_SECONDS = 2.0
@@ -103,7 +103,7 @@ class RemoteReceivingEnd(TakingEnd):
                 raise self._refusal("a message")
             found = self._first()
             if found is not None:
-                return take(found)
+                return split(found)
             seconds = left()
             late = seconds is not None and seconds <= 0
             ended = self._ended  # before the last look: what came before it is in the inbox then

@@ -5,13 +5,11 @@ from pickle import loads
 from typing import Any
 
 from .cancel import EventLike
-from .encoding import decode
+from .encoding import Raw, decode
 from .end import End
 from .errors import Busy, QueueClosed, Undecodable
 from .handle import Handle
 from .settings import Settings
-
-Raw = list[bytes | bytearray]
 
 
 class TakingEnd(End):
