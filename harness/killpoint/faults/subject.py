@@ -14,6 +14,10 @@ class Subject(Protocol):
     hours: float
     """How far its wall clock is to jump."""
 
+    def has_stopped(self) -> None:
+        """Wait until it is seen stopped by its own hand."""
+        ...
+
     def signal(self, number: int) -> None:
         """Send a signal to exactly this process."""
         ...
