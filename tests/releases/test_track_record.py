@@ -43,6 +43,8 @@ RECORD = [
     ("G4/host-leaves-after-broadcast", "0.33.0", "violated", "lost", "although object"),
     ("G5/clock-forward", "0.33.0", "violated", "lost", "although object"),
     ("G1/gathers", "0.8.4", "held", None, ""),
+    ("S1/group-store-listener", "0.8.4", "violated", "exposure", "listens"),
+    ("S1/group-store-listener", "0.8.5", "held", None, ""),
     ("G1/broadcasts", "0.8.5", "held", None, ""),
 ]
 
