@@ -42,10 +42,10 @@ def _sent(roles: tuple[str, ...]) -> list[AnyStep]:
     return [SendTo(role, to, _BATCH) for role, to in _next(roles)]
 
 
-def _taken(roles: tuple[str, ...], batches: int) -> list[AnyStep]:
+def _taken(roles: tuple[str, ...], batches: int, timeout: float = 9.0) -> list[AnyStep]:
     """So many of those are received."""
     count = batches * _EACH
-    return [ReceiveFrom((to,), role, count, timeout=9.0) for role, to in _next(roles)]
+    return [ReceiveFrom((to,), role, count, timeout=timeout) for role, to in _next(roles)]
 
 
 def _next(roles: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def _cut_three_seconds() -> list[AnyStep]:
         *(Fault("heal", cut.role) for cut in cuts),
         *_sent(everyone),
         *_taken(everyone, 1),
-        Barrier(),
+        Barrier(timeout=9.0),
         Wait(within=25.0),
     ]
 
@@ -109,8 +109,8 @@ def _reset() -> list[AnyStep]:
         *(Fault("reset", member) for member in members),
         *(Fault("heal", member) for member in members),
         *_sent(everyone),
-        *_taken(everyone, 3),
-        Barrier(),
+        *_taken(everyone, 3, timeout=5.0),
+        Barrier(timeout=5.0),
         Wait(within=25.0),
     ]
 
