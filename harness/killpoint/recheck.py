@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.checkers import CHECKERS
-from killpoint.checkers.finding import Finding, Inconclusive
+from killpoint.checkers.finding import Finding, Inconclusive, Lacking
 from killpoint.errors import BadUsage
 from killpoint.explore.trial import unexpected
 from killpoint.history.record import History
@@ -44,7 +44,8 @@ def _one(folder: Path) -> list[CaseOutcome]:
         try:
             finding = _judged(id, scenario, history, ledger)
         except Inconclusive as doubt:
-            outcome.outcome, outcome.cause = "inconclusive", str(doubt)
+            word = "unsupported" if isinstance(doubt, Lacking) else "inconclusive"
+            outcome.outcome, outcome.cause = word, str(doubt)
             continue
         for violation in finding.violations[:1]:
             outcome.outcome, outcome.kind = "violated", violation.kind

@@ -384,6 +384,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The names of the readers that are reached over TCP."""
         return self.readers()[self.shape.readers - self.shape.remote :]
 
+    def connecting(self) -> list[str]:
+        """The roles that reach the first one over TCP: remote readers, or a group's members."""
+        return self.remote() if self.group is None else self.roles()[1:]
+
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""
         return any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
@@ -484,9 +488,15 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
 
 def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     """A fault of connections where there are none."""
-    if scenario.group is not None or not isinstance(step, Fault):
+    if not isinstance(step, Fault) or step.fault not in NETWORK_FAULTS:
         return
-    if step.fault in NETWORK_FAULTS and step.role in scenario.roles():
+    if scenario.group is not None:
+        members = scenario.connecting()
+        if step.role == scenario.roles()[0]:
+            what = f"{step.fault} of {step.role!r}, which listens and connects to nobody"
+            expected = ", ".join(_few(members)) or "a group of more than one rank"
+            yield ["role"], f"{what}; expected a member that connects to it: {expected}"
+    elif step.role in scenario.roles():
         remote = scenario.remote()
         if not remote or step.role not in ("writer", *remote):
             expected = ", ".join(_few(["writer", *remote])) if remote else "remote readers"

@@ -23,6 +23,7 @@ HELD = (
     "G3/dead-while-it-waits",
     "G4/host-leaves-after-broadcast",
     "G4/host-killed-idle",
+    "G4/cut-3s-loses-nothing",
     "G5/clock-forward",
     "G5/clock-jumps-in-barrier",
     "G5/ipv6-host",

@@ -106,6 +106,11 @@ def test_a_judge_that_fails_has_judged_nothing(
     assert outcome.cause == "the judge itself failed: ZeroDivisionError: of its own"
 
 
+def test_a_record_of_a_target_that_has_nothing_to_judge_is_unsupported(tmp_path: Path) -> None:
+    _store(tmp_path, Tape().tell("writer", "secrets", count=0, shown=[]), "S3-x", "S3")
+    assert [outcome.outcome for outcome in recheck(tmp_path)] == ["unsupported"]
+
+
 def test_an_outcome_has_the_name_of_its_case(tmp_path: Path) -> None:
     _store(tmp_path, Tape().sent(0).gets(0))
     assert [outcome.id for outcome in recheck(tmp_path)] == ["R3/synthetic"]

@@ -13,7 +13,7 @@ from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.scenario import Fault, Scenario, dump, dump_shape, load, parse, parse_shape
 from killpoint.shelf import scenario_files
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.protocol import GroupShape, QueueShape
 
 _ROLES = ["writer", "reader-0"]
 _seconds = st.one_of(st.none(), st.floats(-5, 3600, allow_nan=False))
@@ -350,6 +350,15 @@ def test_a_connection_is_harmed_only_where_there_is_one() -> None:
         parse(dump(cut), "f")
     cut.shape = QueueShape(2, remote=2)
     assert parse(dump(cut), "f") == cut
+
+
+def test_a_groups_connections_are_harmed_at_its_members_never_at_its_host() -> None:
+    cut = Scenario("G4/x", ["G4"], [Fault("cut", "rank-0")], group=GroupShape(ranks=3))
+    with pytest.raises(BadUsage, match=r"rank-0.*listens.*a member.*: rank-1, rank-2"):
+        parse(dump(cut), "f")
+    cut.steps = [Fault("half-open", "rank-2", toward="peer")]
+    assert parse(dump(cut), "f") == cut
+    assert cut.connecting() == ["rank-1", "rank-2"]
 
 
 def test_cases_and_scenarios_speak_of_the_same_roles() -> None:

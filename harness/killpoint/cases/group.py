@@ -6,6 +6,7 @@ import msgspec
 
 from killpoint.cases.case import MIB, Case, small
 from killpoint.cases.group_ends import ENDS
+from killpoint.cases.group_network import NETWORK
 from killpoint.cases.group_plays import JOINED, all_to_all, around, played, ranks, surely
 from killpoint.explore.group_story import fuzz_group_stories
 from killpoint.explore.kills import count_lines
@@ -256,4 +257,4 @@ _CLOCK = (
     ),
 )
 
-CASES: tuple[Case, ...] = (*_ORDER, *_GROWTH, *ENDS, *_CLOCK)
+CASES: tuple[Case, ...] = (*_ORDER, *_GROWTH, *ENDS, *NETWORK, *_CLOCK)

@@ -39,7 +39,7 @@ class _Deaf(msgspec.Struct):
 
 def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q18: nothing is lost unless a party is cut off for good; then both ends are told in time."""
-    faults = [e for e in history.of("fault") if e.text("fault") in NETWORK_FAULTS]
+    faults = network_faults(history)
     if not faults:
         raise Inconclusive("no connection was harmed")
     deaf = _deaf(scenario, history, faults)
@@ -50,6 +50,11 @@ def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
         judge = _writer_told if party.role == "writer" else _reader_told
         found = found or judge(scenario, history, party)
     return Finding((found or hangs(history))[:1], {"told": len(deaf)})
+
+
+def network_faults(history: History) -> list[Event]:
+    """What was done to connections, in order."""
+    return [e for e in history.of("fault") if e.text("fault") in NETWORK_FAULTS]
 
 
 def silence(history: History) -> float:
@@ -152,7 +157,7 @@ def _never(history: History, party: _Deaf, stuck: Violation) -> Violation:
 
 
 def _nothing_lost(scenario: Scenario, history: History, faults: list[Event]) -> Finding:
-    longest = _longest_cut(faults)
+    longest = longest_cut(faults)
     if longest > silence(history) - 1.0:
         raise Inconclusive(f"a cut lasted {longest:.1f} s, too near to the silence")
     since = min(event.t for event in faults)
@@ -180,7 +185,8 @@ def _unsent(history: History) -> list[Violation]:
     return []
 
 
-def _longest_cut(faults: list[Event]) -> float:
+def longest_cut(faults: list[Event]) -> float:
+    """Seconds of the longest cut that was healed again, among these faults."""
     longest = 0.0
     for fault in faults:
         if fault.text("fault") == "cut":
@@ -196,5 +202,6 @@ def _longest_cut(faults: list[Event]) -> float:
 
 
 def _lines(history: History, role: str) -> list[str]:
-    faults = [e for e in history.of("fault") if e.text("fault") in NETWORK_FAULTS]
-    return evidence(history, [*faults[-4:], *list(history.of("got", role=role))[-4:]])
+    return evidence(
+        history, [*network_faults(history)[-4:], *list(history.of("got", role=role))[-4:]]
+    )

@@ -6,7 +6,7 @@ import ipaddress
 from typing import cast
 
 from killpoint.checkers.delivery import mismatches, sent
-from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
+from killpoint.checkers.finding import Finding, Inconclusive, Lacking, deaths, evidence, hangs
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -118,6 +118,8 @@ def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) ->
     """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
     stood = [e for e in history.of("stranger-stands") if e.number("ports", 0)]
     keys = [e for e in history.of("secrets") if e.number("count", 0)]
+    if not stood and not keys and history.first("secrets"):
+        raise Lacking("its handles hold no secret, so there is none to be seen")
     if not stood and not keys:
         raise Inconclusive("no stranger reached a port, and no key was looked for")
     found = _decoded(history) or _taken(history) or _shown(history)

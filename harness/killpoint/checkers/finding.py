@@ -19,6 +19,10 @@ class Inconclusive(Exception):
     """The record says nothing of the invariant: what was to happen did not."""
 
 
+class Lacking(Inconclusive):
+    """The target has nothing of what is judged, as the record shows: `unsupported`."""
+
+
 class Finding(msgspec.Struct):
     """The violations in one play, and how much the play is worth as evidence."""
 

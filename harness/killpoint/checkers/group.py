@@ -18,7 +18,7 @@ from killpoint.verdict import Kind, Violation
 def in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G1: each pair its own order; broadcasts once at every rank; gathers in rank order."""
     found = undisturbed(scenario, history)
-    arrived, met = _arrivals(history), _met(history)
+    arrived, met = arrivals(history), _met(history)
     if not found and not arrived and not met:
         raise Inconclusive("no object arrived anywhere and nobody met")
     return Finding(found[:1], {"messages": arrived})
@@ -35,7 +35,7 @@ def clock_free(scenario: Scenario, history: History, _ledger: Ledger) -> Finding
     if len(struck) < len(jumps):
         raise Inconclusive(f"{len(jumps)} clocks were to jump, {len(struck)} did")
     found = undisturbed(scenario, history)
-    arrived, met = _arrivals(history), _met(history)
+    arrived, met = arrivals(history), _met(history)
     if not found and not arrived and not met:
         raise Inconclusive("no object arrived anywhere and nobody met")
     return Finding(found[:1], {"jumps": len(struck), "messages": arrived})
@@ -51,7 +51,7 @@ def undisturbed(
     """What went wrong between ranks of which none, or only the ``dead``, gave cause for it."""
     made = calls(history)
     return (
-        _outsiders(history)
+        _outsiders(history, dead)
         or [v for stream in streams(scenario, made) for v in _judge(history, stream, dead)]
         or _gathers(scenario, history, made, dead)
         or broken_barriers(scenario, history, made)
@@ -59,7 +59,8 @@ def undisturbed(
     )
 
 
-def _arrivals(history: History) -> int:
+def arrivals(history: History) -> int:
+    """How many objects came to anybody."""
     taken = [call for call in calls(history) if call.ok and not call.sends]
     return sum(call.op in ("receive-from", "broadcast", "gather") for call in taken)
 
@@ -68,10 +69,14 @@ def _met(history: History) -> int:
     return sum(call.ok for call in calls(history) if call.op == "barrier")
 
 
-def _outsiders(history: History) -> list[Violation]:
+def _outsiders(history: History, dead: Collection[str]) -> list[Violation]:
     """A rank that could not join, or not leave, where nothing was wrong."""
     for event in history.of("end"):
-        if event.text("op") in ("join", "leave") and event.text("outcome") != "ok":
+        if (
+            event.role not in dead
+            and event.text("op") in ("join", "leave")
+            and event.text("outcome") != "ok"
+        ):
             cause = f"{event.role}'s {event.text('op')} failed: {event.text('error')}"
             return [Violation("lost", cause, evidence(history, [event]))]
     return []

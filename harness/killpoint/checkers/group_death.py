@@ -11,6 +11,7 @@ from killpoint.checkers.finding import (
     ordered_end,
 )
 from killpoint.checkers.group import undisturbed
+from killpoint.checkers.group_cut import cut_kept_or_told
 from killpoint.checkers.group_record import Call, calls
 from killpoint.checkers.naming import names_one_of
 from killpoint.history.event import Event
@@ -23,7 +24,12 @@ _WITHIN = 2.0
 
 
 def unharmed_or_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """G4: who leaves cleanly harms nobody; of the host's death every rank is told within 2 s."""
+    """G4: who leaves cleanly harms nobody; of the host's death every rank is told within 2 s.
+
+    Of a rank that is cut off, too, unless it comes back in time; then nothing is lost.
+    """
+    if scenario.networked():
+        return cut_kept_or_told(scenario, history)
     dead = deaths(history)
     host = scenario.roles()[0]
     if host in dead:

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from killpoint.checkers import CHECKERS
-from killpoint.checkers.finding import Finding, Inconclusive
+from killpoint.checkers.finding import Finding, Inconclusive, Lacking
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.event import Event
@@ -133,6 +133,8 @@ class Trial:
         checker = CHECKERS[self.outcome.invariant]
         try:
             finding = checker(play.scenario, play.history, play.ledger)
+        except Lacking as lack:
+            raise Unsupported(str(lack)) from lack
         except Inconclusive as doubt:
             self._doubts.append(str(doubt))
             return

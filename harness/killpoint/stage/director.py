@@ -210,6 +210,8 @@ class Director:
             data, routes = self._handle, self._wire.routes(role)
             rank = rank if step.rank is None else step.rank
         elif isinstance(step, script.Join) and self.meeting:
+            places = self.meeting.addresses
+            places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
             data = self.meeting.invitation(role)
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)

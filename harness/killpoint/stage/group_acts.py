@@ -17,7 +17,7 @@ from killpoint import scenario as script
 from killpoint.stage import payload
 from killpoint.stage.channel import Order
 from killpoint.stage.meeting import accepted
-from killpoint.targets.protocol import CountsEntries, HasGroup, UnsupportedByTarget
+from killpoint.targets.protocol import CountsEntries, GroupShape, HasGroup, UnsupportedByTarget
 
 if TYPE_CHECKING:
     from killpoint.stage.role import Role
@@ -52,8 +52,14 @@ class GroupActs:
             raise UnsupportedByTarget("no process group")
         return target
 
+    def _note_silence(self, shape: GroupShape) -> None:
+        """Judges must know whether the target was told to bear another silence than its own."""
+        if shape.silence is not None and "silence" in self._role.target.capabilities:
+            self._role.log.write("silence", seconds=shape.silence)
+
     def _join(self, order: Order, step: script.Join) -> str:
         told, target = accepted(order.data), self._target()
+        self._note_silence(told.shape)
         with self._role.guard.during("join", None):
             self._role.end = target.join(
                 told.shape, (told.host, told.port), order.rank, told.secret, step.timeout

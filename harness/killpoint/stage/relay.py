@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from fcntl import ioctl
 from functools import partial
+from pathlib import Path
 from termios import FIONREAD, TIOCOUTQ
 from typing import Any
 
@@ -31,6 +32,8 @@ _ON_THE_WAY = 1 << 26
 """The same where bytes travel for a while: a long way holds more."""
 _LOOK = 0.005
 """Seconds between two looks at what the kernel has not delivered yet."""
+_LISTENS = "0A"
+"""A state of TCP, as the kernel's tables have it."""
 _ABORT = struct.pack("ii", 1, 0)
 
 TO_ROLE, TO_PEER = "role", "peer"
@@ -212,14 +215,17 @@ class Link:
 class Route:
     """A listening port for one role and one address, and the connections that came by it."""
 
-    def __init__(self, role: str, host: str, port: int) -> None:
+    def __init__(self, role: str, host: str, port: int, *, lazy: bool = False) -> None:
+        """``lazy``: refuse connections until somebody listens at the other side."""
         self.role = role
         self.upstream = (host, port)
         self.family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.listener = socket.socket(self.family, socket.SOCK_STREAM)
         self.listener.bind((_loopback(self.family), 0))
-        self.listener.listen(128)
         self.listener.setblocking(False)
+        self.listens = False
+        if not lazy:
+            self.listen()
         self.links: list[Link] = []
         self.opening: list[tuple[socket.socket, socket.socket]] = []
         self.accepted = self.withheld = 0
@@ -230,10 +236,15 @@ class Route:
             "delay": {TO_ROLE: 0.0, TO_PEER: 0.0},
         }
 
+    def listen(self) -> None:
+        """From now on connections are accepted, by the kernel at least."""
+        self.listener.listen(128)
+        self.listens = True
+
     @property
     def served(self) -> bool:
         """Whether new connections are taken: in a cut they wait in the kernel."""
-        return not any(self.state["cut"].values())
+        return self.listens and not any(self.state["cut"].values())
 
     def accept(self) -> None:
         """Take new connections, and begin to connect each to its peer."""
@@ -332,6 +343,8 @@ class Exchange:
         while True:
             now = time.monotonic()
             for route in self.routes:
+                if not route.listens and _heard_at(route.upstream[1]):
+                    route.listen()
                 for link in route.links:
                     link.serve(now)
                 route.sweep()
@@ -363,6 +376,7 @@ class Exchange:
 
     def _wait(self, now: float) -> float | None:
         times = [link.wake_at(now) for route in self.routes for link in route.links]
+        times += [now + _LOOK for route in self.routes if not route.listens]
         soonest = min((at for at in times if at is not None), default=None)
         return None if soonest is None else max(0.0, (soonest - now) * 1000)
 
@@ -380,7 +394,7 @@ class Exchange:
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
         if order["do"] == "route":
-            route = Route(order["role"], order["host"], order["port"])
+            route = Route(order["role"], order["host"], order["port"], lazy=order["lazy"])
             self.routes.append(route)
             return {"port": route.listener.getsockname()[1]}
         chosen = [route for route in self.routes if route.role in order["roles"]]
@@ -411,6 +425,17 @@ def _other(toward: str) -> str:
 
 def _loopback(family: int) -> str:
     return "::1" if family == socket.AF_INET6 else "127.0.0.1"
+
+
+def _heard_at(port: int) -> bool:
+    """Whether anybody listens at a port, as the kernel says: a look that nobody notices."""
+    wanted = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError), Path(table).open(encoding="ascii") as lines:
+            for fields in map(str.split, lines):
+                if fields[1].endswith(wanted) and fields[3] == _LISTENS:
+                    return True
+    return False
 
 
 def _unread(sock: socket.socket) -> int:

@@ -62,15 +62,16 @@ class Relay:
             theirs.close()
         self.pid = self._process.pid
 
-    def route(self, role: str, address: str) -> str:
+    def route(self, role: str, address: str, *, lazy: bool = False) -> str:
         """An address that leads to the given one, for this role alone.
 
         Args:
             address: ``host:port``, with an IPv6 host in brackets.
+            lazy: nobody may listen there yet; until somebody does, connections are refused.
         """
         host, port = split(address)
-        near = self._ask(do="route", role=role, host=host, port=port)["port"]
-        return f"[::1]:{near}" if ":" in host else f"127.0.0.1:{near}"
+        near = self._ask(do="route", role=role, host=host, port=port, lazy=lazy)["port"]
+        return joined("::1" if ":" in host else "127.0.0.1", near)
 
     def do(self, fault: str, roles: list[str], toward: str, seconds: float) -> Traffic:
         """Do a fault to these roles' connections.
@@ -109,6 +110,11 @@ class Relay:
         if "error" in answer:
             raise CannotWork(f"the relay cannot {order['do']}: {answer['error']}")
         return answer
+
+
+def joined(host: str, port: int) -> str:
+    """``host:port``, with an IPv6 host in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split(address: str) -> tuple[str, int]:

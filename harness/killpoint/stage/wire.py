@@ -1,4 +1,4 @@
-"""What lies between remote readers and the writer in one play: a relay, if a fault needs one."""
+"""What lies between two sides of a play that speak TCP: a relay, if a fault needs one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from killpoint.history.log import Log
 from killpoint.scenario import Fault, Scenario
 from killpoint.stage.cast import Actor
-from killpoint.stage.relay_client import Relay, Traffic
+from killpoint.stage.relay_client import Relay, Traffic, joined, split
 
 
 class _Done(msgspec.Struct):
@@ -38,11 +38,28 @@ class Wire:
         Raises:
             CannotWork: the relay cannot be started.
         """
-        if role not in self._scenario.remote() or not self._scenario.networked():
+        relay = self._relay_for(role)
+        if relay is None:
+            return None
+        return {address: relay.route(role, address) for address in self.addresses}
+
+    def place(self, role: str, host: tuple[str, int]) -> tuple[str, int]:
+        """Where this rank of a group finds its host: there, or at the relay.
+
+        The host need not listen yet: until it does, the relay refuses as the host itself would.
+
+        Raises:
+            CannotWork: the relay cannot be started.
+        """
+        relay = self._relay_for(role)
+        return host if relay is None else split(relay.route(role, joined(*host), lazy=True))
+
+    def _relay_for(self, role: str) -> Relay | None:
+        if role not in self._scenario.connecting() or not self._scenario.networked():
             return None
         if self._relay is None:
             self._relay = Relay()
-        return {address: self._relay.route(role, address) for address in self.addresses}
+        return self._relay
 
     def aim(self, actor: Actor, step: Fault) -> None:
         """Make the actor ready for a fault to its connections."""
@@ -50,17 +67,17 @@ class Wire:
 
     def _strike(self, step: Fault, fault: str) -> None:
         assert self._relay is not None
-        roles, toward = self._seen_from_readers(step)
+        roles, toward = self._seen_from_afar(step)
         met = self._relay.do(fault, roles, toward, step.pause)
         self._done.append(_Done(step, roles, met))
         self._tell(step, met)
 
-    def _seen_from_readers(self, step: Fault) -> tuple[list[str], str]:
+    def _seen_from_afar(self, step: Fault) -> tuple[list[str], str]:
         """Whose routes a fault is for: those of the writer are everybody's, the other way round."""
         if step.role != "writer":
             return [step.role], step.toward
         flipped = {"role": "peer", "peer": "role"}.get(step.toward, step.toward)
-        return self._scenario.remote(), flipped
+        return self._scenario.connecting(), flipped
 
     def missed(self) -> list[str]:
         """Faults that had nothing to strike, in words; asked at the end of the play."""

@@ -66,7 +66,7 @@ def test_a_case_needs_the_capabilities_that_its_steps_use(case: object) -> None:
                 assert "points" in found.needs
                 assert step.at.name is None or "slots" in found.needs
         assert not scenario.shape.remote or "remote" in found.needs
-        assert not scenario.networked() or "wire" in found.needs
+        assert not scenario.networked() or found.needs & {"wire", "group"}
 
 
 def test_names_are_unique_and_say_what_they_do() -> None:

@@ -56,6 +56,13 @@ def test_each_way_to_be_open_is_found(variant: str, name: str, words: str) -> No
     assert words in outcome.cause
 
 
+def test_a_queue_without_keys_is_not_asked_to_hide_them() -> None:
+    with Stage("remote_queue:Plain") as stage:
+        outcome = _tried(stage, "S3/keys-unseen")
+    assert (outcome.outcome, outcome.replay) == ("unsupported", None)
+    assert "no secret" in outcome.cause
+
+
 def test_a_stranger_is_gone_after_the_play_and_a_leak_of_nobody(safe: Stage) -> None:
     case = select(["S3/listening-stranger"])[0]
     trial = Trial(case.id, safe, seed=0, full=False, folder=None)

@@ -8,7 +8,7 @@ import pytest
 from synthetic import Tape, convicted, judged
 
 from killpoint.checkers import CHECKERS
-from killpoint.checkers.finding import Inconclusive
+from killpoint.checkers.finding import Inconclusive, Lacking
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.targets.protocol import GroupShape, QueueShape
@@ -165,6 +165,22 @@ def test_a_key_in_a_repr_is_an_exposure() -> None:
     assert (found[0].kind, "the handle's repr" in found[0].cause) == ("exposure", True)
     held = Tape().tell("reader-0", "secrets", count=1, shown=[])
     assert _remote("S3", held) == []
+
+
+def test_handles_without_a_secret_have_none_to_show() -> None:
+    tape = Tape()
+    for role in ("writer", "reader-0"):
+        tape.tell(role, "secrets", count=0, shown=[])
+    with pytest.raises(Lacking, match="no secret"):
+        _remote("S3", tape)
+    visited = _visited().sent(0).gets(0, "reader-0").gets(0, "reader-1")
+    assert _remote("S3", visited.tell("writer", "secrets", count=0, shown=[])) == []
+
+
+def test_nobody_who_looked_for_keys_is_inconclusive() -> None:
+    with pytest.raises(Inconclusive) as found:
+        _remote("S3", Tape().sent(0))
+    assert not isinstance(found.value, Lacking)
 
 
 def test_a_message_lost_after_a_stranger_came_is_lost() -> None:

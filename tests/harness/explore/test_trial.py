@@ -143,6 +143,12 @@ def test_a_role_that_dies_of_a_signal_nobody_sent_is_not_held(tmp_path: Path) ->
     assert bench.outcome()[0] == "inconclusive"
 
 
+def test_a_target_that_has_nothing_of_what_is_judged_is_unsupported(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "S3/synthetic")
+    with pytest.raises(Unsupported, match="no secret"):
+        bench.plays(Tape().tell("writer", "secrets", count=0, shown=[]))
+
+
 def test_a_target_that_cannot_do_it_is_unsupported(bench: Bench) -> None:
     tape = Tape().tell("writer", "end", op="ring-write", outcome="unsupported", error="no ring")
     with pytest.raises(Unsupported, match="no ring"):

@@ -17,7 +17,7 @@ import pytest
 
 from killpoint.errors import CannotWork
 from killpoint.stage.relay import Way
-from killpoint.stage.relay_client import Relay, split
+from killpoint.stage.relay_client import Relay, joined, split
 
 PATIENT = 10.0
 
@@ -279,3 +279,30 @@ def _cpu(pid: int) -> float:
 
 def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_a_lazy_route_refuses_until_somebody_listens_behind_it(relay: Relay) -> None:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{door.getsockname()[1]}"
+        near = split(relay.route("rank-1", address, lazy=True))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(near, PATIENT)
+        assert relay.report(["rank-1"]).connections == 0
+        door.listen()
+        door.settimeout(PATIENT)
+        end = time.monotonic() + PATIENT
+        while True:
+            try:
+                role = socket.create_connection(near, PATIENT)
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < end, "the route never opened"
+        with role, door.accept()[0] as peer:
+            role.sendall(b"at last")
+            assert exactly(peer, 7) == b"at last"
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 5), ("::1", 65_535)])
+def test_an_address_is_joined_as_it_is_split(host: str, port: int) -> None:
+    assert split(joined(host, port)) == (host, port)
