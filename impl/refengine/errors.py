@@ -49,7 +49,7 @@ class PeerSilent(RefengineError):
         self.role, self.seconds, self.waiting_for = role, seconds, waiting_for
         text = (
             f"{role} was not heard of for {seconds:g} s; noticed while waiting for {waiting_for}. "
-            "Find out whether its host and the network are up, then build a new queue"
+            "Find out whether its host and the network are up, then build a new one"
         )
         super().__init__(text, role, seconds, waiting_for)
 
