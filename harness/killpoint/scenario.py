@@ -390,7 +390,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""
-        return any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
+        harmed = any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
+        return harmed and not self.namespaces
 
     def roles(self) -> list[str]:
         """The names of its roles, the writer or rank 0 first."""

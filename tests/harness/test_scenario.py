@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,9 +13,9 @@ from hypothesis import strategies as st
 from killpoint import scenario as script
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
-from killpoint.scenario import Fault, Scenario, dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario import Fault, Intrude, Scenario, dump, dump_shape, load, parse, parse_shape
 from killpoint.shelf import scenario_files
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.protocol import GroupShape, QueueShape
 
 _ROLES = ["writer", "reader-0"]
 _seconds = st.one_of(st.none(), st.floats(-5, 3600, allow_nan=False))
@@ -350,6 +352,23 @@ def test_a_connection_is_harmed_only_where_there_is_one() -> None:
         parse(dump(cut), "f")
     cut.shape = QueueShape(2, remote=2)
     assert parse(dump(cut), "f") == cut
+
+
+def test_a_reader_gets_a_host_of_its_own_only_where_that_can_be_played() -> None:
+    def complaint(**changes: Any) -> str:
+        cut = [Fault("cut", "reader-0")]
+        good = Scenario("Q18/x", ["Q18"], cut, shape=QueueShape(1, remote=1), namespaces=True)
+        assert parse(dump(good), "f") == good
+        with pytest.raises(BadUsage) as refused:
+            parse(dump(msgspec.structs.replace(good, **changes)), "f")
+        return str(refused.value)
+
+    assert "without remote readers" in complaint(shape=QueueShape(1), steps=[])
+    assert "without remote readers" in complaint(group=GroupShape(), steps=[])
+    assert "expected one of: cut, heal" in complaint(steps=[Fault("reset", "reader-0")])
+    assert "expected one of the two" in complaint(shm_bytes=1 << 20)
+    assert "which have their own" in complaint(shape=QueueShape(1, remote=1, host="::1"))
+    assert "intruder" in complaint(steps=[Intrude("writer", "listen")])
 
 
 def test_cases_and_scenarios_speak_of_the_same_roles() -> None:

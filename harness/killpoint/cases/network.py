@@ -166,6 +166,33 @@ def _link_down_past_silence() -> list[Scenario]:
     return _on_hosts(_told(id, Fault("cut", "reader-0"), silence=2.5))
 
 
+def _through_back_off() -> list[Scenario]:
+    """After 4 s in vain TCP itself is silent until 6.2 s: past the silence, although healed.
+
+    One reader's link goes down; the other's stays up, and carries nothing either way.
+    """
+    id = "Q18/link-down-4s-through-back-off"
+    batch = [small(5), Message("array", 100_000)]
+    cuts = (
+        Fault("cut", "reader-0"),
+        Fault("cut", "reader-1", toward="role"),
+        Fault("cut", "reader-1", toward="peer"),
+    )
+    steps: list[AnyStep] = [
+        *OPEN,
+        Receive(18, timeout=12.0),
+        Send(batch, timeout=5.0),
+        Settle(("readers",)),
+        *cuts,
+        Send(batch, timeout=12.0),
+        Pause(4.0),
+        *(Fault("heal", role) for role in ("reader-0", "reader-1")),
+        Send(batch, timeout=12.0),
+        Wait(within=20.0),
+    ]
+    return _on_hosts(scenario(id, *steps, readers=2, remote=2, silence=6.0))
+
+
 def _half_open(id: str, summary: str, toward: str) -> Case:
     fault = Fault("half-open", "reader-0", toward="role" if toward == "reader" else "peer")
     return fixed(id, summary, lambda: [_told(id, fault, silence=1.5)], *_WIRED)
@@ -250,6 +277,13 @@ CASES: tuple[Case, ...] = (
         "Q18/link-down-3s-loses-nothing",
         "the same with readers on hosts of their own: links that are down for 3 s",
         _link_down_three_seconds,
+        "remote",
+        "deadlines",
+    ),
+    fixed(
+        "Q18/link-down-4s-through-back-off",
+        "hosts that cannot reach each other for 4 s, of 6 s that are borne; TCP waits longer",
+        _through_back_off,
         "remote",
         "deadlines",
     ),

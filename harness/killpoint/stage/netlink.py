@@ -8,7 +8,8 @@ import socket
 import struct
 from ipaddress import IPv4Address
 
-_NEW_LINK, _SET_LINK, _NEW_ADDRESS, _NEW_NEIGHBOUR, _DELETE_NEIGHBOUR = 16, 19, 20, 28, 29
+_NEW_LINK, _GET_LINK, _SET_LINK, _NEW_ADDRESS = 16, 18, 19, 20
+_NEW_NEIGHBOUR, _DELETE_NEIGHBOUR = 28, 29
 _REQUEST, _ACKNOWLEDGE, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x100, 0x200, 0x400
 _ERROR = 2
 
@@ -21,8 +22,9 @@ _PERMANENT = 0x80
 _NOWHERE = bytes.fromhex("02deadbeef00")
 """A locally administered hardware address that no link has."""
 
-_UP, _RUNNING = 0x1, 0x40
-_GET_FLAGS, _GET_INDEX = 0x8913, 0x8933
+_UP, _LOWER_UP = 0x1, 0x1_0000
+_GET_INDEX = 0x8933  # an ioctl
+_HEAD = struct.Struct("=IHHII")  # length, kind, flags, number, port
 _ANSWERS_WITHIN = 5.0
 
 
@@ -78,15 +80,14 @@ class Netlink:
 
     def index(self, name: str) -> int:
         """The kernel's number of a link."""
-        return struct.unpack_from("=i", self._query(_GET_INDEX, name), 16)[0]
+        request = struct.pack("16s24x", name.encode())
+        return struct.unpack_from("=i", fcntl.ioctl(self._socket, _GET_INDEX, request), 16)[0]
 
     def carries(self, name: str) -> bool:
-        """Whether a link is on, and has a carrier."""
-        flags = struct.unpack_from("=H", self._query(_GET_FLAGS, name), 16)[0]
-        return flags & (_UP | _RUNNING) == _UP | _RUNNING
-
-    def _query(self, what: int, name: str) -> bytes:
-        return fcntl.ioctl(self._socket, what, struct.pack("16s24x", name.encode()))
+        """Whether a link is on, and its far end too. Other signs of that come up to 1 s late."""
+        answer = self._say(_GET_LINK, 0, _link(self.index(name)))
+        flags = struct.unpack_from("=BxHiII", answer, _HEAD.size)[3]
+        return flags & (_UP | _LOWER_UP) == _UP | _LOWER_UP
 
     def _neighbour(self, name: str, address: IPv4Address) -> bytes:
         head = struct.pack("=BxxxiHBB", socket.AF_INET, self.index(name), _PERMANENT, 0, 0)
@@ -96,23 +97,26 @@ class Netlink:
         self._ask(_NEW_LINK, _CREATE | _EXCLUSIVE, _link() + attributes)
 
     def _ask(self, kind: int, flags: int, body: bytes) -> None:
-        """One command and its acknowledgement.
+        """One command and its acknowledgement."""
+        self._say(kind, _ACKNOWLEDGE | flags, body)
+
+    def _say(self, kind: int, flags: int, body: bytes) -> bytes:
+        """One message and the answer to it.
 
         Raises:
             OSError: the kernel refuses, or cannot do it.
         """
         self._number += 1
-        head = struct.pack(
-            "=IHHII", 16 + len(body), kind, _REQUEST | _ACKNOWLEDGE | flags, self._number, 0
-        )
-        self._socket.send(head + body)
+        size = _HEAD.size + len(body)
+        self._socket.send(_HEAD.pack(size, kind, _REQUEST | flags, self._number, 0) + body)
         answer = self._socket.recv(1 << 16)
-        _, kind, _, number, _ = struct.unpack_from("=IHHII", answer)
-        if kind != _ERROR or number != self._number:
-            raise OSError(f"netlink answered message {number} with a message of kind {kind}")
-        error = -struct.unpack_from("=i", answer, 16)[0]
+        _, kind, _, number, _ = _HEAD.unpack_from(answer)
+        if number != self._number:
+            raise OSError(f"netlink answered message {self._number} with {number}")
+        error = -struct.unpack_from("=i", answer, _HEAD.size)[0] if kind == _ERROR else 0
         if error:
             raise OSError(error, os.strerror(error))
+        return answer
 
 
 def _link(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
