@@ -47,7 +47,7 @@ FaultName = Literal[
     "fill-shm",
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
-"""What is done to connections, by a relay between a remote party and its peer."""
+"""What is done to connections, by a relay between a remote party and its peer, or to a link."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
