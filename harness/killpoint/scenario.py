@@ -369,9 +369,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
     """A /dev/shm of this size, the play's own (needs the right to mount)."""
     namespaces: bool = False
-    """Each remote reader lives in a network namespace of its own, as if on another machine: a
-    ``cut`` is a link that goes down (needs the right to make them; a machine without it leaves
-    the case unsupported)."""
+    """Each remote reader, or each rank, lives in a network namespace of its own, as if on another
+    machine: a ``cut`` is a link that goes down (needs the right to make them; a machine without it
+    leaves the case unsupported)."""
     start: StartMethod = "zygote"
     seed: int = 0
     observe: bool = False
@@ -387,6 +387,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     def remote(self) -> list[str]:
         """The names of the readers that are reached over TCP."""
         return self.readers()[self.shape.readers - self.shape.remote :]
+
+    def apart(self) -> list[str]:
+        """The names of the roles that have a host of their own, if they have ``namespaces``."""
+        return self.roles()[1:] if self.group is not None else self.remote()
 
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""
@@ -478,12 +482,14 @@ _LINK_FAULTS = ("cut", "heal")
 
 def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     """What cannot be played with a network namespace for each remote reader."""
-    if scenario.group is not None or not scenario.shape.remote:
+    if not scenario.apart():
         yield ["namespaces"], "namespaces without remote readers; expected `shape.remote` above 0"
     if scenario.shm_bytes is not None:
         yield ["shm_bytes"], "a /dev/shm beside namespaces; expected one of the two"
-    if scenario.shape.host != QueueShape().host:
-        yield ["shape", "host"], "a host beside namespaces, which have their own; expected none"
+    given = scenario.group or scenario.shape
+    if given.host != QueueShape().host:
+        place = "group" if scenario.group else "shape"
+        yield [place, "host"], "a host beside namespaces, which have their own; expected none"
     for index, step in enumerate(scenario.steps):
         if isinstance(step, Intrude):
             yield ["steps", index], "an intruder cannot enter namespaces; expected none"

@@ -81,7 +81,8 @@ class Director:
         self._handle = b""
         self._hosts = hosts
         self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
-        self.meeting = Meeting(scenario) if scenario.group else None
+        elsewhere = hosts.address if hosts else ""
+        self.meeting = Meeting(scenario, elsewhere) if scenario.group else None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))

@@ -40,13 +40,13 @@ class Links:
         actor.relayed = partial(self._strike, step)
 
     def _strike(self, step: Fault, fault: str) -> None:
-        roles = [step.role]
-        before = self._hosts.look(roles)
+        struck = [self._hosts.of(step.role)]
+        before = self._hosts.look(struck)
         if fault == "cut":
-            self._hosts.cut(roles, step.toward)
+            self._hosts.cut(struck, step.toward)
         else:
-            self._hosts.heal(roles)
-        self._done.append(_Done(step, before, self._hosts.look(roles)))
+            self._hosts.heal(struck)
+        self._done.append(_Done(step, before, self._hosts.look(struck)))
         self._tell(self._done[-1])
 
     def missed(self) -> list[str]:
@@ -63,7 +63,7 @@ class Links:
             self._log.write(
                 "link",
                 fault=done.step.fault,
-                target=name,
+                target=done.step.role,
                 carries=seen.carries,
                 connections=done.before[name].connections,
                 resent=seen.resent,

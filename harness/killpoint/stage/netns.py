@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import time
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import msgspec
@@ -25,12 +25,11 @@ from killpoint.stage.zygote_client import Zygote
 
 KEEPER = "host-keeper"
 """What the zygote is asked for: a process that makes the hosts, and cuts and mends their links."""
-WRITER = "writer"
-"""The host of the writer and of its local readers."""
+CENTRE = "centre"
+"""The host of the writer and of its local readers, or of a group's rank 0."""
 
 _LINK, _SWITCH = "eth0", "switch"
-_NET = IPv4Address("10.107.0.1")
-_PREFIX = 16
+_NETWORK = IPv4Network("10.107.0.0/16")
 _WITHIN = 10.0
 _ESTABLISHED = 1
 
@@ -67,12 +66,12 @@ class Hosts:
     """The hosts of one play, as the stage sees them from outside."""
 
     def __init__(self, zygote: Zygote, folder: Path, remote: list[str]) -> None:
-        """Have them made, one for each remote role and the writer's.
+        """Have them made: one for each remote role, one for the writer or rank 0.
 
         ``refused`` says why they could not be.
         """
         self._zygote = zygote
-        self.names = [WRITER, *remote]
+        self.names = [CENTRE, *remote]
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(str(folder / "h"))
         listener.listen(1)
@@ -104,12 +103,16 @@ class Hosts:
 
     @property
     def address(self) -> str:
-        """Where the writer listens."""
+        """Where the writer, or rank 0, listens."""
         return str(_address(0))
 
     def door(self, role: str) -> int:
         """The keeper's descriptor of the namespace that a role lives in."""
-        return self._doors[role if role in self._doors else WRITER]
+        return self._doors[self.of(role)]
+
+    def of(self, role: str) -> str:
+        """The name of the host that a role lives in."""
+        return role if role in self.names else CENTRE
 
     def cut(self, hosts: list[str], toward: str) -> None:
         """Take the links down (``both``), or let what goes one way reach nobody."""
@@ -197,7 +200,7 @@ class _Keeper:
             host = self._hosts[name] = Netlink()
             self._switch.add_pair(name, _LINK, self.doors[name], _SWITCH)
             host.set_up("lo", up=True)
-            host.add_address(_LINK, address, _PREFIX)
+            host.add_address(_LINK, address, _NETWORK.prefixlen)
             host.set_up(_LINK, up=True)
             self._switch.set_up(name, up=True)
 
@@ -223,7 +226,7 @@ class _Keeper:
 
     def _ways(self, name: str, toward: str) -> list[tuple[str, str]]:
         """Who must not reach whom for a cut in one direction."""
-        peers = [WRITER] if name != WRITER else [other for other in self._hosts if other != WRITER]
+        peers = [other for other in self._hosts if other != name]
         if toward == "role":
             return [(peer, name) for peer in peers]
         return [(name, peer) for peer in peers] if toward == "peer" else []
@@ -237,12 +240,14 @@ class _Keeper:
 def _connections(own: str) -> int:
     """Established connections of the namespace we are in, to any address but its own."""
     count = 0
-    for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]:
-        _, _, far, state = line.split()[:4]
-        address = str(IPv4Address(bytes.fromhex(far.split(":")[0])[::-1]))
-        count += (
-            int(state, 16) == _ESTABLISHED and address != own and not address.startswith("127.")
-        )
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
+            lines = Path("/proc/self/net", table).read_text().splitlines()[1:]
+            for _, _, far, state, *_ in map(str.split, lines):
+                # An IPv4 address is the whole of it, or the end of an IPv6 one that stands for it.
+                last = bytes.fromhex(far.split(":")[0])[-4:][::-1]
+                beyond = str(IPv4Address(last)) != own and IPv4Address(last) in _NETWORK
+                count += int(state, 16) == _ESTABLISHED and beyond
     return count
 
 
@@ -256,4 +261,4 @@ def _resent() -> int:
 
 
 def _address(rank: int) -> IPv4Address:
-    return _NET + rank
+    return _NETWORK[rank + 1]

@@ -126,7 +126,7 @@ class Stage:
             if scenario.shm_bytes is not None:
                 shm = OwnShm(self.zygote, folder, scenario.shm_bytes)
             if scenario.namespaces:
-                hosts = Hosts(self.zygote, folder, scenario.remote())
+                hosts = Hosts(self.zygote, folder, scenario.apart())
             stalled, unreached = self._run(scenario, folder, shm, hosts)
             history = History.read(folder)
             left = self._settle_accounts(history, folder, shm, hosts)

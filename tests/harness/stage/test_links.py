@@ -13,8 +13,10 @@ from killpoint.checkers import CHECKERS
 from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     Attach,
+    Barrier,
     Close,
     Fault,
+    Join,
     Look,
     Make,
     Message,
@@ -27,7 +29,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.stage.stage import Play, Stage
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.protocol import GroupShape, QueueShape
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPEN = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]
@@ -135,6 +137,21 @@ def test_hosts_are_no_leak_of_the_targets(stage: Stage) -> None:
     play = played(stage, scene(*steps))
     assert play.ledger.empty(), play.ledger.words()
     assert stage.zygote.descendants() == []
+
+
+def test_ranks_meet_at_the_host_of_rank_0_and_are_cut_off_one_by_one() -> None:
+    cut, heal = Fault("cut", "rank-1"), Fault("heal", "rank-1")
+    steps = [Join(), Barrier(), Wait(within=30.0), Look(("rank-0",)), cut]
+    steps += [Barrier(("rank-0", "rank-2"), timeout=0.5), Wait(), heal]
+    scenario = Scenario("G3/x", ["G3"], steps, group=GroupShape(3), namespaces=True)
+    with Stage("refengine") as own:
+        play = played(own, scenario)
+    assert {e.text("address") for e in play.history.of("listener")} == {"10.107.0.1"}
+    done = [(e.role, e.text("outcome") == "ok") for e in play.history.of("barrier-done")]
+    assert sorted(done[:3]) == [("rank-0", True), ("rank-1", True), ("rank-2", True)]
+    assert sorted(done[3:]) == [("rank-0", False), ("rank-2", False)]
+    assert link(play, "cut")["connections"] == 1
+    assert not link(play, "cut")["carries"]
 
 
 _FORBIDDEN = """

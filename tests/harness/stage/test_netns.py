@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from own_network import in_namespace
 
-from killpoint.stage.netns import WRITER, Hosts
+from killpoint.stage import netns
+from killpoint.stage.netlink import Netlink
+from killpoint.stage.netns import CENTRE, Hosts
 from killpoint.stage.zygote_client import Zygote
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -36,7 +40,7 @@ def hosts(zygote: Zygote, tmp_path: Path) -> Iterator[Hosts]:
 
 def names(hosts: Hosts) -> list[str]:
     """What the kernel calls the namespaces of the writer, its local reader, the remote ones."""
-    roles = [WRITER, "reader-0", *REMOTE]
+    roles = ["writer", "reader-0", *REMOTE]
     return [str(Path(f"/proc/{hosts.pid}/fd/{hosts.door(r)}").readlink()) for r in roles]
 
 
@@ -92,7 +96,29 @@ def test_a_cut_takes_the_link_down_and_a_heal_brings_it_back(hosts: Hosts) -> No
 def test_a_cut_in_one_direction_leaves_the_link_up_and_can_be_healed(hosts: Hosts) -> None:
     for toward in ("role", "peer"):
         hosts.cut(["reader-1"], toward)
-    hosts.cut([WRITER], "role")
+    hosts.cut([CENTRE], "role")
     assert hosts.look(["reader-1"])["reader-1"].carries
-    hosts.heal(["reader-1", WRITER])
-    hosts.heal(["reader-1", WRITER])
+    hosts.heal(["reader-1", CENTRE])
+    hosts.heal(["reader-1", CENTRE])
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_connection_to_another_host_counts_of_whichever_family_its_socket_is(
+    family: socket.AddressFamily,
+) -> None:
+    own, other = "10.107.0.1", "10.107.0.2"
+
+    def act(near: Netlink, far: Netlink, door: int) -> None:
+        far.set_up("lo", up=True)
+        for address in (own, other):
+            far.add_address("lo", IPv4Address(address), 32)
+        assert netns._connections(own) == 0
+        prefix = "::ffff:" if family == socket.AF_INET6 else ""
+        with socket.socket(family) as listener, socket.socket(family) as caller:
+            listener.bind((prefix + other, 0))
+            listener.listen()
+            caller.bind((prefix + own, 0))
+            caller.connect(listener.getsockname()[:2])
+            assert netns._connections(own) == netns._connections(other) == 1
+
+    in_namespace(act)
