@@ -47,7 +47,7 @@ FaultName = Literal[
     "fill-shm",
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
-"""What is done to connections, by a relay between a remote party and its peer."""
+"""What is done to connections, by a relay between a remote party and its peer, or to a link."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -368,6 +368,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """The roles' umask."""
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
     """A /dev/shm of this size, the play's own (needs the right to mount)."""
+    namespaces: bool = False
+    """Each remote reader, or each rank, lives in a network namespace of its own, as if on another
+    machine: a ``cut`` is a link that goes down (needs the right to make them; a machine without it
+    leaves the case unsupported)."""
     start: StartMethod = "zygote"
     seed: int = 0
     observe: bool = False
@@ -390,7 +394,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""
-        return any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
+        harmed = any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
+        return harmed and not self.namespaces
 
     def roles(self) -> list[str]:
         """The names of its roles, the writer or rank 0 first."""
@@ -458,6 +463,8 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     for id in scenario.judges:
         if id not in BY_ID:
             yield ["judges"], f"no invariant {id!r}; {known}"
+    if scenario.namespaces:
+        yield from _no_hosts(scenario)
     if scenario.shape.remote > scenario.shape.readers:
         what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
         yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
@@ -468,6 +475,27 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             *_bad_wire(scenario, step),
         ):
             yield ["steps", index, *place], what
+
+
+_LINK_FAULTS = ("cut", "heal")
+
+
+def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What cannot be played with a network namespace for each remote reader."""
+    if not scenario.connecting():
+        yield ["namespaces"], "namespaces without remote readers; expected `shape.remote` above 0"
+    if scenario.shm_bytes is not None:
+        yield ["shm_bytes"], "a /dev/shm beside namespaces; expected one of the two"
+    given = scenario.group or scenario.shape
+    if given.host != QueueShape().host:
+        place = "group" if scenario.group else "shape"
+        yield [place, "host"], "a host beside namespaces, which have their own; expected none"
+    for index, step in enumerate(scenario.steps):
+        if isinstance(step, Intrude):
+            yield ["steps", index], "an intruder cannot enter namespaces; expected none"
+        elif isinstance(step, Fault) and step.fault in {*NETWORK_FAULTS} - {*_LINK_FAULTS}:
+            what = f"{step.fault} of a link; expected one of: {', '.join(_LINK_FAULTS)}"
+            yield ["steps", index, "fault"], what
 
 
 def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:

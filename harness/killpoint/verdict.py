@@ -54,6 +54,8 @@ class CaseOutcome(msgspec.Struct):
     counts: dict[str, int] = {}
     """What the strength is made of: sizes, points, wake-ups…"""
     seconds: float = 0.0
+    by_machine: bool = False
+    """Whether it is ``unsupported`` by this machine: it says nothing of the target."""
 
 
 class InvariantVerdict(msgspec.Struct):
@@ -139,9 +141,10 @@ def _strength(
         parts.append("a part of its cases")
     elif not lacking and (short := shortfall(invariant, cases)):
         parts.append(f"below minimum: {short}")
-    unasked = sum(case.outcome == "unsupported" for case in cases)
-    if unasked and not lacking:
-        parts.append(f"{unasked} cases unsupported")
+    for by, whose in ((False, ""), (True, " by this machine")):
+        unasked = sum(c.outcome == "unsupported" and c.by_machine == by for c in cases)
+        if unasked and not lacking:
+            parts.append(f"{unasked} cases unsupported{whose}")
     if lacking:
         parts.append("target lacks " + ", ".join(lacking))
     return ", ".join(parts) or "nothing ran"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from killpoint import scenario as script
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
-from killpoint.scenario import Fault, Scenario, dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario import Fault, Intrude, Scenario, dump, dump_shape, load, parse, parse_shape
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import GroupShape, QueueShape
 
@@ -359,6 +361,24 @@ def test_a_groups_connections_are_harmed_at_its_members_never_at_its_host() -> N
     cut.steps = [Fault("half-open", "rank-2", toward="peer")]
     assert parse(dump(cut), "f") == cut
     assert cut.connecting() == ["rank-1", "rank-2"]
+
+
+def test_a_reader_gets_a_host_of_its_own_only_where_that_can_be_played() -> None:
+    def complaint(**changes: Any) -> str:
+        cut = [Fault("cut", "reader-0")]
+        good = Scenario("Q18/x", ["Q18"], cut, shape=QueueShape(1, remote=1), namespaces=True)
+        assert parse(dump(good), "f") == good
+        with pytest.raises(BadUsage) as refused:
+            parse(dump(msgspec.structs.replace(good, **changes)), "f")
+        return str(refused.value)
+
+    assert "without remote readers" in complaint(shape=QueueShape(1), steps=[])
+    assert "without remote readers" in complaint(group=GroupShape(ranks=1), steps=[])
+    assert "which have their own" in complaint(group=GroupShape(host="::1"), steps=[])
+    assert "expected one of: cut, heal" in complaint(steps=[Fault("reset", "reader-0")])
+    assert "expected one of the two" in complaint(shm_bytes=1 << 20)
+    assert "which have their own" in complaint(shape=QueueShape(1, remote=1, host="::1"))
+    assert "intruder" in complaint(steps=[Intrude("writer", "listen")])
 
 
 def test_cases_and_scenarios_speak_of_the_same_roles() -> None:

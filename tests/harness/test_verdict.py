@@ -78,6 +78,13 @@ def test_nothing_that_ran_never_holds(whole: bool) -> None:
     assert verdict.verdict == "inconclusive"
 
 
+def test_a_case_that_the_machine_does_not_permit_lowers_no_verdict_and_is_told() -> None:
+    verdict = combine(_ITEM, [_held(), _held(), _case("unsupported", by_machine=True)], [])
+    assert verdict.verdict == "holds"
+    assert "1 cases unsupported by this machine" in verdict.strength
+    assert combine(_ITEM, [_case("unsupported", by_machine=True)], []).verdict == "unsupported"
+
+
 def test_a_part_is_called_a_part() -> None:
     verdict = combine(_ITEM, [_held()], [], whole=False)
     assert verdict.verdict == "holds"

@@ -201,6 +201,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "        self._cursor = self.posted\n",
     ),
     _one(
+        "q18_a_quiet_connection_is_trusted",
+        "Q18/link-down-4s-through-back-off",
+        "lost",
+        "lines/spoke.py",
+        "            elif quiet >= self._silence / 2 and self._try is None:\n",
+        "            elif quiet >= self._silence and self._try is None:\n",
+    ),
+    _one(
         "q18_silence_is_noticed_late",
         "Q18/half-open-toward-writer",
         "late",

@@ -25,6 +25,8 @@ def _outcome(spec: str, name: str) -> CaseOutcome:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_mutant_is_caught_by_its_case(mutant: Mutant) -> None:
     outcome = _outcome(f"mutated:{mutant.name}", mutant.caught_by)
+    if outcome.by_machine:
+        pytest.skip(outcome.cause)
     assert outcome.outcome == "violated", outcome
     assert outcome.kind in mutant.kinds, outcome.cause
 

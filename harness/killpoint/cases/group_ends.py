@@ -150,6 +150,24 @@ _VAIN = (
     ),
 )
 
+
+def _link_down(id: str, summary: str, cut: str) -> Case:
+    """The rank lives on; nobody hears of it, and no connection breaks."""
+    others = tuple(role for role in ranks(3) if role != cut)
+
+    def run(trial: Trial) -> None:
+        steps = [Fault("cut", cut), Barrier(others, timeout=_SHORT), Wait(others, within=_GIVEN)]
+        found = played(id, *JOINED, Barrier(), Wait(), *steps, Fault("heal", cut))
+        trial.play(msgspec.structs.replace(found, seed=trial.seed, namespaces=True))
+
+    return Case(id, summary, run, frozenset({"group"}))
+
+
+_LINKS = (
+    _link_down("G3/link-down", "the link of a rank is down when the others meet", "rank-2"),
+    _link_down("G3/link-down-of-host", "the host's link is down when the others meet", _HOST),
+)
+
 _LEAVES = (
     _one(
         "G4/host-leaves-after-broadcast",
@@ -248,4 +266,4 @@ _LEAKS = (
     ),
 )
 
-ENDS: tuple[Case, ...] = (*_VAIN, *_LEAVES, *_LEAKS)
+ENDS: tuple[Case, ...] = (*_VAIN, *_LINKS, *_LEAVES, *_LEAKS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
 from killpoint.checkers.cut_off import DEFAULT_SILENCE
 from killpoint.scenario import (
@@ -101,8 +103,11 @@ def _beside() -> list[Scenario]:
 
 
 def _cut_three_seconds() -> list[Scenario]:
+    return [_three_seconds("Q18/cut-3s-loses-nothing")]
+
+
+def _three_seconds(id: str) -> Scenario:
     """One reader is cut off both ways, one in each direction, one not at all."""
-    id = "Q18/cut-3s-loses-nothing"
     batch = [small(5), Message("array", 100_000), Message("nested", 3000)]
     cuts = (
         Fault("cut", "reader-0"),
@@ -121,7 +126,7 @@ def _cut_three_seconds() -> list[Scenario]:
         Send(batch, timeout=9.0),
         Wait(within=20.0),
     ]
-    return [scenario(id, *steps, readers=4, remote=4)]
+    return scenario(id, *steps, readers=4, remote=4)
 
 
 def _told(id: str, *faults: Fault, silence: float) -> Scenario:
@@ -144,6 +149,48 @@ def _told(id: str, *faults: Fault, silence: float) -> Scenario:
 
 def _past_silence() -> list[Scenario]:
     return [_told("Q18/cut-past-silence-is-told", Fault("cut", "reader-0"), silence=2.5)]
+
+
+def _on_hosts(*plays: Scenario) -> list[Scenario]:
+    """The same with each remote reader on a host of its own, so that a cut is a link down."""
+    return [msgspec.structs.replace(play, namespaces=True) for play in plays]
+
+
+def _link_down_three_seconds() -> list[Scenario]:
+    """One reader's link goes down, one sends in vain, one hears in vain; one is well."""
+    return _on_hosts(_three_seconds("Q18/link-down-3s-loses-nothing"))
+
+
+def _link_down_past_silence() -> list[Scenario]:
+    id = "Q18/link-down-past-silence-is-told"
+    return _on_hosts(_told(id, Fault("cut", "reader-0"), silence=2.5))
+
+
+def _through_back_off() -> list[Scenario]:
+    """After 4 s in vain TCP itself is silent until 6.2 s: past the silence, although healed.
+
+    One reader's link goes down; the other's stays up, and carries nothing either way.
+    """
+    id = "Q18/link-down-4s-through-back-off"
+    batch = [small(5), Message("array", 100_000)]
+    cuts = (
+        Fault("cut", "reader-0"),
+        Fault("cut", "reader-1", toward="role"),
+        Fault("cut", "reader-1", toward="peer"),
+    )
+    steps: list[AnyStep] = [
+        *OPEN,
+        Receive(18, timeout=12.0),
+        Send(batch, timeout=5.0),
+        Settle(("readers",)),
+        *cuts,
+        Send(batch, timeout=12.0),
+        Pause(4.0),
+        *(Fault("heal", role) for role in ("reader-0", "reader-1")),
+        Send(batch, timeout=12.0),
+        Wait(within=20.0),
+    ]
+    return _on_hosts(scenario(id, *steps, readers=2, remote=2, silence=6.0))
 
 
 def _half_open(id: str, summary: str, toward: str) -> Case:
@@ -225,6 +272,27 @@ CASES: tuple[Case, ...] = (
         "a cut that lasts: reader and writer are told within the silence",
         _past_silence,
         *_WIRED,
+    ),
+    fixed(
+        "Q18/link-down-3s-loses-nothing",
+        "the same with readers on hosts of their own: links that are down for 3 s",
+        _link_down_three_seconds,
+        "remote",
+        "deadlines",
+    ),
+    fixed(
+        "Q18/link-down-4s-through-back-off",
+        "hosts that cannot reach each other for 4 s, of 6 s that are borne; TCP waits longer",
+        _through_back_off,
+        "remote",
+        "deadlines",
+    ),
+    fixed(
+        "Q18/link-down-past-silence-is-told",
+        "a link that stays down: reader and writer are told within the silence",
+        _link_down_past_silence,
+        "remote",
+        "deadlines",
     ),
     _half_open(
         "Q18/half-open-toward-reader", "the reader hears nothing more, the writer does", "reader"

@@ -43,6 +43,10 @@ class Unsupported(Exception):
     """The target cannot do what the case asks for."""
 
 
+class UnableHere(Unsupported):
+    """This machine does not permit what the case needs: no fault of the target's."""
+
+
 class Leak(msgspec.Struct):
     """What one play of a trial left behind."""
 
@@ -86,6 +90,7 @@ class Trial:
             run(self)
         except Unsupported as reason:
             self.outcome.outcome, self.outcome.cause = "unsupported", str(reason)
+            self.outcome.by_machine = isinstance(reason, UnableHere)
         except Violated:
             pass
         return self.conclude()
@@ -229,7 +234,9 @@ class Trial:
 
 
 def _refused(play: Play) -> None:
-    """Whether the target said that it cannot be asked this, or its adapter is broken."""
+    """Whether the machine or the target cannot be asked this, or its adapter is broken."""
+    if play.unable:
+        raise UnableHere(play.unable)
     for event in play.history.of("end", "cancel-unsupported"):
         if event.kind != "end" or event.text("outcome") == "unsupported":
             raise Unsupported(event.text("error"))

@@ -13,5 +13,5 @@ class Cut:
     ends = False
 
     def act(self, subject: Subject) -> None:
-        """Tell the relay."""
+        """Tell the relay, or whoever keeps the links."""
         subject.on_the_wire(self.name)

@@ -31,7 +31,7 @@ class Subject(Protocol):
         ...
 
     def on_the_wire(self, fault: str) -> None:
-        """Have the relay do the fault to its connections."""
+        """Have the relay, or the keeper of its link, do the fault to its connections."""
         ...
 
     def fill_shm(self) -> None:

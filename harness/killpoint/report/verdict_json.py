@@ -27,6 +27,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                     {
                         "id": case.id,
                         "outcome": case.outcome,
+                        "by_machine": case.by_machine,
                         "kind": case.kind,
                         "cause": case.cause,
                         "replay": case.replay,

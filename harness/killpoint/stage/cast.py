@@ -38,7 +38,7 @@ class Actor:
     """As waitpid gave it, once it has ended."""
     handle: bytes = b""
     relayed: Callable[[str], None] | None = None
-    """Has the relay do the fault being done to its connections, where they lead through one."""
+    """Has the relay or the hosts' keeper do the fault being done, where there is one."""
     by_itself: Order | None = None
     """The fault being done, as an order, for faults that a role does to itself."""
 
@@ -81,7 +81,7 @@ class Actor:
             self.post(self.by_itself)
 
     def on_the_wire(self, fault: str) -> None:
-        """Have the relay do the fault to its connections."""
+        """Have the relay, or the keeper of its link, do the fault to its connections."""
         if self.relayed is None:
             raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
         self.relayed(fault)

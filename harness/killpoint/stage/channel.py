@@ -84,6 +84,10 @@ class ForkRole(msgspec.Struct, tag=True):
     """Set before the process does anything of its own."""
     shm_of: int = 0
     """The process whose mounts, a /dev/shm of the play's own among them, it is to have."""
+    net_of: int = 0
+    """The process that keeps the host it is to live in, if the play has hosts."""
+    net_door: int = 0
+    """That process's descriptor of the host's network namespace."""
     errand: bytes = b""
     """What a process that is no role is for."""
 

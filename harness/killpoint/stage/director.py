@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from killpoint import scenario as script
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
@@ -30,10 +32,13 @@ from killpoint.stage.channel import (
     Packet,
     Reached,
 )
+from killpoint.stage.links import Links
 from killpoint.stage.meeting import Meeting, numbers_taken
+from killpoint.stage.netns import Hosts
 from killpoint.stage.strangers import Strangers
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
+from killpoint.targets.protocol import QueueShape
 
 _TICK = 0.02
 """The control wait: how much longer than this a plain wait took is what time verdicts allow."""
@@ -50,11 +55,18 @@ class Director:
     """Gives the orders of one play. Use once."""
 
     def __init__(
-        self, zygote: Zygote, scenario: Scenario, folder: Path, *, shm_of: int = 0
+        self,
+        zygote: Zygote,
+        scenario: Scenario,
+        folder: Path,
+        *,
+        shm_of: int = 0,
+        hosts: Hosts | None = None,
     ) -> None:
         """Take a started zygote and an empty folder whose path is short (sockets live in it).
 
-        ``shm_of``: the process that keeps the play's own /dev/shm, if it has one.
+        ``shm_of``: the process that keeps the play's own /dev/shm, if it has one; ``hosts``:
+        those that its roles live in, if they do.
         """
         self.scenario = scenario
         self.folder = folder
@@ -67,8 +79,10 @@ class Director:
         self._next = 0
         self._sequence = 0
         self._handle = b""
-        self._wire = Wire(scenario, self.log)
-        self.meeting = Meeting(scenario) if scenario.group else None
+        self._hosts = hosts
+        self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
+        elsewhere = hosts.address if hosts else ""
+        self.meeting = Meeting(scenario, elsewhere) if scenario.group else None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -166,7 +180,7 @@ class Director:
             name = self._strangers.send(step.how, ports)
             self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
         elif isinstance(step, script.Make):
-            self._post("writer", step, data=script.dump_shape(self.scenario.shape))
+            self._post("writer", step, data=script.dump_shape(self._shape()))
             self._until(
                 lambda: bool(self._handle) or not self.actors["writer"].outstanding,
                 60.0,
@@ -176,6 +190,12 @@ class Director:
             roles = getattr(step, "roles", None)
             for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
                 self._post(role, step)
+
+    def _shape(self) -> QueueShape:
+        shape = self.scenario.shape
+        if self._hosts is None:
+            return shape
+        return msgspec.structs.replace(shape, host=self._hosts.address)
 
     def _look(self, step: script.Look | script.Weigh) -> None:
         for name in self.scenario.named(step.roles):
@@ -404,6 +424,8 @@ class Director:
             seed=self.scenario.seed,
             umask=self.scenario.umask,
             shm_of=self._shm_of,
+            net_of=self._hosts.pid if self._hosts else 0,
+            net_door=self._hosts.door(role) if self._hosts else 0,
         )
         child = self.zygote.fork(order)
         self.actors[role] = Actor(role, child, child)

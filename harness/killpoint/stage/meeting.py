@@ -33,16 +33,25 @@ class Invitation(msgspec.Struct):
 class Meeting:
     """The place of one play's group."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        """Choose a port; the scenario has a group."""
+    def __init__(self, scenario: Scenario, elsewhere: str = "") -> None:
+        """Choose a port; the scenario has a group.
+
+        Args:
+            elsewhere: the host's address, if it lives in a network of its own: every port of
+                that is free.
+        """
         self.shape = scenario.group or GroupShape()
         self.trouble = ""
         """Why nobody can meet there, if so: the machine may have no such address."""
         self.port = 0
-        try:
-            self.port = free_port(self.shape.host)
-        except OSError as error:
-            self.trouble = f"no place for a group at {self.shape.host}: {error}"
+        if elsewhere:
+            self.shape = msgspec.structs.replace(self.shape, host=elsewhere)
+            self.port = _LOWEST
+        else:
+            try:
+                self.port = free_port(self.shape.host)
+            except OSError as error:
+                self.trouble = f"no place for a group at {self.shape.host}: {error}"
         self._secret = secrets.token_bytes(32)
         place = (self.shape.host, self.port)
         self.addresses = dict.fromkeys(scenario.roles(), place)

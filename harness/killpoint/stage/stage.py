@@ -30,6 +30,7 @@ from killpoint.scenario import (
 )
 from killpoint.stage.director import Director, Stalled
 from killpoint.stage.mounts import OwnShm
+from killpoint.stage.netns import Hosts
 from killpoint.stage.zygote_client import Zygote
 from killpoint.targets.protocol import QueueShape
 
@@ -73,6 +74,8 @@ class Play(msgspec.Struct):
     """Why the harness could not play it to the end, empty if it did."""
     folder: Path
     seconds: float
+    unable: str = ""
+    """What this machine does not permit, and the scenario needs; empty as a rule."""
 
 
 class Stage:
@@ -117,36 +120,46 @@ class Stage:
         self._count += 1
         folder = self.root / str(self._count)
         shm: OwnShm | None = None
+        hosts: Hosts | None = None
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
             if scenario.shm_bytes is not None:
                 shm = OwnShm(self.zygote, folder, scenario.shm_bytes)
-            stalled, unreached = self._run(scenario, folder, shm)
+            if scenario.namespaces:
+                hosts = Hosts(self.zygote, folder, scenario.connecting())
+            stalled, unreached = self._run(scenario, folder, shm, hosts)
             history = History.read(folder)
-            left = self._settle_accounts(history, folder, shm)
+            left = self._settle_accounts(history, folder, shm, hosts)
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         finally:
-            if shm is not None:
-                shm.close()
+            for own in (shm, hosts):
+                if own is not None:
+                    own.close()
         seconds = time.monotonic() - began
-        return Play(scenario, history, left, unreached, stalled, folder, seconds)
+        unable = hosts.refused if hosts is not None else ""
+        return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
 
-    def _run(self, scenario: Scenario, folder: Path, shm: OwnShm | None) -> tuple[str, list[str]]:
-        if shm is not None and shm.refused:
-            return shm.refused, []
+    def _run(
+        self, scenario: Scenario, folder: Path, shm: OwnShm | None, hosts: Hosts | None
+    ) -> tuple[str, list[str]]:
+        for own in (shm, hosts):
+            if own is not None and own.refused:
+                return own.refused, []
         keeper = shm.pid if shm is not None else 0
-        stalled, unreached = self._direct(scenario, folder, keeper)
+        stalled, unreached = self._direct(scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
             plain = _PLAIN_GROUP if scenario.group else _PLAIN
             again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
-            stalled, _ = self._direct(again, folder, keeper)
+            stalled, _ = self._direct(again, folder, keeper, hosts)
         return stalled, unreached
 
-    def _direct(self, scenario: Scenario, folder: Path, keeper: int) -> tuple[str, list[str]]:
-        director = Director(self.zygote, scenario, folder, shm_of=keeper)
+    def _direct(
+        self, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
+    ) -> tuple[str, list[str]]:
+        director = Director(self.zygote, scenario, folder, shm_of=keeper, hosts=hosts)
         try:
             director.play()
         except Stalled as error:
@@ -155,14 +168,16 @@ class Stage:
             director.close()
         return "", director.unreached
 
-    def _settle_accounts(self, history: History, folder: Path, shm: OwnShm | None) -> Ledger:
+    def _settle_accounts(
+        self, history: History, folder: Path, shm: OwnShm | None, hosts: Hosts | None
+    ) -> Ledger:
         names = books.owned_names(history)
         temporary = folder / "t"
         seen = shm.path if shm is not None and not shm.refused else Path("/dev/shm")
 
         def below() -> list[int]:
-            ours = shm.pid if shm is not None else 0
-            return [pid for pid in self.zygote.descendants() if pid != ours]
+            ours = {own.pid for own in (shm, hosts) if own is not None}
+            return [pid for pid in self.zygote.descendants() if pid not in ours]
 
         began = time.monotonic()
         left = books.look(names, temporary, below(), seen)
