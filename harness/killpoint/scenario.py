@@ -520,7 +520,7 @@ def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
         return
     if scenario.group is not None:
         members = scenario.connecting()
-        if step.role == scenario.roles()[0]:
+        if step.role == scenario.roles()[0] and not scenario.namespaces:
             what = f"{step.fault} of {step.role!r}, which listens and connects to nobody"
             expected = ", ".join(_few(members)) or "a group of more than one rank"
             yield ["role"], f"{what}; expected a member that connects to it: {expected}"
