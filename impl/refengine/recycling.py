@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 _MINE = 3
 """References to a buffer that nobody else has: the list, the loop's variable, the question."""
-_MOST_BYTES = 256 << 20
+_MOST_BYTES = 128 << 20
 _STEPS = 8
 
 

@@ -43,6 +43,8 @@ from killpoint.targets.protocol import QueueShape
 _TICK = 0.02
 """The control wait: how much longer than this a plain wait took is what time verdicts allow."""
 _LATE = 0.005
+_LEAVES_WITHIN = 8.0
+"""A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
 _SETTLED = 6
 """Looks in a row, a tick apart, at which a role is inside its operation."""
 
@@ -127,7 +129,7 @@ class Director:
             ends = (script.Leave(names),) if self.meeting else (recheck, close)
             for step in (*ends, script.Exit(names, brief=True)):
                 self._do(step)
-        self._do(script.Wait(tuple(roles), within=5.0))
+        self._do(script.Wait(tuple(roles), within=_LEAVES_WITHIN if self.meeting else 5.0))
         self._until(lambda: not any(a.alive for a in self.actors.values()), 5.0, "")
         for name, actor in self.actors.items():
             if actor.alive:
