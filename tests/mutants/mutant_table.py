@@ -35,19 +35,18 @@ MUTANTS: tuple[Mutant, ...] = (
         "R1/two-readers",
         "bad-transition",
         "writing.py",
-        "        cells[slot.first : slot.end] = self._zeros\n        self._fence_in(False)\n"
-        "        self._fence_out()\n        try:\n            cells[slot.written] = 1\n",
-        "        self._fence_in(False)\n        self._fence_out()\n        try:\n"
-        "            cells[slot.written] = 1\n"
-        "            cells[slot.first : slot.end] = self._zeros\n",
+        "        cells[readers] = self._zeros\n        fence_out()\n        try:\n"
+        "            cells[written] = 1\n",
+        "        fence_out()\n        try:\n            cells[written] = 1\n"
+        "            cells[readers] = self._zeros\n",
     ),
     _one(
         "r2_published_before_filled",
         "R2/stopped-inside-send",
         "wrong-data",
-        "sending.py",
-        "                put(buffers, chunk)\n                side.publish()\n",
-        "                side.publish()\n                put(buffers, chunk)\n",
+        "local_readers.py",
+        "            put(buffers, chunk)\n        self.side.publish()\n",
+        "        self.side.publish()\n        put(buffers, chunk)\n",
     ),
     _one(
         "r3_some_messages_twice",
@@ -58,21 +57,26 @@ MUTANTS: tuple[Mutant, ...] = (
         "            again = self._side.number == 7\n"
         "            given, self._kept = self._kept, self._kept if again else None\n",
     ),
-    _one(
+    Mutant(
         "r4_never_waits_for_readers",
         "R4/full-ring",
-        "bad-transition",
-        "writing.py",
-        "            and cells[slot.first : slot.end] != self._ones\n",
-        "            and False\n",
+        ("bad-transition",),
+        (
+            Edit(
+                "writing.py",
+                "            and cells[slot.readers] != self._ones\n",
+                "            and False\n",
+            ),
+            Edit("writing.py", "            and cells[readers] != self._ones\n", "and False\n"),
+        ),
     ),
     _one(
         "r6_array_points_into_the_slot",
         "R6/held-array-after-lap",
         "wrong-data",
         "encoding.py",
-        "        buffers.append(copy(chunk[at + 4 : at + 4 + length]))\n",
-        "        buffers.append(chunk[at + 4 : at + 4 + length])\n",
+        "    return [buffers[0], *(_copied(buffer, memory) for buffer in buffers[1:])]\n",
+        "    return buffers\n",
     ),
     _one(
         "r7_undecodable_stays",
@@ -147,11 +151,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q3/overwritten-after-enqueue-overflow",
         "wrong-data",
         "overflow.py",
-        "        with memoryview(frame) as view:\n            put(buffers, view[_ID.size :])\n"
-        "        self.socket.send(frame, copy=True)\n",
+        "        put(buffers, frame[_ID.size :])\n"
+        "        self.socket.send(frame, copy=False)  # refers to the frame until it has left\n",
         "        import threading\n\n        def later() -> None:\n"
-        "            with memoryview(frame) as view:\n"
-        "                put(buffers, view[_ID.size :])\n"
+        "            put(buffers, frame[_ID.size :])\n"
         "            self.socket.send(frame, copy=True)\n\n"
         "        threading.Timer(0.2, later).start()\n",
     ),
@@ -167,10 +170,10 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             Edit(
                 "sending.py",
-                "                put(buffers, chunk)\n                side.publish()\n",
-                "                put(buffers, chunk)\n                side.publish()\n"
-                "            from .encoding import judge\n\n"
-                "            judge([len(b) for b in buffers], self._settings.limits)\n",
+                "        self._publish_near(buffers, total, chunk)\n\n",
+                "        self._publish_near(buffers, total, chunk)\n"
+                "        from .encoding import judge\n\n"
+                "        judge([len(b) for b in buffers], self._settings.limits)\n\n",
             ),
         ),
     ),
@@ -387,8 +390,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q12/paced-stream",
         "growth",
         "sending.py",
-        "            buffers = self._encoder.encode(obj)\n",
-        "            buffers = self._encoder.encode(obj)\n"
+        "            main = encode_small(obj)\n",
+        "            main = encode_small(obj)\n"
         '            globals().setdefault("_stays", []).append(b"x" * 1024 + bytes(1))\n',
     ),
     _one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from killpoint.explore.trial import Trial
@@ -24,7 +25,11 @@ def count_lines(trial: Trial, role: str, at: Point, around: Around) -> int:
 
 
 def chosen(trial: Trial, count: int, samples: int) -> list[int]:
-    """Lines to strike: all of them under ``--full``, else a sample that the seed decides."""
+    """Lines to strike: all of them under ``--full``, else one of each of so many equal stretches.
+
+    Which one of its stretch is the seed's choice: no place stays unseen for long.
+    """
     if trial.full or samples >= count:
         return list(range(count))
-    return sorted(trial.random.sample(range(count), samples))
+    edges = [count * index // samples for index in range(samples + 1)]
+    return [trial.random.randrange(*stretch) for stretch in itertools.pairwise(edges)]
