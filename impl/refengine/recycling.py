@@ -8,8 +8,6 @@ import mmap
 import sys
 from collections import OrderedDict
 
-_MINE = 3
-"""References to a buffer that nobody else has: the list, the loop's variable, the question."""
 _MOST_BYTES = 128 << 20
 _STEPS = 8
 
@@ -54,6 +52,19 @@ class Recycler:
             self._held -= oldest
             if not buffers:
                 del self._by_size[oldest]
+
+
+def _references() -> int:
+    """How many a buffer has that nobody else refers to, seen from a loop over its list.
+
+    Found out and not known: interpreters differ in whether a variable that is asked about counts.
+    """
+    for buffer in [mmap.mmap(-1, mmap.PAGESIZE)]:
+        return sys.getrefcount(buffer)
+    return 0
+
+
+_MINE = _references()
 
 
 def _rounded(nbytes: int) -> int:
