@@ -178,11 +178,22 @@ class Director:
         if actor is None:
             raise BadUsage(f"no single role is named {step.role!r}")
         if step.at is None:
+            if step.fault == "continue":
+                self._await_stop(actor)
             self._act(actor, step)
             return
         arm = Arm(self._number(), step.at)
         actor.armed[arm.id] = step
         actor.put(arm)
+
+    def _await_stop(self, actor: Actor) -> None:
+        """A continue comes after the stop it undoes: on a slow machine that may be yet to come."""
+
+        def stopped() -> bool:
+            pending = any(step.fault == "stop" for step in actor.armed.values())
+            return not (pending and actor.alive and actor.outstanding)
+
+        self._until(stopped, 30.0, f"{actor.name} did not come to the point of its stop")
 
     def _act(self, actor: Actor, step: script.Fault, where: str = "") -> None:
         kind = FAULTS[step.fault]
