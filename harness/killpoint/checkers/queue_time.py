@@ -27,13 +27,17 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
         if violation and not found:
             found = [violation]
     for event in history.of("cancel"):
-        waits += 1
         ended = next(
             (e for e in history.of("got", "sent", role=event.role) if e.t >= event.t), None
         )
         allowed = _PROMPT + 2 * history.late_tick(event.t, event.t + 2 * _PROMPT)
         if found:
             break
+        if ended is not None and ended.text("outcome") == "ok":
+            returned = _returned(history, ended)
+            if returned <= event.t + allowed:
+                continue  # its message was there: it did not wait when the cancel came
+        waits += 1
         if ended is None or ended.text("outcome") in ("ok", "timeout"):
             how = ended.text("outcome") if ended else "nothing"
             cause = f"a cancel did not end what {event.role} waited in; it ended with: {how}"
@@ -47,6 +51,15 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     if not found and not waits:
         raise Inconclusive("no call ran into its deadline and none was cancelled")
     return Finding(found[:1], {"waits": waits})
+
+
+def _returned(history: History, ended: Event) -> int:
+    """When the call itself returned; what it gave was looked at before that was logged."""
+    took = ended.data.get("s")
+    began = [e for e in history.of("receive", "send", role=ended.role) if e.t <= ended.t]
+    if not began or not isinstance(took, (int, float)):
+        return ended.t
+    return min(ended.t, began[-1].t + int(took * 1e9))
 
 
 def _timed_calls(scenario: Scenario, history: History) -> list[tuple[str, Event, float]]:
