@@ -68,7 +68,8 @@ def test_a_late_send_is_late_also_if_another_step_had_another_timeout() -> None:
 
 
 def _cancelled(after_ms: float, outcome: str = "cancelled") -> Tape:
-    return Tape().waits().later(200).tell("reader-0", "cancel").later(after_ms).ends(outcome)
+    tape = Tape().waits().later(200).tell("reader-0", "cancel").later(after_ms)
+    return tape.ends(outcome, s=(200 + after_ms) / 1000)
 
 
 @pytest.mark.parametrize("outcome", ["cancelled", "closed", "error"])
