@@ -27,6 +27,9 @@ class Arm(msgspec.Struct, tag=True):
 
     id: int
     point: Point
+    stop: bool = False
+    """Stop there at once: what the target's own threads do until the director has heard of it
+    would otherwise depend on how busy the machine is."""
 
 
 class Release(msgspec.Struct, tag=True):

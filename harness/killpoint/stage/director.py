@@ -182,7 +182,7 @@ class Director:
                 self._await_stop(actor)
             self._act(actor, step)
             return
-        arm = Arm(self._number(), step.at)
+        arm = Arm(self._number(), step.at, step.fault == "stop")
         actor.armed[arm.id] = step
         actor.put(arm)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from types import CodeType
@@ -68,6 +69,8 @@ class PointGuard:
         """Stand at the point until the director has acted."""
         self._log.write("at-point", arm=arm.id, where=where)
         self._channel.put(Reached(arm.id, where))
+        if arm.stop:
+            os.kill(os.getpid(), signal.SIGSTOP)
         packet = self._channel.get()
         while not isinstance(packet, Release):
             self.waiting.append(packet)  # an order given meanwhile is for afterwards
