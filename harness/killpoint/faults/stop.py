@@ -15,5 +15,8 @@ class Stop:
     ends = False
 
     def act(self, subject: Subject) -> None:
-        """Send SIGSTOP."""
-        subject.signal(signal.SIGSTOP)
+        """Send SIGSTOP; at a point the role has sent it to itself already."""
+        if subject.at_point:
+            subject.has_stopped()
+        else:
+            subject.signal(signal.SIGSTOP)

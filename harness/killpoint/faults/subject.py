@@ -12,6 +12,10 @@ class Subject(Protocol):
     at_point: bool
     """Whether it stands at a point and waits for a release."""
 
+    def has_stopped(self) -> None:
+        """Wait until it is seen stopped by its own hand."""
+        ...
+
     def signal(self, number: int) -> None:
         """Send a signal to exactly this process."""
         ...

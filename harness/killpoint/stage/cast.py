@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass, field
 
 from killpoint.scenario import AnyStep, Fault
 from killpoint.stage.channel import Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
+
+_STOPS_WITHIN = 10.0
 
 
 @dataclass
@@ -52,6 +55,13 @@ class Actor:
             self.stopped = True
         elif number == signal.SIGCONT:
             self.stopped = False
+
+    def has_stopped(self) -> None:
+        """Wait until it is seen stopped: it told us before it stopped itself."""
+        self.stopped = True
+        end = time.monotonic() + _STOPS_WITHIN
+        while state(self.pid) not in ("T", "Z", "") and time.monotonic() < end:
+            os.sched_yield()
 
     def release(self, action: str) -> None:
         """Let it go on from its point."""

@@ -25,6 +25,9 @@ class Subject:
     def release(self, action: str) -> None:
         self.done.append(action)
 
+    def has_stopped(self) -> None:
+        self.done.append("has stopped")
+
     def obey(self) -> None:
         self.done.append("obey")
 
@@ -41,7 +44,7 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("kill", False, [signal.SIGKILL]),
         ("kill", True, [signal.SIGKILL]),
         ("stop", False, [signal.SIGSTOP]),
-        ("stop", True, [signal.SIGSTOP]),
+        ("stop", True, ["has stopped"]),
         ("continue", False, [signal.SIGCONT]),
         ("continue", True, [signal.SIGCONT, "go"]),
         ("exit", False, ["obey"]),
