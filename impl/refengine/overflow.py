@@ -93,7 +93,7 @@ class PayloadReceiver:
         self.socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
         self._monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         self._found = 0
-        self._one_thread = threading.Lock()  # holds whoever uses the socket
+        self._one_thread = threading.RLock()  # holds whoever uses the socket
         self._inbox: deque[zmq.Frame] = deque()
         self._receive = partial(self.socket.recv, copy=False)
         self.disconnected = False
@@ -138,10 +138,17 @@ class PayloadReceiver:
         if threading.current_thread() is not threading.main_thread():
             self._pull()
             return
+        self._let_go()
         done = threading.Lock()
         done.acquire()
         start_new_thread(self._pull, (done.release,))
         done.acquire()  # a handler may raise here: the frame reaches the inbox all the same
+
+    def _let_go(self) -> None:
+        """Give back what an exception at the end of a `with` left held by this thread (R9)."""
+        with contextlib.suppress(RuntimeError):
+            while True:
+                self._one_thread.release()
 
     def _pull(self, done: Callable[[], None] | None = None) -> None:
         try:

@@ -1,6 +1,7 @@
 """The overflow path: one payload, one frame, by its id (Q2, X1)."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,13 @@ def test_with_the_writer_gone_what_cannot_come_is_known_soon(pair: Pair):
     sender.close(0)
     until(lambda: receiver.is_empty() or receiver.wait_gone(1), 3)
     assert receiver.find(1) is None
+
+
+def test_an_exception_that_leaves_the_socket_held_does_not_lock_the_next_call_out(pair: Pair):
+    """SPEC R9: one that strikes between the end of a `with` and its exit."""
+    sender, receiver = pair
+    payload_id, _ = sender.send([b"main"])
+    assert receiver._one_thread.acquire(blocking=False)
+    assert until(lambda: receiver.find(payload_id)) == [b"main"]
+    with ThreadPoolExecutor(1) as pool:  # whoever else uses the socket is not locked out either
+        assert pool.submit(receiver._one_thread.acquire, False).result()
