@@ -72,5 +72,12 @@ def test_an_exception_that_leaves_the_socket_held_does_not_lock_the_next_call_ou
     payload_id, _ = sender.send([b"main"])
     assert receiver._one_thread.acquire(blocking=False)
     assert until(lambda: receiver.find(payload_id)) == [b"main"]
+
+    def use() -> bool:
+        held = receiver._one_thread.acquire(blocking=False)
+        if held:
+            receiver._one_thread.release()
+        return held
+
     with ThreadPoolExecutor(1) as pool:  # whoever else uses the socket is not locked out either
-        assert pool.submit(receiver._one_thread.acquire, False).result()
+        assert pool.submit(use).result(5)
