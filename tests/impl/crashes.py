@@ -45,7 +45,7 @@ def message(i: int) -> tuple[int, bytes]:
 
 def writer(say: Any, policy: str, kill_at: int | None) -> None:
     killer = Killer(kill_at)
-    queue = MessageQueue(2, max_chunk_bytes=CHUNK, max_chunks=CHUNKS, reader_policy=policy)  # type: ignore[arg-type]
+    queue = MessageQueue(2, max_chunk_bytes=CHUNK, max_chunks=CHUNKS, reader_policy=policy)
     say(queue.export_handle())
     sys.settrace(killer.trace)
     try:

@@ -54,7 +54,7 @@ class HeldBack:
     """Keeps payloads from a reader, as a slow connection does."""
 
     def __init__(self, reader: MessageQueue) -> None:
-        self.payloads = reader._receiving._payloads  # type: ignore[union-attr]
+        self.payloads = reader._receiving._payloads
         self.find = self.payloads.find
         self.payloads.find = lambda _: None
         wait = self.payloads.wait

@@ -89,7 +89,7 @@ def test_members_elsewhere_become_remote_readers():
     def work(say: Any, group: Any, rank: int) -> None:
         if rank == 1:
             here = Node.here()
-            Node.here = lambda: Node(here.kernel, (0, 0), here.folder, here.pids)  # type: ignore[method-assign]
+            Node.here = lambda: Node(here.kernel, (0, 0), here.folder, here.pids)
         queue = MessageQueue.create_from_process_group(group, 4096, 4, timeout=20)
         with queue:
             say(queue.broadcast_object("hello" if rank == 0 else None))
@@ -101,7 +101,7 @@ def test_members_elsewhere_become_remote_readers():
 def test_another_machine_needs_an_address_and_every_rank_is_told():
     def work(say: Any, group: Any, rank: int) -> None:
         if rank == 1:
-            Node.here = lambda: OTHER_HOST  # type: ignore[method-assign]
+            Node.here = lambda: OTHER_HOST
         with pytest.raises(ValueError, match="connect_ip"):
             MessageQueue.create_from_process_group(group, 4096, 4)
         with pytest.raises(ValueError, match="connect_ip"):

@@ -63,7 +63,7 @@ def test_a_writer_killed_before_its_payload_arrived_is_an_error_not_a_hang():
             say(queue.export_handle())
             queue.wait_until_ready(10)
             queue.enqueue("first", 5)
-            queue._sending._local._payloads.send = lambda _: (1, 1)  # type: ignore[union-attr]
+            queue._sending._local._payloads.send = lambda _: (1, 1)
             queue.enqueue(BIG, 5)
             say("sent")
             signal.pause()
@@ -196,13 +196,13 @@ def test_a_reader_that_dies_after_its_welcome_is_an_error_at_the_waiting_writer(
 
     def wait(say: Any, handle: Handle) -> None:
         reader = MessageQueue.create_from_handle(handle, 0)
-        arrive = reader._receiving._arrive  # type: ignore[union-attr]
+        arrive = reader._receiving._arrive
 
         def told(left: Any) -> bool:
-            say(reader._receiving._knock.welcomed)  # type: ignore[union-attr]
+            say(reader._receiving._knock.welcomed)
             return arrive(left)
 
-        reader._receiving._arrive = told  # type: ignore[union-attr]
+        reader._receiving._arrive = told
         reader.wait_until_ready(10)
 
     def kill(role: Role) -> None:

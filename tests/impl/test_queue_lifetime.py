@@ -60,7 +60,7 @@ def write_and_end(pipe: Any, how: str) -> None:
     elif how == "collect":
         del queue
     elif how == "cycle":
-        queue.me = queue  # type: ignore[attr-defined]
+        queue.me = queue
         del queue
         gc.collect()
     else:

@@ -86,8 +86,8 @@ def test_shutdown_wakes_every_waiter(where: str):
         waiting = writer if where == "full" else reader
         if where == "overflow":
             HeldBack(reader)
-            reader._receiving._payloads.wait = type(reader._receiving._payloads).wait.__get__(  # type: ignore[union-attr]
-                reader._receiving._payloads  # type: ignore[union-attr]
+            reader._receiving._payloads.wait = type(reader._receiving._payloads).wait.__get__(
+                reader._receiving._payloads
             )
             writer.enqueue(BIG, 5)
         for i in range(4 if where == "full" else 0):

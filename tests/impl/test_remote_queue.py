@@ -373,10 +373,10 @@ def test_an_exception_between_slot_and_line_leaves_the_message_whole(undo: ExitS
     post = sending._remote.post
 
     def interrupted(number: int, body: bytearray) -> None:
-        sending._remote.post = post  # type: ignore[method-assign,union-attr]
+        sending._remote.post = post
         raise KeyboardInterrupt
 
-    sending._remote.post = interrupted  # type: ignore[method-assign]
+    sending._remote.post = interrupted
     with pytest.raises(KeyboardInterrupt):
         writer.enqueue("one", 5)
     writer.enqueue("two", 5)

@@ -76,7 +76,7 @@ def test_a_queue_that_keeps_its_promise_is_held() -> None:
 def test_a_violation_is_shrunk_to_one_message_at_the_size_that_breaks() -> None:
     trial = _trial(Playing(100))
     told: list[Scenario] = []
-    trial.keep = lambda play, _name: told.append(play.scenario)  # type: ignore[method-assign,return-value]
+    trial.keep = lambda play, _name: told.append(play.scenario)
     with pytest.raises(Violated):
         fuzz(trial, workloads("Q1/fuzz", 2), 60)
     assert trial.conclude().outcome == "violated"

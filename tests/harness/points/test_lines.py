@@ -44,7 +44,7 @@ def _own(code: CodeType) -> bool:
 
 
 def _call(name: str, *arguments: object) -> object:
-    return _OWN[name](*arguments)  # type: ignore[operator]
+    return _OWN[name](*arguments)
 
 
 def _count(name: str, *arguments: object) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from refengine.lines import Gone
 
 
 def gone(rank: int, kind: str = "died", gathers: int = 0) -> bytes:
-    return pack(Kind.GONE, rank, body=Departure(rank, Gone(kind), gathers).pack())  # type: ignore[arg-type]
+    return pack(Kind.GONE, rank, body=Departure(rank, Gone(kind), gathers).pack())
 
 
 def test_letters_and_broadcasts_of_each_rank_are_kept_apart_in_order():

@@ -21,7 +21,7 @@ class Shelf(dict[str, bytes]):
     def set(self, key: str, value: bytes) -> None:
         self[key] = bytes(value)
 
-    def get(self, key: str) -> bytes:  # type: ignore[override]
+    def get(self, key: str) -> bytes:
         return self[key]
 
     def check(self, keys: list[str]) -> bool:
