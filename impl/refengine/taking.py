@@ -1,7 +1,6 @@
 """What every reader's end does with a message: keep it until the caller has it (SPEC R7, R9)."""
 
 from abc import abstractmethod
-from pickle import loads
 from typing import Any
 
 from .cancel import EventLike
@@ -9,6 +8,7 @@ from .encoding import Raw, decode
 from .end import End
 from .errors import Busy, QueueClosed, Undecodable
 from .handle import Handle
+from .pickling import loads
 from .settings import Settings
 
 
