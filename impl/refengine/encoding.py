@@ -5,21 +5,19 @@ Inline, a slot holds `[0][count, 2][length, 4][bytes]…`, big-endian, the pickl
 overflow payload has the same form; its slot holds only a marker.
 """
 
-import copyreg
-import io
 import pickle
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import EncodingLimit, Unencodable
+from .pickling import Buffer, Pickler, loads
 from .recycling import Recycler
-from .reducers import install
 
 OUT_OF_BAND_FROM = 1 << 20
-INLINE, OVERFLOW = 0, 1
+INLINE, OVERFLOW, FRAGMENT = 0, 1, 2
 SMALLEST_TOTAL = 6  # plus the pickle: `total_of` for a message without other buffers
 SMALLEST_CHUNK = 32
 
@@ -27,13 +25,11 @@ _COUNT = struct.Struct(">BH")
 _LENGTH = struct.Struct(">I")
 _ONE = struct.Struct(">BHI")
 _MARKER = struct.Struct(">BQQ")
-_KEEP = 1 << 20
 _BARE_BYTES = pickle.dumps(pickle.PickleBuffer(b""), 5, buffer_callback=lambda _: False)
 """The pickle of a lone `bytes` that travels out of band: pickle itself would copy it in band."""
 _SHORT_BYTES = [b"\x80\x05C" + bytes([n]) for n in range(256)]
 _SIMPLE = {bytes, str, int, float, bool, type(None)}
 
-Buffer = bytes | memoryview
 Raw = list[bytes | memoryview]
 """A message's buffers as they arrived, the pickle first."""
 
@@ -69,65 +65,40 @@ class Encoder:
     """Pickles with one kept C pickler (a new one per message costs a microsecond more)."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._modules = -1
+        self._limits, self._most_bytes = limits, limits.max_buffer_bytes
+        self._modules = 0
         self._fresh()
 
     def encode(self, obj: object) -> list[Buffer]:
         """The pickle, then its out-of-band buffers, which still are the caller's memory."""
+        buffers: list[Buffer]
         try:
-            if type(obj) is bytes and len(obj) >= OUT_OF_BAND_FROM:
-                buffers: list[Buffer] = [_BARE_BYTES, memoryview(obj)]
-            elif type(obj) in _SIMPLE:
-                buffers = [pickle.dumps(obj, 5)]
+            if type(obj) not in _SIMPLE:
+                if len(sys.modules) != self._modules:
+                    self._fresh()  # numpy or torch may be among the new ones
+                buffers = self._dumps(obj)
+            elif type(obj) is bytes and len(obj) >= OUT_OF_BAND_FROM:
+                buffers = [_BARE_BYTES, memoryview(obj)]
             else:
-                buffers = self._pickle(obj)
+                buffers = [pickle.dumps(obj, 5)]
         except Exception as error:
             self._fresh()
             raise Unencodable(type(obj).__name__) from error
         except BaseException:
             self._fresh()
             raise
-        if len(buffers) > 1 or len(buffers[0]) > self._limits.max_buffer_bytes:
+        if len(buffers) > 1 or len(buffers[0]) > self._most_bytes:
             judge([len(b) for b in buffers], self._limits)
         return buffers
 
-    def _pickle(self, obj: object) -> list[Buffer]:
-        known = ("numpy" in sys.modules) + 2 * ("torch" in sys.modules)
-        if known != self._modules:
-            self._fresh()
-            self._modules = known
-        file, large = self._file, self._large
-        self._pickler.dump(obj)
-        buffers: list[Buffer] = [file.getvalue()]
-        if large:
-            buffers += large
-            large.clear()
-        file.seek(0)
-        file.truncate()
-        self._pickler.clear_memo()
-        if len(buffers[0]) > _KEEP:
-            self._fresh()
-        return buffers
-
     def _fresh(self) -> None:
-        table: dict[type, Any] = dict(copyreg.dispatch_table)
-        install(table)
-        self._file, self._large = io.BytesIO(), list[Buffer]()
-        self._pickler = pickle.Pickler(self._file, 5, buffer_callback=_keeper(self._large))
-        self._pickler.dispatch_table = table
+        self._modules = len(sys.modules)
+        self._dumps = Pickler(OUT_OF_BAND_FROM).dumps
 
 
-def _keeper(large: list[Buffer]) -> Callable[[pickle.PickleBuffer], bool]:
-    def keep(buffer: pickle.PickleBuffer) -> bool:
-        """True leaves the buffer in the pickle."""
-        raw = buffer.raw()
-        if raw.nbytes < OUT_OF_BAND_FROM:
-            return True
-        large.append(raw)
-        return False
-
-    return keep
+def is_bare(buffers: Sequence[Buffer]) -> bool:
+    """Whether it is a lone large `bytes`: a reader makes it out of the chunk in one copy."""
+    return len(buffers) == 2 and buffers[0] is _BARE_BYTES
 
 
 def put(buffers: Sequence[Buffer], into: memoryview) -> None:
@@ -145,6 +116,18 @@ def put(buffers: Sequence[Buffer], into: memoryview) -> None:
         at += 4 + len(buffer)
 
 
+def header_of(index: int, count: int, nbytes: int) -> bytes:
+    """What `put` lays before a message's buffer of this index, one of `count`."""
+    length = _LENGTH.pack(nbytes)
+    return length if index else _COUNT.pack(INLINE, count) + length
+
+
+def first_buffer_at(message: memoryview) -> int:
+    """Where the first buffer after the pickle begins in a message laid out by `put`."""
+    _, _, length = _ONE.unpack_from(message, 0)
+    return _ONE.size + length + _LENGTH.size
+
+
 def put_one(chunk: memoryview, main: Buffer) -> None:
     """`put` for a message of one buffer."""
     size = len(main)
@@ -158,14 +141,9 @@ def take_one(chunk: memoryview) -> bytes | None:
     return chunk[7 : 7 + size].tobytes() if count == 1 and kind == INLINE else None
 
 
-def encode_small(obj: object) -> bytes | None:
-    """The pickle of a plain small value, the only buffer it has; None for any other object.
-
-    What pickle writes for short `bytes`, without the frame and the memo that nobody needs.
-    """
-    if type(obj) is bytes and len(obj) < 256:
-        return _SHORT_BYTES[len(obj)] + obj + b"."
-    return None
+def encode_short(obj: bytes) -> bytes | None:
+    """The pickle of short `bytes`, without the frame and the memo that nobody needs."""
+    return _SHORT_BYTES[len(obj)] + obj + b"." if len(obj) < 256 else None
 
 
 def take(chunk: memoryview, memory: Recycler | None = None) -> Raw:
@@ -218,6 +196,4 @@ def marker(chunk: memoryview) -> tuple[int, int]:
 
 def decode(buffers: Raw) -> Any:
     """The object again."""
-    if len(buffers) == 1:
-        return pickle.loads(buffers[0])
-    return pickle.loads(buffers[0], buffers=buffers[1:])
+    return loads(buffers[0], buffers[1:])

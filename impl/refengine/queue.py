@@ -16,6 +16,7 @@ from .clock import Clock
 from .encoding import SMALLEST_CHUNK, Limits
 from .errors import RankRefused, WrongRole
 from .fence import Fence
+from .fragments import Pieces
 from .handle import Handle
 from .memory import Memory, SharedSegment
 from .over_group import Members, Node, gathered, members_of, planned, reader_rank_of
@@ -45,6 +46,7 @@ class Seams(TypedDict, total=False):
     cells: MakeCells
     fence: Fence | None
     silence: float
+    pieces: Pieces
 
 
 class MessageQueue:

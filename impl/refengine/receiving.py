@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from .door import Knock
-from .encoding import INLINE, OVERFLOW, Raw, marker, take, take_one
+from .encoding import FRAGMENT, INLINE, OVERFLOW, Raw, marker, split, take, take_one
 from .errors import AttachFailed, DeadlinePassed, MessagesLost, PeerDied, QueueClosed
+from .fragments import Assembly
 from .handle import Handle
 from .liveness import Peer
 from .overflow import PayloadReceiver
@@ -54,6 +55,7 @@ class ReceivingEnd(TakingEnd):
         self._lost_told = False
         self._by_payload = False
         self._memory = Recycler()
+        self._assembly = Assembly(self._memory)
 
     def _next(self, timeout: float | None) -> Any:
         side, kept = self._side, self._kept
@@ -63,6 +65,7 @@ class ReceivingEnd(TakingEnd):
             raw = self._copy(timeout)
             self._kept = kept = side.number, raw
             side.done()
+            self._assembly.clear()
             if self._by_payload:
                 self._payloads.forget()
         return self._decode(*kept)
@@ -81,6 +84,13 @@ class ReceivingEnd(TakingEnd):
             self._by_payload = False
             if main is not None:
                 return [main]
+            if chunk[0] == FRAGMENT:
+                whole = self._assembly.add(chunk)
+                if whole is not None:
+                    return split(whole)
+                self._side.done()
+                seconds = None if timeout is None else start + timeout - self._clock()
+                continue
             if chunk[0] == INLINE:
                 return take(chunk, self._memory)
             self._by_payload = True

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .encoding import SMALLEST_TOTAL, Buffer, Encoder, encode_small, total_of
+from .encoding import SMALLEST_TOTAL, Buffer, Encoder, encode_short, is_bare, total_of
 from .end import End, countdown
 from .errors import Busy, DeadlinePassed, PeerDied, QueueClosed
+from .fragments import SOCKET, Pace, publish_in_pieces
 from .handle import Handle
 from .lines import Gone
 from .liveness import Peer
@@ -16,6 +17,7 @@ from .ring import Ring
 from .security import Keys
 from .settings import Settings
 from .waiting.strategy import Fault
+from .writing import WriteSide
 
 _NEWS_EVERY = 0.001  # a busy writer looks for dead readers this often; an idle one at each call
 _DYING = 0.05  # from a killed reader's hang-up to its death, for the signal in the error
@@ -63,6 +65,7 @@ class SendingEnd(End):
             self._undo = undo.pop_all()
         self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
+        self._pace, self._slots = Pace(settings.clock), max_chunks
         self._inline_below = 0 if self._remote else max_chunk_bytes
         self._gone: set[int] = set()
         self._next_news = 0.0
@@ -82,7 +85,7 @@ class SendingEnd(End):
                 raise self.obstacle("enqueue")
             if self._vigil.alarmed or self._clock() >= self._next_news:
                 self._look_for_news()
-            main = encode_small(obj)
+            main = encode_short(obj) if type(obj) is bytes else None
             buffers = self._encoder.encode(obj) if main is None else [main]
             if len(buffers) == 1:
                 total = SMALLEST_TOTAL + len(buffers[0])
@@ -108,7 +111,21 @@ class SendingEnd(End):
         chunk = side.claim(timeout, len(buffers) > 1)
         if chunk is None:
             raise DeadlinePassed("a free slot", timeout or 0)
-        self._publish_near(buffers, total, chunk)
+        if self._in_pieces(side, buffers, total + 1, timeout):
+            piece = self._settings.pieces.piece
+            publish_in_pieces(side, buffers, total + 1, chunk, piece, self._pace)
+        else:
+            self._publish_near(buffers, total, chunk)
+
+    def _in_pieces(
+        self, side: WriteSide, buffers: Sequence[Buffer], nbytes: int, timeout: float | None
+    ) -> bool:
+        pieces, room = self._settings.pieces, self._inline_below
+        if nbytes <= room:
+            self._pace.begin(nbytes, timeout)
+            return pieces.serve(nbytes, room) and not is_bare(buffers)
+        self._pace.begin(nbytes, timeout, SOCKET)
+        return pieces.span(nbytes, room, self._slots) and self._pace.is_kept(side)
 
     # -- with remote readers ----------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from .cells import MakeCells, plain
 from .clock import Clock, monotonic
 from .encoding import Limits
 from .fence import Fence
+from .fragments import Pieces
 from .memory import Memory, SharedSegment
 from .security import SocketFactory
 from .waiting import Adaptive, Waiting
@@ -28,6 +29,8 @@ class Settings:
     fence: Fence | None = None
     silence: float = 10.0
     """Seconds without a sign of life after which a remote party counts as cut off (SPEC Q18)."""
+
+    pieces: Pieces = field(default_factory=Pieces)
 
     def waiting_for(self, n_reader: int) -> Waiting:
         """The strategy asked for, or ours."""

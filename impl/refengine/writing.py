@@ -136,6 +136,12 @@ class WriteSide:
             self.ring_readers()  # published perhaps: whoever sleeps must look (Q8, R9)
             raise
 
+    def all_read(self) -> bool:
+        """Whether every reader has read every message before the one claimed."""
+        number = self.number
+        last = self._slots[(number - 1) % self._count]
+        return not number or self._cells[last.readers] == self._ones
+
     def forget(self, rank: int) -> None:
         """From now on reader `rank` counts as having read everything (it is dead)."""
         self._dead.add(rank)

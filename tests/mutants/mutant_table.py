@@ -378,6 +378,27 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     _one(
+        "r2_a_message_is_whole_when_half_of_it_came",
+        "R2/large-arrays",
+        "wrong-data lost",
+        "fragments.py",
+        "        return self._whole if start + count == nbytes else None\n",
+        "        return self._whole if 2 * (start + count) >= nbytes else None\n",
+    ),
+    _one(
+        "q6_what_a_dead_writer_began_is_handed_out",
+        "Q6/writer-killed-inside-large-message",
+        "wrong-data",
+        "receiving.py",
+        "            chunk = self._side.claim(seconds)\n",
+        "            try:\n"
+        "                chunk = self._side.claim(seconds)\n"
+        "            except Exception:\n"
+        "                if self._assembly._whole is None:\n"
+        "                    raise\n"
+        "                return split(self._assembly._whole)\n",
+    ),
+    _one(
         "q14_nine_readers_share_eight_flags",
         "Q14/64-local-readers",
         "hang lost duplicate wrong-data",
@@ -390,8 +411,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q12/paced-stream",
         "growth",
         "sending.py",
-        "            main = encode_small(obj)\n",
-        "            main = encode_small(obj)\n"
+        "            main = encode_short(obj) if type(obj) is bytes else None\n",
+        "            main = encode_short(obj) if type(obj) is bytes else None\n"
         '            globals().setdefault("_stays", []).append(b"x" * 1024 + bytes(1))\n',
     ),
     _one(

@@ -1,0 +1,180 @@
+"""A large message as several ring messages, so that it passes through memory the caches hold.
+
+Copied whole, 23 MiB leave the caches before the reader comes to them, and two copies share the
+memory's bandwidth. In pieces the reader takes each from a cache: about twice as fast.
+
+The readers' pace sets the pieces: after each `piece` bytes, if every reader has read all there
+is, what was filled is published and the next slot begun; if not, filling goes on, to the end if
+need be. So a message takes one slot more than it would, at most, while its readers are elsewhere.
+Readers that are nearly there are waited for, no longer than the copy itself takes (`Pace`).
+
+A message too large for one slot goes this way, too, if every slot is free when it begins and they
+can hold it all: then nothing has to be waited for. It is many times as fast as a socket.
+
+A piece is `[2][offset, 8][bytes, 8][of, 8]` and its bytes. A reader keeps what it has until the
+last; whatever begins anew (an ordinary message, an offset of 0) says that the writer gave up the
+message before (SPEC X1, R9).
+"""
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .clock import Clock
+from .encoding import FRAGMENT, Buffer, first_buffer_at, header_of
+from .layout import LINE
+from .recycling import Recycler
+from .writing import WriteSide
+
+_HEAD = struct.Struct(">BQQQ")
+_DATA = LINE
+"""Where a piece's bytes begin in its chunk: aligned, since large copies care."""
+
+
+COPYING, SOCKET = 8e9, 1e9
+"""Bytes a second, roughly."""
+_MOST_MISSES = 6
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """From how many bytes on a message is sent in pieces, and of how many each is at least."""
+
+    least: int = 2 << 20
+    piece: int = 512 << 10
+
+    def serve(self, nbytes: int, max_chunk_bytes: int) -> bool:
+        """Whether a message of that many bytes goes in pieces: the last may have to hold all."""
+        return nbytes >= self.least and nbytes + _DATA <= max_chunk_bytes
+
+    def span(self, nbytes: int, max_chunk_bytes: int, slots: int) -> bool:
+        """Whether it may go in pieces over several free slots."""
+        room = max_chunk_bytes - _DATA
+        return nbytes >= self.least and room >= self.piece and -(-nbytes // room) < slots
+
+
+class Pace:
+    """Lets readers catch up, a while in all for each message; not, for a time, if they did not."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._left = 0.0
+        self._misses = self._sit_out = 0
+
+    def begin(self, nbytes: int, timeout: float | None, speed: float = COPYING) -> None:
+        """A message of so many bytes, which must be sent within `timeout` seconds.
+
+        `speed`: bytes a second of the way it takes if readers do not catch up.
+        """
+        self._left = 0.0
+        if self._sit_out:
+            self._sit_out -= 1
+            return
+        seconds = nbytes / speed
+        self._left = seconds if timeout is None else min(seconds, timeout)
+
+    def is_kept(self, side: WriteSide) -> bool:
+        """Whether every reader has read all there is, now or very soon."""
+        if side.all_read():
+            return True
+        if self._left <= 0:
+            return False
+        start = self._clock()
+        end = start + self._left
+        while True:
+            os.sched_yield()
+            now = self._clock()
+            if side.all_read():
+                self._left = end - now
+                self._misses = 0
+                return True
+            if now >= end:
+                self._left = 0.0
+                self._misses = min(self._misses + 1, _MOST_MISSES)
+                self._sit_out = 1 << self._misses
+                return False
+
+
+def publish_in_pieces(
+    side: WriteSide,
+    buffers: Sequence[Buffer],
+    nbytes: int,
+    chunk: memoryview,
+    piece: int,
+    pace: Pace,
+) -> None:
+    """Fill the chunk just claimed, and as many further ones as the readers' pace allows."""
+    pour = _pourer(buffers)
+    start = 0
+    while True:
+        side.open()
+        room, filled = chunk[_DATA:], 0
+        most = min(len(room), nbytes - start)
+        while filled < most and not (filled and pace.is_kept(side)):
+            filled += pour(room[filled : filled + piece])
+        _HEAD.pack_into(chunk, 0, FRAGMENT, start, filled, nbytes)
+        side.publish()
+        start += filled
+        if start == nbytes:
+            return
+        following = side.claim(0, large=True)
+        assert following is not None  # they were free when the message began, or it fits here
+        chunk = following
+
+
+def _pourer(buffers: Sequence[Buffer]) -> Callable[[memoryview], int]:
+    """Fills what it is given with the message's next bytes; says how many there were."""
+    parts = _parts(buffers)
+    rest = memoryview(b"")
+
+    def pour(into: memoryview) -> int:
+        nonlocal rest
+        filled = 0
+        while filled < len(into):
+            while not rest:
+                following = next(parts, None)
+                if following is None:
+                    return filled
+                rest = following
+            count = min(len(rest), len(into) - filled)
+            into[filled : filled + count] = rest[:count]
+            rest = rest[count:]
+            filled += count
+        return filled
+
+    return pour
+
+
+def _parts(buffers: Sequence[Buffer]) -> Iterator[memoryview]:
+    """The message as `put` would lay it out, without laying it out."""
+    for index, buffer in enumerate(buffers):
+        yield memoryview(header_of(index, len(buffers), len(buffer)))
+        yield memoryview(buffer).cast("B")
+
+
+class Assembly:
+    """A reader's side: the message whose pieces are coming."""
+
+    def __init__(self, memory: Recycler) -> None:
+        self._memory = memory
+        self._whole: memoryview | None = None
+
+    def add(self, chunk: memoryview) -> memoryview | None:
+        """Copy a piece out (again, if need be); the whole message if it was the last."""
+        _, start, count, nbytes = _HEAD.unpack_from(chunk, 0)
+        if start == 0:
+            self._whole = self._aligned(chunk[_DATA:], nbytes)
+        elif self._whole is None:
+            return None  # the rest of a message that was given up
+        self._whole[start : start + count] = chunk[_DATA : _DATA + count]
+        return self._whole if start + count == nbytes else None
+
+    def _aligned(self, first: memoryview, nbytes: int) -> memoryview:
+        """Memory for the whole, such that the large buffer after the pickle is aligned in it."""
+        shift = -first_buffer_at(first) % LINE
+        return self._memory.take(shift + nbytes)[shift:]
+
+    def clear(self) -> None:
+        """The message is complete and kept elsewhere, or was given up."""
+        self._whole = None
