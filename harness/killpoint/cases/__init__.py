@@ -10,6 +10,7 @@ from killpoint.cases import (
     fuzz,
     group,
     growth,
+    interruptions,
     lifecycle,
     network,
     ranks,
@@ -25,6 +26,7 @@ from killpoint.invariants import BY_ID
 
 CASES: tuple[Case, ...] = (
     *ring.CASES,
+    *interruptions.CASES,
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,
