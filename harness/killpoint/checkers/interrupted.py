@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from killpoint.checkers.delivery import Got, got, mismatches, sent, torn
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
+from killpoint.checkers.group_record import ENDS
+from killpoint.checkers.interrupted_group import group_unharmed
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -11,7 +13,7 @@ from killpoint.scenario import Close, Drop, Exit, Fault, Scenario
 from killpoint.verdict import Violation
 
 EXCEPTIONS = ("raise", "interrupt")
-_CALLS = ("end", "sent", "got")
+_CALLS = ("end", "sent", "got", *ENDS.values())
 _ORDERS = ("make", "attach", "ready", "close", "drop")
 _ENDS_WELL = ("ok", "injected")
 _STOPS = (*_ENDS_WELL, "closed", "timeout")
@@ -25,7 +27,8 @@ def whole_or_not_at_all(scenario: Scenario, history: History, _ledger: Ledger) -
     came back well, and has to have been done.
     """
     strikes = struck(scenario, history)
-    found = hangs(history) or queue_unharmed(scenario, history)
+    unharmed = group_unharmed if scenario.group else queue_unharmed
+    found = hangs(history) or unharmed(scenario, history)
     return Finding(found[:1], weighed(history, strikes))
 
 
@@ -44,10 +47,7 @@ def struck(scenario: Scenario, history: History) -> list[Event]:
 
 def weighed(history: History, strikes: list[Event]) -> dict[str, int]:
     """What a play is worth: its exceptions, and how many of them never came out of their calls."""
-    came_out = sum(
-        event.text("outcome") == "injected"
-        for event in history.of(*_CALLS, "sent-to", "got-from", "broadcast-done", "gathered")
-    )
+    came_out = sum(event.text("outcome") == "injected" for event in history.of(*_CALLS))
     return {"exceptions": len(strikes)} | ({} if came_out else {"swallowed": len(strikes)})
 
 

@@ -11,14 +11,21 @@ import msgspec
 from killpoint.scenario import (
     AnyStep,
     Attach,
+    Barrier,
+    Broadcast,
     Close,
+    Gather,
+    Join,
+    Leave,
     Make,
     Message,
     Pause,
     Ready,
     Receive,
+    ReceiveFrom,
     Scenario,
     Send,
+    SendTo,
     Verb,
     Wait,
 )
@@ -51,6 +58,8 @@ class Operation(msgspec.Struct, frozen=True):
     """Of a group, instead of a queue."""
     joint: bool = False
     """Whether others wait in ``during`` for this role to come (again)."""
+    waits: bool = False
+    """Whether it may have to wait for something that is on its way."""
 
     @property
     def steady(self) -> bool:
@@ -58,11 +67,11 @@ class Operation(msgspec.Struct, frozen=True):
 
         With parties beyond this machine's memory, how often a call looks about differs.
         """
-        return not self.remote and not self.ranks and not self.joint
+        return not (self.remote or self.ranks or self.joint or self.waits)
 
     def surely(self, count: int) -> int:
         """Of so many lines counted, those that every such call comes to."""
-        return count if self.steady else count - count // 4
+        return count if self.steady else count // 2
 
     def scenario(self, id: str, *steps: AnyStep) -> Scenario:
         """A scenario of these steps, judged by the invariant that the case belongs to."""
@@ -91,7 +100,8 @@ _MORE: list[AnyStep] = [
 def _send(name: str, message: Message, remote: int = 0) -> Operation:
     before: list[AnyStep] = [*_HERE, Send([_SMALL], timeout=10.0), Wait(("writer",))]
     now: list[AnyStep] = [Send([message], timeout=10.0)]
-    return Operation(f"send-{name}", "writer", "send", before, now, _MORE, remote)
+    waits = message is _LARGE  # for descriptors, if it is the first
+    return Operation(f"send-{name}", "writer", "send", before, now, _MORE, remote, waits=waits)
 
 
 def _receive(name: str, message: Message, remote: int = 0) -> Operation:
@@ -101,7 +111,10 @@ def _receive(name: str, message: Message, remote: int = 0) -> Operation:
     if remote:
         before.append(Pause(0.05))  # what comes while it waits is received by other lines
     now: list[AnyStep] = [Receive(1, ("reader-1",), timeout=5.0)]
-    return Operation(f"receive-{name}", "reader-1", "receive", before, now, _MORE, remote)
+    waits = message is _LARGE
+    return Operation(
+        f"receive-{name}", "reader-1", "receive", before, now, _MORE, remote, waits=waits
+    )
 
 
 def _ready(name: str, role: str, remote: int = 0) -> Operation:
@@ -167,3 +180,104 @@ REMOTE: tuple[Operation, ...] = (
     _closes("remote", "reader-1", 1),
 )
 """With a local and a remote reader."""
+
+
+_JOINED: list[AnyStep] = [Join(timeout=8.0), Wait(within=20.0)]
+_RANKS = ("rank-0", "rank-1", "rank-2")
+_TAKEN = 3.0
+"""How long a rank waits for what was sent to it long ago."""
+
+
+def _sends(name: str, role: str, message: Message) -> Operation:
+    """To the last rank; it takes until it hears that the sender has left."""
+    rest: list[AnyStep] = [
+        SendTo(role, "rank-2", [_SMALL]),
+        Leave((role,)),
+        ReceiveFrom(("rank-2",), role, _ENDLESS, timeout=_TAKEN),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "send-to", [], [SendTo(role, "rank-2", [message])], rest)
+
+
+def _takes(name: str, role: str) -> Operation:
+    """From the last rank, which has sent three objects."""
+    lead: list[AnyStep] = [SendTo("rank-2", role, [_LARGE, _SMALL]), Wait(within=_GIVEN)]
+    now: list[AnyStep] = [ReceiveFrom((role,), "rank-2", 1, timeout=_TAKEN)]
+    rest: list[AnyStep] = [
+        ReceiveFrom((role,), "rank-2", 2, timeout=_TAKEN),
+        Barrier(timeout=8.0),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "receive-from", lead, now, rest)
+
+
+def _airs(name: str, role: str) -> Operation:
+    others = tuple(rank for rank in _RANKS if rank != role)
+    rest: list[AnyStep] = [
+        Broadcast(role, [_SMALL], (role,)),
+        Leave((role,)),
+        Broadcast(role, [Message(repeat=_ENDLESS)], others, timeout=_TAKEN),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "broadcast", [], [Broadcast(role, [_LARGE], (role,))], rest)
+
+
+def _hears(name: str, role: str) -> Operation:
+    source = "rank-2"
+    lead: list[AnyStep] = [Broadcast(source, [_LARGE, _SMALL], (source,)), Wait(within=_GIVEN)]
+    other = next(rank for rank in _RANKS if rank not in (role, source))
+    rest: list[AnyStep] = [
+        Broadcast(source, [_SMALL], (role,), timeout=_TAKEN),
+        Broadcast(source, [Message(repeat=3)], (other,), timeout=_TAKEN),
+        Barrier(timeout=8.0),
+        Wait(within=20.0),
+    ]
+    now: list[AnyStep] = [Broadcast(source, [Message()], (role,), timeout=_TAKEN)]
+    return _of_group(name, role, "broadcast", lead, now, rest)
+
+
+def _meets(name: str, role: str, verb: Verb) -> Operation:
+    meeting: AnyStep = Gather(Message("bytes", 3000), timeout=8.0)
+    if verb == "barrier":
+        meeting = Barrier(timeout=8.0)
+    rest: list[AnyStep] = [Gather(timeout=8.0), Barrier(timeout=8.0), Wait(within=20.0)]
+    return _of_group(name, role, verb, [], [meeting], rest, joint=True)
+
+
+def _leaves(name: str, role: str) -> Operation:
+    """The last object that it sent is taken afterwards, and it is heard of that it has left."""
+    lead: list[AnyStep] = [SendTo(role, "rank-2", [_LARGE, _SMALL]), Wait(within=_GIVEN)]
+    rest: list[AnyStep] = [
+        ReceiveFrom(("rank-2",), role, _ENDLESS, timeout=_TAKEN),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "leave", lead, [Leave((role,))], rest)
+
+
+def _of_group(
+    name: str,
+    role: str,
+    verb: Verb,
+    lead: list[AnyStep],
+    now: list[AnyStep],
+    rest: list[AnyStep],
+    *,
+    joint: bool = False,
+) -> Operation:
+    return Operation(name, role, verb, [*_JOINED, *lead], now, rest, ranks=len(_RANKS), joint=joint)
+
+
+GROUP: tuple[Operation, ...] = tuple(
+    operation
+    for who, role in (("host", "rank-0"), ("member", "rank-1"))
+    for operation in (
+        _sends(f"{who}-sends", role, Message()),
+        _takes(f"{who}-receives", role),
+        _airs(f"{who}-broadcasts", role),
+        _hears(f"{who}-takes-broadcast", role),
+        _meets(f"{who}-gathers", role, "gather"),
+        _meets(f"{who}-in-barrier", role, "barrier"),
+        _leaves(f"{who}-leaves", role),
+    )
+)
+"""With three ranks, of the host and of a member."""

@@ -35,9 +35,9 @@ def strike_anywhere(
         def around(step: object, operation: Operation = operation) -> Scenario:
             return operation.plainly(id, step)  # type: ignore[arg-type]
 
-        count = count_lines(trial, operation.role, at, around)
+        count = count_lines(trial, operation.role, at, around, plays=1)
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         sure = operation.surely(count)
-        for line in chosen(trial, count if trial.full else sure, share):
+        for line in chosen(trial, count, share):
             placed = Fault(fault, operation.role, Point(operation.verb, line=line))
             trial.play(around_strike(operation, id, placed), may_miss=line >= sure)
