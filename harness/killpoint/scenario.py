@@ -36,6 +36,7 @@ FaultName = Literal[
     "continue",
     "exit",
     "raise",
+    "interrupt",
     "slow",
     "cut",
     "heal",
@@ -219,6 +220,12 @@ class Leave(Step, tag="leave"):
     roles: tuple[str, ...] = ("all",)
 
 
+class Again(Step, tag="again"):
+    """The role does once more what an exception struck; nothing if its call came back all right."""
+
+    role: str
+
+
 class Look(Step, tag="look"):
     """Record what the roles show to others: listeners, socket paths, segments, their rights."""
 
@@ -336,6 +343,7 @@ AnyStep = (
     | Gather
     | Barrier
     | Leave
+    | Again
     | Look
     | Weigh
     | Intrude

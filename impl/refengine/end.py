@@ -24,6 +24,7 @@ class End(ABC):
         self._guard = Guard()
         self._closed = False
         self._undo = ExitStack()
+        self._undo.callback(setattr, self, "_closed", True)  # the last thing to be done
         self._vigil = EpollVigil(clock)
         self._undo.callback(self._vigil.close)
         _ends.add(self)
@@ -70,10 +71,9 @@ class End(ABC):
             return False
         try:
             if not self._closed:
-                self._closed = True
                 self.obstacle = _closed_here
-                with self._undo:
-                    self._part(left() or 0.0)
+                self._part(left() or 0.0)  # struck, it is done again, and changes nothing (R9)
+                self._undo.close()
         finally:
             self._guard.leave()
         return True

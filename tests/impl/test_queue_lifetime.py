@@ -169,3 +169,36 @@ def pair_and_close() -> None:
     assert reader.dequeue(5) == BIG
     reader.close()
     writer.close()
+
+
+class _Interrupt(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("at", ["writer", "reader"])
+def test_a_close_that_was_interrupted_is_done_by_the_next(at: str, monkeypatch: pytest.MonkeyPatch):
+    """SPEC R9: nothing was said, so the other side must not take us for dead."""
+    writer, reader = pair()
+    writer.enqueue(b"last")
+    struck, other = (writer, reader) if at == "writer" else (reader, writer)
+
+    def interrupted(_seconds: float) -> None:
+        monkeypatch.undo()
+        raise _Interrupt
+
+    monkeypatch.setattr(struck._end, "_part", interrupted)
+    with pytest.raises(_Interrupt):
+        struck.close()
+    struck.close()
+    if at == "writer":
+        assert other.dequeue(5) == b"last"
+    with pytest.raises(QueueClosed):
+        other.dequeue(5) if at == "writer" else until_told(other)
+    other.close()
+    assert not leftovers(os.getpid())
+
+
+def until_told(writer: MessageQueue) -> None:
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        writer.enqueue(b"more", 5)

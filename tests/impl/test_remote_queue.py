@@ -383,3 +383,15 @@ def test_an_exception_between_slot_and_line_leaves_the_message_whole(undo: ExitS
     writer.close()
     assert local.finish()[1:3] == ["one", "two"]
     assert remote.finish()[1:3] == ["one", "two"]
+
+
+def test_a_reader_does_not_wait_to_say_goodbye_to_a_writer_that_has_gone(undo: ExitStack):
+    writer = queue(undo)
+    reader = near(undo, writer)
+    writer.close()
+    with pytest.raises(QueueClosed):
+        reader.dequeue(5)
+    until(lambda: not any(p.hung_up() is False for p in reader._end._spoke._pulses()))
+    began = time.monotonic()
+    reader.close()
+    assert time.monotonic() - began < 0.4

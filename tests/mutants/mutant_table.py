@@ -130,6 +130,80 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     _one(
+        "r9_counted_before_it_is_published",
+        "R9/exception-in-send",
+        "lost hang duplicate reordered",
+        "writing.py",
+        "        cells[written] = 0\n        self._opened = number\n"
+        "        if not self._fence_in(False):\n            again(self._fence)\n"
+        "        put_one(",
+        "        cells[written] = 0\n        self.number = number + 1\n"
+        "        if not self._fence_in(False):\n            again(self._fence)\n"
+        "        put_one(",
+    ),
+    _one(
+        "r9_marker_before_its_payload",
+        "R9/exception-in-send",
+        "lost hang",
+        "local_readers.py",
+        "            payload_id, nbytes = self._payloads.send(buffers)"
+        "  # first: a marker promises a payload\n"
+        "            self.side.open()\n"
+        "            put_marker(chunk, payload_id, nbytes)\n",
+        "            self.side.open()\n"
+        "            put_marker(chunk, self._payloads._last_id + 1, total + 1)\n"
+        "            self.side.publish()\n"
+        "            self._payloads.send(buffers)\n"
+        "            return\n",
+    ),
+    Mutant(
+        "r9_the_lock_stays_held",
+        "R9/exception-in-send",
+        ("lost",),
+        (
+            Edit(
+                "sending.py",
+                "        except BaseException:\n            guard.leave()\n            raise\n",
+                "        except ValueError:\n            guard.leave()\n            raise\n",
+            ),
+            Edit("guard.py", "        if self._runs_below():\n", "        if True:\n"),
+        ),
+    ),
+    _one(
+        "r9_given_back_before_it_is_kept",
+        "R9/exception-in-receive",
+        "lost",
+        "receiving.py",
+        "            self._kept = kept = side.number, raw\n            side.done()\n"
+        "            if self._by_payload:\n                self._payloads.forget()\n"
+        "        return self._decode(*kept)\n",
+        "            kept = side.number, raw\n            side.done()\n"
+        "            if self._by_payload:\n                self._payloads.forget()\n"
+        "        obj = self._decode(*kept)\n        self._kept = kept\n        return obj\n",
+    ),
+    _one(
+        "r9_remote_readers_get_it_first",
+        "R9/exception-in-send-remote",
+        "lost wrong-data",
+        "sending.py",
+        "            self._half = side.number, body\n            self._publish_near",
+        "            self._half = side.number, body\n            remote.post(*self._half)\n"
+        "            self._publish_near",
+    ),
+    Mutant(
+        "r9_only_errors_give_the_lock_back",
+        "R9/signal-handler-raises",
+        ("lost",),
+        (
+            Edit(
+                "sending.py",
+                "        except BaseException:\n            guard.leave()\n            raise\n",
+                "        except Exception:\n            guard.leave()\n            raise\n",
+            ),
+            Edit("guard.py", "        if self._runs_below():\n", "        if True:\n"),
+        ),
+    ),
+    _one(
         "q1_boundary_off_by_one",
         "Q1/every-size-at-the-boundary",
         "lost hang wrong-data",

@@ -10,6 +10,7 @@ from killpoint.cases import (
     fuzz,
     group,
     growth,
+    interruptions,
     large,
     lifecycle,
     network,
@@ -26,6 +27,7 @@ from killpoint.invariants import BY_ID
 
 CASES: tuple[Case, ...] = (
     *ring.CASES,
+    *interruptions.CASES,
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,

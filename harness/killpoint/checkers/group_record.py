@@ -8,14 +8,15 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.scenario import Scenario
 
-_ENDS = {
+ENDS = {
     "send-to": "sent-to",
     "receive-from": "got-from",
     "broadcast": "broadcast-done",
     "gather": "gathered",
     "barrier": "barrier-done",
 }
-_BEGINS = {end: begin for begin, end in _ENDS.items()}
+"""The event that begins a call, and the one that ends it."""
+_BEGINS = {end: begin for begin, end in ENDS.items()}
 
 
 class Call(msgspec.Struct):
@@ -105,8 +106,8 @@ def calls(history: History) -> list[Call]:
     """Every call of every rank, in the order in which they began."""
     found: list[Call] = []
     inside: dict[str, Call] = {}
-    for event in history.of(*_ENDS, *_BEGINS):
-        if event.kind in _ENDS:
+    for event in history.of(*ENDS, *_BEGINS):
+        if event.kind in ENDS:
             inside[event.role] = Call(event.role, event.kind, event)
             found.append(inside[event.role])
         elif event.role in inside:

@@ -12,13 +12,13 @@ Around = Callable[[AnyStep], Scenario]
 """Builds the scenario around the step that declares the fault (or counts)."""
 
 
-def count_lines(trial: Trial, role: str, at: Point, around: Around) -> int:
+def count_lines(trial: Trial, role: str, at: Point, around: Around, plays: int = 2) -> int:
     """How many lines of the target's code the operation executes when nothing is wrong.
 
     The lesser of two plays: a call may look at a clock, and does a little more in one of them.
     """
-    plays = [trial.scout(around(Count(role, at))) for _ in range(2)]
-    counts = [event.number("count", 0) for p in plays for event in p.history.of("lines", role=role)]
+    found = [trial.scout(around(Count(role, at))) for _ in range(plays)]
+    counts = [event.number("count", 0) for p in found for event in p.history.of("lines", role=role)]
     if not min(counts, default=0):
         trial.doubt(f"no line of {role}'s {at.op} was counted: nothing can be struck there")
     return min(counts, default=0)

@@ -95,8 +95,12 @@ class Trial:
             pass
         return self.conclude()
 
-    def play(self, scenario: Scenario) -> Play:
+    def play(self, scenario: Scenario, *, may_miss: bool = False) -> Play:
         """Play a scenario and judge it.
+
+        Args:
+            may_miss: its point is beyond those that every such call comes to; a play that does
+                not come to it either is no evidence, and no doubt.
 
         Raises:
             Violated: the invariant on trial is violated; the outcome says how.
@@ -105,7 +109,7 @@ class Trial:
         play = self._player.play(scenario)
         self.plays += 1
         try:
-            self._judge(play)
+            self._judge(play, may_miss)
             if self.plays == 1:
                 self._record(play, self.outcome.id)
         finally:
@@ -123,13 +127,13 @@ class Trial:
         _refused(play)
         return play
 
-    def _judge(self, play: Play) -> None:
+    def _judge(self, play: Play, may_miss: bool) -> None:
         _refused(play)
         self._note_leaks(play)
         for event in play.history.of("exit"):
             if unexpected(play.scenario, event):
                 play.stalled = _last_words(play, event)
-        if self._note_strikes(play) and not play.stalled:
+        if self._note_strikes(play, may_miss) and not play.stalled:
             self._apply(play)
         elif play.stalled:
             self._doubts.append(play.stalled)
@@ -194,7 +198,7 @@ class Trial:
             replay = self.keep(play, f"L1/in/{self.outcome.id}")
             self.leaks.append(Leak(found.violations[0], replay))
 
-    def _note_strikes(self, play: Play) -> bool:
+    def _note_strikes(self, play: Play, may_miss: bool) -> bool:
         """Whether each placed fault reached its point and was seen to act."""
         faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
         placed = [step for step in faults if step.at or step.fault in NETWORK_FAULTS]
@@ -211,7 +215,7 @@ class Trial:
             and not play.unreached
         )
         self.outcome.struck = (self.outcome.struck or 0) + struck
-        if not struck:
+        if not struck and not may_miss:
             self.outcome.runs += 1
             self._misses.append("a fault did not strike: " + ", ".join(play.unreached))
         return struck

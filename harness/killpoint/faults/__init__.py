@@ -7,6 +7,7 @@ from killpoint.faults.delay import Delay
 from killpoint.faults.fill_shm import FillShm
 from killpoint.faults.half_open import HalfOpen
 from killpoint.faults.heal import Heal
+from killpoint.faults.interrupt import Interrupt
 from killpoint.faults.jump_clock import JumpClock
 from killpoint.faults.kill import Kill
 from killpoint.faults.leave import ExitNow
@@ -24,6 +25,7 @@ _KINDS: tuple[FaultKind, ...] = (
     Continue(),
     ExitNow(),
     RaiseError(),
+    Interrupt(),
     Slow(),
     Cut(),
     Heal(),

@@ -23,7 +23,7 @@ class Subject(Protocol):
         ...
 
     def release(self, action: str) -> None:
-        """Let it go on from its point: ``go``, ``raise``, ``exit`` or ``jump HOURS``."""
+        """Let it go on from its point: go, raise, interrupt, exit, or jump HOURS."""
         ...
 
     def obey(self) -> None:

@@ -32,6 +32,8 @@ class Actor:
     at_point: bool = False
     stopped: bool = False
     told_to_exit: bool = False
+    struck: AnyStep | None = None
+    """What it was told to do when an exception struck it last."""
     hours: float = 0.0
     """How far the fault being done moves its wall clock."""
     status: int | None = None

@@ -112,9 +112,13 @@ class Director:
         self._until(self._all_present, 60.0, "the roles did not start")
         for step in self.scenario.steps:
             self._do(step)
-            if isinstance(step, script.Make) and not self._handle:
+            if isinstance(step, script.Make) and not self._handle and not self._again():
                 break  # there is no queue: nothing that follows would say anything
         self._epilogue()
+
+    def _again(self) -> bool:
+        """Whether what an exception struck is done once more."""
+        return any(isinstance(step, script.Again) for step in self.scenario.steps)
 
     def _epilogue(self) -> None:
         self._strangers.recall()
@@ -181,6 +185,13 @@ class Director:
             self.log.write("intrude", target=step.role, how=step.how, ports=len(ports))
             name = self._strangers.send(step.how, ports)
             self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
+        elif isinstance(step, script.Again):
+            actor = self.actors[step.role]
+            again, actor.struck = actor.struck, None
+            if isinstance(again, script.Make):
+                self._do(again)
+            elif again is not None:
+                self._post(step.role, again)
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self._shape()))
             self._until(
@@ -389,6 +400,8 @@ class Director:
             actor.begun = packet.id
         elif isinstance(packet, Done):
             step = actor.outstanding.pop(packet.id, None)
+            if packet.outcome == "injected":
+                actor.struck = step
             if isinstance(step, script.Make):
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):

@@ -7,7 +7,6 @@ The events come in pairs: ``send-to`` and ``sent-to``, ``receive-from`` and ``go
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -67,12 +66,7 @@ class GroupActs:
         return "ok"
 
     def _leave(self, _order: Order, _step: script.Leave) -> str:
-        end, self._role.end = self._role.end, None
-        if end is not None:
-            with self._role.guard.during("leave", end):
-                self._target().group_leave(end)
-                del end
-                gc.collect()
+        self._role.give_up("leave", self._target().group_leave)
         return "ok"
 
     def _send_to(self, order: Order, step: script.SendTo) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from types import CodeType
@@ -14,14 +15,11 @@ from killpoint.history.log import Log
 from killpoint.points.lines import lines
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
+from killpoint.stage.interruption import InjectedError, Interrupter
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 EXIT_FAULT = 3
 """Status of a role that a scenario had end itself."""
-
-
-class InjectedError(Exception):
-    """Raised at a point on the director's behalf."""
 
 
 class PointGuard:
@@ -33,8 +31,17 @@ class PointGuard:
         self._log = log
         self._armed: list[Arm] = []
         self._seen: dict[int, int] = {}
+        self._interrupter: Interrupter | None = None
+        if isinstance(target, HasPoints):
+            self._interrupter = Interrupter(target.is_own_code, log)
         self.waiting: list[Packet] = []
         """What came from the director while this role stood at a point."""
+
+    def accept_interrupts(self) -> None:
+        """Let SIGUSR1 raise inside the target's code; from the main thread."""
+        main = threading.current_thread() is threading.main_thread()
+        if self._interrupter is not None and main:
+            self._interrupter.install()
 
     def arm(self, order: Arm) -> None:
         """Be ready for one more point."""
@@ -77,7 +84,10 @@ class PointGuard:
             self.waiting.append(packet)  # an order given meanwhile is for afterwards
             packet = self._channel.get()
         if packet.action == "raise":
+            self._log.write("raised", how="injected", where=where)
             raise InjectedError(f"injected at {where}")
+        if packet.action == "interrupt" and self._interrupter is not None:
+            self._interrupter.strike()
         if packet.action == "exit":
             os._exit(EXIT_FAULT)
         if packet.action.startswith("jump "):

@@ -23,8 +23,9 @@ from killpoint.history.log import Log
 from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
 from killpoint.stage.group_acts import GroupActs
+from killpoint.stage.interruption import STRUCK, comes_of_a_strike
 from killpoint.stage.names import journal_names
-from killpoint.stage.point_guard import EXIT_FAULT, InjectedError, PointGuard
+from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
 from killpoint.stage.stores import StoreRecorder
 from killpoint.targets.protocol import (
     Cancels,
@@ -67,6 +68,7 @@ class Role:
         self.end: Any = None
         self.held: list[tuple[int, str, Any]] = []
         self.pause = 0.0
+        self._struck = False
         self._shown = b""
         self._complaints = folder / f"{name}.err"
         self._wake = folder / f"{name}.wake"
@@ -94,6 +96,7 @@ class Role:
 
     def run(self) -> None:
         """Obey until told to exit; return to let the interpreter end normally."""
+        self.guard.accept_interrupts()
         self.channel.put(Hello(self.name, os.getpid()))
         with contextlib.suppress(Closed, _Ends):
             while True:
@@ -123,11 +126,14 @@ class Role:
         began = time.monotonic()
         self._handle, self._addresses = b"", list[str]()
         error = ""
+        self._struck = False
         try:
             outcome = self._acts[type(order.step)](order, order.step)
+            if self._struck:
+                outcome = "injected"
         except UnsupportedByTarget as lacking:
             outcome, error = "unsupported", str(lacking)
-        except InjectedError as injected:
+        except STRUCK as injected:
             outcome, error = "injected", str(injected)
         except _Ends:
             self.log.write("end", order=order.id, op=verb, outcome="ok")
@@ -176,13 +182,23 @@ class Role:
         return "ok"
 
     def _close(self, _order: Order, _step: script.Close) -> str:
-        end, self.end = self.end, None
-        if end is not None:
-            with self.guard.during("close", end):
-                self.target.close(end)
-                del end
-                gc.collect()
+        self.give_up("close", self.target.close)
         return "ok"
+
+    def give_up(self, verb: str, close: Callable[[Any], None]) -> None:
+        """Close the end and drop the last reference to it, unless an exception struck before."""
+        end, self.end = self.end, None
+        if end is None:
+            return
+        with self.guard.during(verb, end):
+            try:
+                close(end)
+            except BaseException as raised:
+                if comes_of_a_strike(raised):
+                    self.end = end  # closed or not: whoever holds it closes it again
+                raise
+            del end
+            gc.collect()
 
     def _drop(self, _order: Order, step: script.Drop) -> str:
         if step.cycle:
@@ -290,7 +306,8 @@ class Role:
             with self.guard.during(verb, self.end):
                 began = time.monotonic()
                 self._until_taken(act)
-        except InjectedError as injected:
+        except STRUCK as injected:
+            self._struck = True
             outcome, error = "injected", str(injected)
         except UnsupportedByTarget:
             raise  # the order as a whole cannot be obeyed: that is no outcome of the call
@@ -299,6 +316,9 @@ class Role:
         return outcome, error, round(time.monotonic() - began, 6)
 
     def _word(self, raised: Exception) -> str:
+        if comes_of_a_strike(raised):
+            self._struck = True
+            return "injected"
         try:
             word = self.target.classify(raised)
         except Exception as error:

@@ -206,11 +206,13 @@ class Spoke(Station):
         return [] if self._pulse is None else [self._pulse]
 
     def _tear_down(self, linger_ms: int) -> None:
+        heard = self._pulse is not None and not self._pulse.hung_up()
         if self._pulse is not None:
             self._pulse.close()
             self._pulse = None
         for socket in self._sockets():
-            socket.close(linger=linger_ms if socket is self._current else 0)
+            # With nobody at the other side, what is left would wait for its time to be over.
+            socket.close(linger=linger_ms if heard and socket is self._current else 0)
         self._context.term()
 
 

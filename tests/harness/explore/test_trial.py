@@ -236,3 +236,11 @@ def test_a_scouting_play_that_the_target_cannot_do_is_unsupported(bench: Bench) 
     bench.player.next = {"history": tape.history()}
     with pytest.raises(Unsupported, match="no timeout"):
         bench.trial.scout(scene())
+
+
+def test_a_point_that_may_be_missed_is_no_doubt_when_it_is(bench: Bench) -> None:
+    bench.player.next = {"history": _good().history(), "unreached": ["kill of writer"]}
+    bench.trial.play(scene(_AIMED), may_miss=True)
+    assert bench.trial.outcome.runs == 0
+    bench.plays(_good())
+    assert bench.outcome() == ("held", "")

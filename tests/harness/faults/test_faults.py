@@ -57,6 +57,8 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("exit", False, ["obey"]),
         ("exit", True, ["exit"]),
         ("raise", True, ["raise"]),
+        ("interrupt", True, ["interrupt"]),
+        ("interrupt", False, [signal.SIGUSR1]),
         ("slow", False, ["obey"]),
         ("cut", False, ["relay: cut"]),
         ("heal", False, ["relay: heal"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.scenario import Close, Point
 from killpoint.stage.channel import Arm, Channel, Order, Reached, Release
-from killpoint.stage.point_guard import EXIT_FAULT, InjectedError, PointGuard
+from killpoint.stage.interruption import InjectedError, Interrupted
+from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
 
 _OWN: dict[str, Any] = {}
 exec(
@@ -150,3 +152,17 @@ def test_an_older_slot_an_inline_one_or_none_is_no_marker(
     stand.guard.arm(Arm(1, Point("send", name="overflow-marker")))
     stand.works(count=9)
     assert len(stand.counted()) == 1
+
+
+def test_a_release_may_have_a_signal_handler_raise_there(stand: Stand) -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    stand.guard.accept_interrupts()
+    stand.guard.arm(Arm(1, Point("send", line=2)))
+    stand.director.put(Release("interrupt"))
+    try:
+        with pytest.raises(Interrupted, match="<own>"):
+            stand.works()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    (raised,) = History.read(stand.folder).of("raised")
+    assert raised.text("how") == "signal"

@@ -1,0 +1,76 @@
+"""Cases of exceptions between two steps: each call is wholly done or not done (R9)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import Case
+from killpoint.explore.operations import GROUP, QUEUE, REMOTE, Operation
+from killpoint.explore.strikes import strike_anywhere
+from killpoint.explore.trial import Trial
+from killpoint.scenario import FaultName, Verb
+
+
+def _of(operations: tuple[Operation, ...], *verbs: Verb) -> tuple[Operation, ...]:
+    return tuple(each for each in operations if each.verb in verbs)
+
+
+def _raised(
+    id: str,
+    summary: str,
+    operations: tuple[Operation, ...],
+    samples: int,
+    fault: FaultName = "raise",
+) -> Case:
+    def run(trial: Trial) -> None:
+        strike_anywhere(trial, operations, samples, fault)
+
+    needs = {"points", "group"} if operations is GROUP else {"points", "queue", "deadlines"}
+    if any(each.remote for each in operations):
+        needs.add("remote")
+    return Case(id, summary, run, frozenset(needs))
+
+
+CASES: tuple[Case, ...] = (
+    _raised(
+        "R9/exception-in-send",
+        "an exception at lines of send: inline, in several buffers, overflow",
+        _of(QUEUE, "send"),
+        21,
+    ),
+    _raised(
+        "R9/exception-in-receive",
+        "an exception at lines of receive: inline, in several buffers, overflow",
+        _of(QUEUE, "receive"),
+        15,
+    ),
+    _raised(
+        "R9/exception-in-send-remote",
+        "an exception at lines of send, with a local and a remote reader",
+        _of(REMOTE, "send"),
+        8,
+    ),
+    _raised(
+        "R9/exception-in-receive-remote",
+        "an exception at lines of a remote reader's receive",
+        _of(REMOTE, "receive"),
+        4,
+    ),
+    _raised(
+        "R9/exception-in-close",
+        "an exception at lines of close, of the writer and of readers, near and remote",
+        (*_of(QUEUE, "close"), *_of(REMOTE, "close")),
+        8,
+    ),
+    _raised(
+        "R9/exception-in-group",
+        "an exception at lines of each operation of a group but join, of host and member",
+        GROUP,
+        14,
+    ),
+    _raised(
+        "R9/signal-handler-raises",
+        "a signal whose handler raises, at lines of send and receive",
+        _of(QUEUE, "send", "receive"),
+        12,
+        "interrupt",
+    ),
+)

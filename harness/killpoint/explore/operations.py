@@ -1,0 +1,283 @@
+"""Every operation of every system, in every role: how to play it, so that sweeps can strike it.
+
+A system gets its sweeps by naming its operations here: what leads to one, the steps during which
+the role makes the call, and what shows afterwards that nothing was lost.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.scenario import (
+    AnyStep,
+    Attach,
+    Barrier,
+    Broadcast,
+    Close,
+    Gather,
+    Join,
+    Leave,
+    Make,
+    Message,
+    Pause,
+    Ready,
+    Receive,
+    ReceiveFrom,
+    Scenario,
+    Send,
+    SendTo,
+    Verb,
+    Wait,
+)
+from killpoint.targets.protocol import GroupShape, QueueShape
+
+_ENDLESS = 60
+"""More receives than there are messages: each reader goes on until it is told to stop."""
+_LARGE, _APART = Message("array", 100_000), Message("nested", 9000)
+_GIVEN = 8.0
+"""When a wait that should have ended by then is a hang."""
+_SMALL = Message(repeat=2)
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One call of one role, and the story around it."""
+
+    name: str
+    """Such as ``send-inline``; the same call in another role has another name."""
+    role: str
+    verb: Verb
+    lead: list[AnyStep]
+    """What comes before: the parties are there, and something to work on."""
+    during: list[AnyStep]
+    """The call itself, and what others do at the same time."""
+    rest: list[AnyStep]
+    """What comes after: every message is taken, and everybody leaves."""
+    remote: int = 0
+    """How many of its two readers are reached over TCP."""
+    ranks: int = 0
+    """Of a group, instead of a queue."""
+    joint: bool = False
+    """Whether others wait in ``during`` for this role to come (again)."""
+    waits: bool = False
+    """Whether it may have to wait for something that is on its way."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether the call runs through the same lines every time.
+
+        With parties beyond this machine's memory, how often a call looks about differs.
+        """
+        return not (self.remote or self.ranks or self.joint or self.waits)
+
+    def surely(self, count: int) -> int:
+        """Of so many lines counted, those that every such call comes to."""
+        return count if self.steady else count // 2
+
+    def scenario(self, id: str, *steps: AnyStep) -> Scenario:
+        """A scenario of these steps, judged by the invariant that the case belongs to."""
+        shape = QueueShape(readers=2, chunks=8, remote=self.remote)
+        group = GroupShape(ranks=self.ranks) if self.ranks else None
+        return Scenario(id, [id.split("/")[0]], list(steps), shape=shape, group=group)
+
+    def plainly(self, id: str, step: AnyStep) -> Scenario:
+        """With a step before the call that harms nobody: a count, or a stop that is undone."""
+        return self.scenario(id, *self.lead, step, *self.during, Wait(within=_GIVEN), *self.rest)
+
+
+_HERE: list[AnyStep] = [Make(), Attach(), Ready(timeout=4.0), Wait(within=_GIVEN)]
+_TO_THE_END: list[AnyStep] = [
+    Close(("writer",)),
+    Receive(_ENDLESS, timeout=3.0),
+    Wait(within=_GIVEN),
+]
+_MORE: list[AnyStep] = [
+    Send([_SMALL], timeout=10.0),
+    Wait(("writer",), within=_GIVEN),
+    *_TO_THE_END,
+]
+
+
+def _send(name: str, message: Message, remote: int = 0) -> Operation:
+    before: list[AnyStep] = [*_HERE, Send([_SMALL], timeout=10.0), Wait(("writer",))]
+    now: list[AnyStep] = [Send([message], timeout=10.0)]
+    waits = message is _LARGE  # for descriptors, if it is the first
+    return Operation(f"send-{name}", "writer", "send", before, now, _MORE, remote, waits=waits)
+
+
+def _receive(name: str, message: Message, remote: int = 0) -> Operation:
+    """Of the reader with the highest rank, which is the remote one if there is one."""
+    batch = Send([message, _SMALL], timeout=10.0)
+    before: list[AnyStep] = [*_HERE, batch, Wait(("writer",))]
+    if remote:
+        before.append(Pause(0.05))  # what comes while it waits is received by other lines
+    now: list[AnyStep] = [Receive(1, ("reader-1",), timeout=5.0)]
+    waits = message is _LARGE
+    return Operation(
+        f"receive-{name}", "reader-1", "receive", before, now, _MORE, remote, waits=waits
+    )
+
+
+def _ready(name: str, role: str, remote: int = 0) -> Operation:
+    before: list[AnyStep] = [Make(), Attach(), Wait(within=_GIVEN)]
+    now: list[AnyStep] = [Ready(timeout=4.0)]
+    return Operation(f"ready-{name}", role, "ready", before, now, _MORE, remote, joint=True)
+
+
+def _closes(name: str, role: str, remote: int = 0) -> Operation:
+    unread: list[AnyStep] = [*_HERE, Send([_SMALL, _LARGE, _SMALL], timeout=10.0), Wait()]
+    if role == "writer":
+        rest: list[AnyStep] = [Receive(_ENDLESS, timeout=3.0), Wait(within=_GIVEN)]
+    else:
+        # More than there are slots: who has left does not hold the writer up.
+        rest = [
+            Receive(_ENDLESS, ("reader-0",), timeout=9.0),
+            Send([Message(repeat=20)], timeout=5.0),
+            Wait(("writer",), within=_GIVEN),
+            Close(("writer",)),
+            Wait(within=_GIVEN),
+        ]
+    return Operation(f"close-{name}", role, "close", unread, [Close((role,))], rest, remote)
+
+
+def _begins(name: str, role: str, remote: int = 0) -> Operation:
+    """Making the queue, or attaching to it."""
+    lead: list[AnyStep] = []
+    now: list[AnyStep] = [Make()]
+    rest: list[AnyStep] = [Attach()]
+    if role != "writer":
+        lead = [Make(), Attach(("reader-0",)), Wait(within=_GIVEN)]
+        now, rest = [Attach(("reader-1",))], []
+    rest = [*rest, Ready(timeout=4.0), Wait(within=_GIVEN), *_MORE]
+    verb: Verb = "make" if role == "writer" else "attach"
+    return Operation(name, role, verb, lead, now, rest, remote)
+
+
+QUEUE: tuple[Operation, ...] = (
+    _begins("make", "writer"),
+    _begins("attach", "reader-1"),
+    _ready("writer", "writer"),
+    _ready("reader", "reader-1"),
+    _send("inline", Message()),
+    _send("apart", _APART),
+    _send("overflow", _LARGE),
+    _receive("inline", Message()),
+    _receive("apart", _APART),
+    _receive("overflow", _LARGE),
+    _closes("writer", "writer"),
+    _closes("reader", "reader-1"),
+)
+"""With two local readers."""
+
+REMOTE: tuple[Operation, ...] = (
+    _begins("make-remote", "writer", 1),
+    _begins("attach-remote", "reader-1", 1),
+    _ready("writer-remote", "writer", 1),
+    _ready("remote", "reader-1", 1),
+    _send("remote", Message(), 1),
+    _send("remote-overflow", _LARGE, 1),
+    _receive("remote", _LARGE, 1),
+    _closes("writer-remote", "writer", 1),
+    _closes("remote", "reader-1", 1),
+)
+"""With a local and a remote reader."""
+
+
+_JOINED: list[AnyStep] = [Join(timeout=8.0), Wait(within=20.0)]
+_RANKS = ("rank-0", "rank-1", "rank-2")
+_TAKEN = 3.0
+"""How long a rank waits for what was sent to it long ago."""
+
+
+def _sends(name: str, role: str, message: Message) -> Operation:
+    """To the last rank; it takes until it hears that the sender has left."""
+    rest: list[AnyStep] = [
+        SendTo(role, "rank-2", [_SMALL]),
+        Leave((role,)),
+        ReceiveFrom(("rank-2",), role, _ENDLESS, timeout=_TAKEN),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "send-to", [], [SendTo(role, "rank-2", [message])], rest)
+
+
+def _takes(name: str, role: str) -> Operation:
+    """From the last rank, which has sent three objects."""
+    lead: list[AnyStep] = [SendTo("rank-2", role, [_LARGE, _SMALL]), Wait(within=_GIVEN)]
+    now: list[AnyStep] = [ReceiveFrom((role,), "rank-2", 1, timeout=_TAKEN)]
+    rest: list[AnyStep] = [
+        ReceiveFrom((role,), "rank-2", 2, timeout=_TAKEN),
+        Barrier(timeout=8.0),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "receive-from", lead, now, rest)
+
+
+def _airs(name: str, role: str) -> Operation:
+    others = tuple(rank for rank in _RANKS if rank != role)
+    rest: list[AnyStep] = [
+        Broadcast(role, [_SMALL], (role,)),
+        Leave((role,)),
+        Broadcast(role, [Message(repeat=_ENDLESS)], others, timeout=_TAKEN),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "broadcast", [], [Broadcast(role, [_LARGE], (role,))], rest)
+
+
+def _hears(name: str, role: str) -> Operation:
+    source = "rank-2"
+    lead: list[AnyStep] = [Broadcast(source, [_LARGE, _SMALL], (source,)), Wait(within=_GIVEN)]
+    other = next(rank for rank in _RANKS if rank not in (role, source))
+    rest: list[AnyStep] = [
+        Broadcast(source, [_SMALL], (role,), timeout=_TAKEN),
+        Broadcast(source, [Message(repeat=3)], (other,), timeout=_TAKEN),
+        Barrier(timeout=8.0),
+        Wait(within=20.0),
+    ]
+    now: list[AnyStep] = [Broadcast(source, [Message()], (role,), timeout=_TAKEN)]
+    return _of_group(name, role, "broadcast", lead, now, rest)
+
+
+def _meets(name: str, role: str, verb: Verb) -> Operation:
+    meeting: AnyStep = Gather(Message("bytes", 3000), timeout=8.0)
+    if verb == "barrier":
+        meeting = Barrier(timeout=8.0)
+    rest: list[AnyStep] = [Gather(timeout=8.0), Barrier(timeout=8.0), Wait(within=20.0)]
+    return _of_group(name, role, verb, [], [meeting], rest, joint=True)
+
+
+def _leaves(name: str, role: str) -> Operation:
+    """The last object that it sent is taken afterwards, and it is heard of that it has left."""
+    lead: list[AnyStep] = [SendTo(role, "rank-2", [_LARGE, _SMALL]), Wait(within=_GIVEN)]
+    rest: list[AnyStep] = [
+        ReceiveFrom(("rank-2",), role, _ENDLESS, timeout=_TAKEN),
+        Wait(within=20.0),
+    ]
+    return _of_group(name, role, "leave", lead, [Leave((role,))], rest)
+
+
+def _of_group(
+    name: str,
+    role: str,
+    verb: Verb,
+    lead: list[AnyStep],
+    now: list[AnyStep],
+    rest: list[AnyStep],
+    *,
+    joint: bool = False,
+) -> Operation:
+    return Operation(name, role, verb, [*_JOINED, *lead], now, rest, ranks=len(_RANKS), joint=joint)
+
+
+GROUP: tuple[Operation, ...] = tuple(
+    operation
+    for who, role in (("host", "rank-0"), ("member", "rank-1"))
+    for operation in (
+        _sends(f"{who}-sends", role, Message()),
+        _takes(f"{who}-receives", role),
+        _airs(f"{who}-broadcasts", role),
+        _hears(f"{who}-takes-broadcast", role),
+        _meets(f"{who}-gathers", role, "gather"),
+        _meets(f"{who}-in-barrier", role, "barrier"),
+        _leaves(f"{who}-leaves", role),
+    )
+)
+"""With three ranks, of the host and of a member."""

@@ -1,0 +1,67 @@
+"""Exceptions that come from outside: injected at a line, or by a signal handler that raises."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+
+from killpoint.history.log import Log
+
+
+class InjectedError(Exception):
+    """Raised at a point on the director's behalf."""
+
+
+class Interrupted(BaseException):
+    """Raised by the handler of SIGUSR1. No ``except Exception`` catches it, as with Ctrl-C."""
+
+
+STRUCK = (InjectedError, Interrupted)
+"""What the director had raised; anything else is the target's own."""
+
+
+def comes_of_a_strike(error: BaseException) -> bool:
+    """Whether it is what was injected, or what the target made of that on its way out."""
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, STRUCK):
+            return True
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            todo += [each.__cause__, each.__context__]
+    return False
+
+
+class Interrupter:
+    """The handler: it raises while the target's code is on the stack, and only then.
+
+    A signal that arrives later would strike the harness, and say nothing of the target.
+    """
+
+    def __init__(self, is_own: Callable[[CodeType], bool], log: Log) -> None:
+        """``is_own``: whether code belongs to the target."""
+        self._is_own = is_own
+        self._log = log
+
+    def install(self) -> None:
+        """From now on SIGUSR1 raises here (main thread only, as Python has it)."""
+        signal.signal(signal.SIGUSR1, self._handle)
+
+    def strike(self) -> None:
+        """Send it to ourselves: the handler has run when this returns, or raises."""
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    def _handle(self, _number: int, frame: FrameType | None) -> None:
+        while frame is not None and not self._is_own(frame.f_code):
+            frame = frame.f_back
+        if frame is None:
+            self._log.write("spared")
+            return
+        where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+        self._log.write("raised", how="signal", where=where)
+        raise Interrupted(f"interrupted at {where}")
