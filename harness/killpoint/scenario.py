@@ -49,6 +49,7 @@ FaultName = Literal[
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer, or to a link."""
+MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -360,6 +361,16 @@ AnyStep = (
 )
 
 
+class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """The simulated tier, instead of processes: what the writer sends, each reader receives."""
+
+    memory: MemoryModel = "sequential"
+    first: Literal["writer", "readers"] = "writer"
+    """Which tasks come first where nothing else decides."""
+    schedule: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
+    """The choices of the one schedule to play; None: the search is the case's."""
+
+
 class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What is played, and which invariants judge it."""
 
@@ -387,6 +398,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     restart: bool = False
     """After the steps, a second set of roles makes, uses and closes a new queue (L1)."""
     device: Literal["cpu", "cuda"] = "cpu"
+    simulated: Simulated | None = None
 
     def readers(self) -> list[str]:
         """The names of its readers."""
@@ -473,6 +485,8 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             yield ["judges"], f"no invariant {id!r}; {known}"
     if scenario.namespaces:
         yield from _no_hosts(scenario)
+    if scenario.simulated is not None:
+        yield from _not_simulated(scenario)
     if scenario.shape.remote > scenario.shape.readers:
         what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
         yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
@@ -483,6 +497,15 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             *_bad_wire(scenario, step),
         ):
             yield ["steps", index, *place], what
+
+
+def _not_simulated(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What a simulated world does not have."""
+    for index, step in enumerate(scenario.steps):
+        if not isinstance(step, Make | Attach | Ready | Send | Receive | Wait):
+            yield ["steps", index], "not simulated; expected make, attach, send, receive, wait"
+    if scenario.shape.remote:
+        yield ["shape", "remote"], "remote readers are not simulated; expected none"
 
 
 _LINK_FAULTS = ("cut", "heal")

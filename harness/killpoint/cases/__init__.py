@@ -20,6 +20,7 @@ from killpoint.cases import (
     ring,
     scarcity,
     wakeups,
+    weak_memory,
 )
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
@@ -43,6 +44,7 @@ CASES: tuple[Case, ...] = (
     *growth.CASES,
     *ranks.CASES,
     *exposure.CASES,
+    *weak_memory.CASES,
 )
 
 
