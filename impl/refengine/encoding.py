@@ -16,7 +16,8 @@ from .errors import EncodingLimit, Unencodable
 from .pickling import Buffer, Pickler, loads
 from .recycling import Recycler
 
-OUT_OF_BAND_FROM = 1 << 20
+OUT_OF_BAND_FROM = 16 << 10
+"""Bytes from which on a buffer is copied straight into the chunk, and not by way of the pickle."""
 INLINE, OVERFLOW, FRAGMENT = 0, 1, 2
 SMALLEST_TOTAL = 6  # plus the pickle: `total_of` for a message without other buffers
 SMALLEST_CHUNK = 32

@@ -50,22 +50,21 @@ class Pickler:
         parts = self._parts
         self._pickler.memo = self._memo
         self._dump(obj)
-        main = parts.pop() if len(parts) == 1 else self._joined()
+        prelude = _WITHOUT
         if self._used:
             self._used.clear()
-            main = _WITH_BUILDERS + main[2:]
+            prelude = _WITH_BUILDERS
+        if len(parts) == 1:
+            main = prelude + parts.pop()[2:]
         else:
-            main = _WITHOUT + main[2:]
+            parts[0] = prelude + parts[0][2:]
+            main = b"".join(parts)
+            parts.clear()
         if self._large:
             buffers: list[Buffer] = [main, *self._large]
             self._large.clear()
             return buffers
         return [main]
-
-    def _joined(self) -> bytes:
-        whole = b"".join(self._parts)
-        self._parts.clear()
-        return whole
 
     def _keep(self, buffer: pickle.PickleBuffer) -> bool:
         """True leaves the buffer in the pickle."""

@@ -61,7 +61,7 @@ class RingsAlone:
 
     def send(self, end: Ring, obj: Any, timeout: float | None) -> None:
         """As the queue's writing end does it for one buffer."""
-        main = encoding.encode_small(obj)
+        main = encoding.encode_short(obj) if type(obj) is bytes else None
         buffers = self._encoder.encode(obj) if main is None else [main]
         total = encoding.total_of([len(buffer) for buffer in buffers])
         if len(buffers) > 1 or encoding.overflows(total, end.layout.max_chunk_bytes):
