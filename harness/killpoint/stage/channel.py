@@ -116,6 +116,8 @@ class Loaded(msgspec.Struct, tag=True):
     notes: list[str] = []
     error: str = ""
     missing: bool = False
+    torch: bool = False
+    """Whether roles find torch imported."""
 
 
 Packet = (

@@ -11,7 +11,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -442,8 +441,10 @@ def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[Unsupporte
 
 def brief(error: BaseException) -> str:
     """An exception in one line, with the place that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = f" ({Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno})" if last else ""
     text = " ".join(str(error).split())
     return (
         f"{type(error).__name__}: {text[:300]}{where}" if text else f"{type(error).__name__}{where}"

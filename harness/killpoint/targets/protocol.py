@@ -82,7 +82,9 @@ class Target(Protocol):
     The nine methods below are the black box, capability ``queue``. ``end`` is whatever ``make``
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
     declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
-    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`.
+    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`. ``preloads``, a sequence of module
+    names if there is such an attribute, says what roles are to find imported in place of torch;
+    where a scenario has tensors they find torch all the same.
     """
 
     name: str

@@ -76,6 +76,9 @@ class RefengineTarget:
         )
     )
 
+    preloads = ("zmq.utils.garbage",)
+    """Not torch: a process without it is forked, and dies, in a quarter of the time."""
+
     def __init__(self) -> None:
         """Nothing is observed until asked for."""
         self._sink: StoreSink | None = None

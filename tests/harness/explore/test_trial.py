@@ -236,3 +236,11 @@ def test_a_scouting_play_that_the_target_cannot_do_is_unsupported(bench: Bench) 
     bench.player.next = {"history": tape.history()}
     with pytest.raises(Unsupported, match="no timeout"):
         bench.trial.scout(scene())
+
+
+def test_only_plays_with_an_end_at_a_point_are_crash_runs(bench: Bench) -> None:
+    bench.plays(_good())
+    assert bench.trial.outcome.crash_runs == 0
+    bench.plays(_struck(), _AIMED)
+    assert bench.trial.outcome.crash_runs == 1
+    assert bench.trial.outcome.crash_seconds > 0
