@@ -51,6 +51,9 @@ NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
+PlaceKind = Literal["lines", "pages"]
+"""What an operation can be struck at."""
+
 _MANY = 8
 """Readers that a complaint names one by one."""
 
@@ -67,8 +70,16 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     """The how-many-th line of the target's own code that the operation executes."""
     name: Literal["overflow-marker"] | None = None
     """``overflow-marker``: a slot that promises an overflow payload has just been published."""
+    page: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Before the first store to the how-many-th page of shared memory that the operation fills."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
+
+    def kind(self) -> PlaceKind | None:
+        """What it is a place among; None: nowhere."""
+        if self.page is not None:
+            return "pages"
+        return None if self.line is None and self.name is None else "lines"
 
 
 class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
@@ -300,6 +311,8 @@ class Count(Step, tag="count"):
 
     role: str
     at: Point
+    of: PlaceKind = "lines"
+    """Or other places in it."""
 
 
 class Fault(Step, tag="fault"):
@@ -541,12 +554,20 @@ def _few(roles: list[str]) -> list[str]:
     return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})
 
 
+_AT_PAGES = ("kill", "stop")
+"""What can be done to a process that is inside one instruction."""
+
+
 def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
     if isinstance(step, Count):
-        if step.at.line is not None:
-            yield ["at", "line"], "a count names no line; expected `op` and `nth` alone"
+        if step.at.kind() is not None:
+            where = "line" if step.at.line is not None else step.at.kind() or ""
+            yield ["at", where], "a count names no line; expected `op` and `nth` alone"
     elif isinstance(step, Fault):
         if step.at is None and step.fault == "raise":
             yield ["fault"], "a raise without a point; expected `at`"
-        if step.at is not None and step.at.line is None and step.at.name is None:
+        if step.at is not None and step.at.kind() is None:
             yield ["at"], "a point that is nowhere; expected `line` or `name` in it"
+        elif step.at is not None and step.at.page is not None and step.fault not in _AT_PAGES:
+            what = f"{step.fault} at a page; expected one of: {', '.join(_AT_PAGES)}"
+            yield ["fault"], what

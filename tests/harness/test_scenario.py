@@ -26,6 +26,7 @@ _points = st.one_of(
     st.builds(script.Point, op=_verbs, line=st.integers(0, 900), nth=st.integers(0, 9)),
     st.builds(script.Point, op=_verbs, name=st.just("overflow-marker"), nth=st.integers(0, 9)),
 )
+_pages = st.builds(script.Point, op=_verbs, page=st.integers(0, 9000), nth=st.integers(0, 9))
 _messages = st.builds(
     script.Message,
     kind=st.sampled_from(["bytes", "array", "tensor", "nested", "buffers", "undecodable"]),
@@ -65,6 +66,13 @@ _steps = st.one_of(
         fault=st.sampled_from(["kill", "stop", "continue", "exit"]),
         role=_role,
         at=st.one_of(st.none(), _points),
+    ),
+    st.builds(script.Fault, fault=st.sampled_from(["kill", "stop"]), role=_role, at=_pages),
+    st.builds(
+        script.Count,
+        role=_role,
+        at=st.builds(script.Point, op=_verbs, nth=st.integers(0, 9)),
+        of=st.sampled_from(["lines", "pages"]),
     ),
 )
 _scenarios = st.builds(
@@ -385,3 +393,19 @@ def test_cases_and_scenarios_speak_of_the_same_roles() -> None:
     scenario = Scenario("R3/x", ["R3"], [], shape=QueueShape(readers=64))
     assert scenario.roles()[-1] == "reader-63"
     assert len({case.id for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('fault = "kill"', 'fault = "raise"', 23, ["raise at a page", "kill, stop"]),
+        ('do = "fault"\nfault = "kill"', 'do = "count"', 24, ["a count names no line"]),
+    ],
+)
+def test_a_page_where_it_can_be_nothing_is_told(
+    old: str, new: str, line: int, words: list[str]
+) -> None:
+    at, text = _complaint(old, new, ("line = 4", "page = 4"))
+    assert at == line
+    for word in words:
+        assert word in text

@@ -12,6 +12,7 @@ from killpoint.cases import (
     growth,
     lifecycle,
     network,
+    pages,
     ranks,
     remote,
     remote_life,
@@ -25,6 +26,7 @@ from killpoint.invariants import BY_ID
 
 CASES: tuple[Case, ...] = (
     *ring.CASES,
+    *pages.CASES,
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,

@@ -27,14 +27,18 @@ from killpoint.stage.channel import (
     Done,
     Exited,
     ForkRole,
+    Guarded,
     Hello,
     Order,
     Packet,
     Reached,
+    Release,
+    Unguarded,
 )
 from killpoint.stage.links import Links
 from killpoint.stage.meeting import Meeting, numbers_taken
 from killpoint.stage.netns import Hosts
+from killpoint.stage.page_watch import PageWatch
 from killpoint.stage.strangers import Strangers
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
@@ -91,7 +95,7 @@ class Director:
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._poll = select.poll()
-        self._ears: dict[int, Channel | socket.socket] = {}
+        self._ears: dict[int, Channel | socket.socket | PageWatch] = {}
         self._hear(self._listener)
         self._hear(zygote.channel)
 
@@ -148,6 +152,9 @@ class Director:
         """Release sockets; roles are gone by then."""
         self._wire.close()
         self._strangers.close()
+        for ear in self._ears.values():
+            if isinstance(ear, PageWatch):
+                ear.close()
         for actor in self.actors.values():
             if actor.channel:
                 actor.channel.close()
@@ -169,7 +176,7 @@ class Director:
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
-            self.actors[step.role].put(Arm(self._number(), step.at))
+            self.actors[step.role].put(Arm(self._number(), step.at, of=step.of))
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
@@ -366,6 +373,9 @@ class Director:
             with contextlib.suppress(BlockingIOError):
                 self._hear(Channel(ear.accept()[0]))
             return
+        if isinstance(ear, PageWatch):
+            self._at_page(ear, ear.serve())
+            return
         try:
             packet = ear.take()  # acting on another packet may have served this one already
         except Closed:
@@ -393,6 +403,10 @@ class Director:
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):
                 self._look_at_maps(actor)
+        elif isinstance(packet, Guarded):
+            self._guard(actor, packet)
+        elif isinstance(packet, Unguarded):
+            self._unguard(actor, packet)
         elif isinstance(packet, Reached):
             actor.at_point = True
             self.log.write("reached", target=actor.name, where=packet.where)
@@ -410,7 +424,40 @@ class Director:
                 self.log.write("exit", target=actor.name, pid=actor.pid, **ending(packet.status))
                 actor.outstanding.clear()
 
-    def _hear(self, ear: Channel | socket.socket) -> None:
+    # -- pages ------------------------------------------------------------------------------
+
+    def _guard(self, actor: Actor, packet: Guarded) -> None:
+        """Serve the stores of an operation, and let it begin."""
+        assert actor.channel is not None
+        step = actor.armed.get(packet.id)
+        until = step.at.page if step is not None and step.at is not None else None
+        fd = actor.channel.fds.pop()
+        self._hear(PageWatch(fd, actor.name, actor.pid, packet, until))
+        actor.put(Release())
+
+    def _at_page(self, watch: PageWatch, where: str) -> None:
+        """Strike a role that is held at its page."""
+        if not where:
+            return
+        actor = self.actors[watch.role]
+        self.log.write("reached", target=actor.name, where=where, **watch.inspect())
+        step = actor.armed.pop(watch.id, None)
+        if step is not None:
+            self._act(actor, step, where)
+            if actor.stopped:
+                actor.has_stopped()
+        watch.let_go()
+
+    def _unguard(self, actor: Actor, packet: Unguarded) -> None:
+        for fd, ear in list(self._ears.items()):
+            if isinstance(ear, PageWatch) and ear.id == packet.id:
+                self.log.write("pages", target=actor.name, arm=ear.id, count=len(ear.order))
+                self._poll.unregister(fd)
+                del self._ears[fd]
+                ear.close()
+        actor.put(Release())
+
+    def _hear(self, ear: Channel | socket.socket | PageWatch) -> None:
         self._ears[ear.fileno()] = ear
         self._poll.register(ear.fileno(), select.POLLIN)
 

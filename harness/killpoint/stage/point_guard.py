@@ -14,6 +14,7 @@ from killpoint.history.log import Log
 from killpoint.points.lines import lines
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
+from killpoint.stage.page_guard import at_pages
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 EXIT_FAULT = 3
@@ -29,8 +30,8 @@ class PointGuard:
 
     def __init__(self, target: Target, channel: Channel, log: Log) -> None:
         self._target = target
-        self._channel = channel
-        self._log = log
+        self.channel = channel
+        self.log = log
         self._armed: list[Arm] = []
         self._seen: dict[int, int] = {}
         self.waiting: list[Packet] = []
@@ -44,6 +45,10 @@ class PointGuard:
     def during(self, verb: str, end: Any) -> Generator[None]:
         """Run one operation under watch, if anything is armed for it."""
         arm = self._due(verb)
+        if arm is not None and (arm.point.kind() or arm.of) == "pages":
+            with at_pages(self, arm):
+                yield
+            return
         if arm is None or not isinstance(self._target, HasPoints):
             yield
             return
@@ -53,7 +58,7 @@ class PointGuard:
                 yield
         finally:
             if not watch.reached:
-                self._log.write("lines", op=verb, arm=arm.id, count=watch.count)
+                self.log.write("lines", op=verb, arm=arm.id, count=watch.count)
 
     def _due(self, verb: str) -> Arm | None:
         for arm in self._armed:
@@ -68,21 +73,26 @@ class PointGuard:
 
     def meet(self, arm: Arm, where: str) -> None:
         """Stand at the point until the director has acted."""
-        self._log.write("at-point", arm=arm.id, where=where)
-        self._channel.put(Reached(arm.id, where))
+        self.log.write("at-point", arm=arm.id, where=where)
+        self.channel.put(Reached(arm.id, where))
         if arm.stop:
             os.kill(os.getpid(), signal.SIGSTOP)
-        packet = self._channel.get()
-        while not isinstance(packet, Release):
-            self.waiting.append(packet)  # an order given meanwhile is for afterwards
-            packet = self._channel.get()
+        packet = self.await_release()
         if packet.action == "raise":
             raise InjectedError(f"injected at {where}")
         if packet.action == "exit":
             os._exit(EXIT_FAULT)
         if packet.action.startswith("jump "):
             moved = clock.jump(float(packet.action.removeprefix("jump ")) * 3600)
-            self._log.write("jumped", s=round(moved, 3), where=where)
+            self.log.write("jumped", s=round(moved, 3), where=where)
+
+    def await_release(self) -> Release:
+        """Wait until the director says how to go on."""
+        packet = self.channel.get()
+        while not isinstance(packet, Release):
+            self.waiting.append(packet)  # an order given meanwhile is for afterwards
+            packet = self.channel.get()
+        return packet
 
 
 class _Watch:

@@ -143,6 +143,7 @@ class Stage:
                     own.close()
         seconds = time.monotonic() - began
         unable = hosts.refused if hosts is not None else ""
+        unable = unable or next((event.text("error") for event in history.of("unable")), "")
         return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
 
     def _zygote_for(self, scenario: Scenario) -> Zygote:
