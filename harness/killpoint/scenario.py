@@ -51,7 +51,7 @@ NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
-PlaceKind = Literal["lines", "pages"]
+PlaceKind = Literal["lines", "pages", "stores"]
 """What an operation can be struck at."""
 
 _MANY = 8
@@ -72,6 +72,9 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     """``overflow-marker``: a slot that promises an overflow payload has just been published."""
     page: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Before the first store to the how-many-th page of shared memory that the operation fills."""
+    store: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Before (even) or after (odd) the operation's stores to shared words: 2k and 2k + 1 are the
+    places around its k-th."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
 
@@ -79,6 +82,8 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
         """What it is a place among; None: nowhere."""
         if self.page is not None:
             return "pages"
+        if self.store is not None:
+            return "stores"
         return None if self.line is None and self.name is None else "lines"
 
 
@@ -404,6 +409,14 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     def connecting(self) -> list[str]:
         """The roles that reach the first one over TCP: remote readers, or a group's members."""
         return self.remote() if self.group is None else self.roles()[1:]
+
+    def at_stores(self) -> bool:
+        """Whether a fault is placed at a store, or stores are counted."""
+        return any(
+            (isinstance(step, Count) and step.of == "stores")
+            or (isinstance(step, Fault) and step.at is not None and step.at.kind() == "stores")
+            for step in self.steps
+        )
 
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""

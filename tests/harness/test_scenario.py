@@ -26,6 +26,7 @@ _points = st.one_of(
     st.builds(script.Point, op=_verbs, line=st.integers(0, 900), nth=st.integers(0, 9)),
     st.builds(script.Point, op=_verbs, name=st.just("overflow-marker"), nth=st.integers(0, 9)),
 )
+_stores = st.builds(script.Point, op=_verbs, store=st.integers(0, 99), nth=st.integers(0, 9))
 _pages = st.builds(script.Point, op=_verbs, page=st.integers(0, 9000), nth=st.integers(0, 9))
 _messages = st.builds(
     script.Message,
@@ -65,14 +66,14 @@ _steps = st.one_of(
         script.Fault,
         fault=st.sampled_from(["kill", "stop", "continue", "exit"]),
         role=_role,
-        at=st.one_of(st.none(), _points),
+        at=st.one_of(st.none(), _points, _stores),
     ),
     st.builds(script.Fault, fault=st.sampled_from(["kill", "stop"]), role=_role, at=_pages),
     st.builds(
         script.Count,
         role=_role,
         at=st.builds(script.Point, op=_verbs, nth=st.integers(0, 9)),
-        of=st.sampled_from(["lines", "pages"]),
+        of=st.sampled_from(["lines", "pages", "stores"]),
     ),
 )
 _scenarios = st.builds(

@@ -18,6 +18,7 @@ from killpoint.cases import (
     remote_life,
     ring,
     scarcity,
+    stores,
     wakeups,
 )
 from killpoint.cases.case import Case
@@ -30,6 +31,7 @@ CASES: tuple[Case, ...] = (
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,
+    *stores.CASES,
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,

@@ -95,6 +95,8 @@ class ForkRole(msgspec.Struct, tag=True):
     folder: str
     start: str = "zygote"
     observe: bool = False
+    stores: bool = False
+    """Whether it may be armed with a point at a store."""
     cancels: bool = False
     seed: int = 0
     umask: int | None = None

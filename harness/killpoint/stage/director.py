@@ -321,17 +321,25 @@ class Director:
         self._until(lambda: not actor.alive, 10.0, f"{name} did not die")
 
     def _settle(self, step: script.Settle) -> None:
-        for name in self.scenario.named(step.roles):
+        names = self.scenario.named(step.roles)
+        inside = dict.fromkeys(names, 0)
+
+        def settled(name: str) -> bool:
             actor = self.actors[name]
-            inside = 0
+            return inside[name] > _SETTLED or not actor.alive or not actor.outstanding
 
-            def settled(actor: Actor = actor) -> bool:
-                nonlocal inside
-                inside = inside + 1 if actor.begun in actor.outstanding else 0
-                return inside > _SETTLED or not actor.alive or not actor.outstanding
+        def all_settled() -> bool:
+            for name, actor in self.actors.items():
+                if name in inside:
+                    within = actor.begun in actor.outstanding
+                    inside[name] = inside[name] + 1 if within else 0
+            return all(map(settled, names))
 
-            self._until(settled, step.within, f"{name} did not begin to wait", paced=True)
-            self.log.write("settled", target=name, state=diagnosis.state(actor.pid))
+        if not self._until(all_settled, step.within, None, paced=True):
+            late = next(name for name in names if not settled(name))
+            raise Stalled(f"{late} did not begin to wait within {step.within:g} s")
+        for name in names:
+            self.log.write("settled", target=name, state=diagnosis.state(self.actors[name].pid))
 
     def _until(
         self, done: Callable[[], bool], within: float, complaint: str | None, *, paced: bool = False
@@ -469,6 +477,7 @@ class Director:
             str(self.folder),
             self.scenario.start,
             observe=self.scenario.observe,
+            stores=self.scenario.at_stores(),
             cancels=cancels,
             seed=self.scenario.seed,
             umask=self.scenario.umask,

@@ -12,9 +12,11 @@ from typing import Any, cast
 
 from killpoint.history.log import Log
 from killpoint.points.lines import lines
+from killpoint.points.stores import Stores
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.stage.page_guard import at_pages
+from killpoint.stage.store_guard import at_stores
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 EXIT_FAULT = 3
@@ -34,6 +36,7 @@ class PointGuard:
         self.log = log
         self._armed: list[Arm] = []
         self._seen: dict[int, int] = {}
+        self.stores = Stores()
         self.waiting: list[Packet] = []
         """What came from the director while this role stood at a point."""
 
@@ -45,8 +48,10 @@ class PointGuard:
     def during(self, verb: str, end: Any) -> Generator[None]:
         """Run one operation under watch, if anything is armed for it."""
         arm = self._due(verb)
-        if arm is not None and (arm.point.kind() or arm.of) == "pages":
-            with at_pages(self, arm):
+        kind = (arm.point.kind() or arm.of) if arm is not None else "lines"
+        if arm is not None and kind != "lines":
+            stores = at_stores(self, self.stores, arm, verb)
+            with at_pages(self, arm) if kind == "pages" else stores:
                 yield
             return
         if arm is None or not isinstance(self._target, HasPoints):

@@ -30,6 +30,7 @@ from killpoint.targets.protocol import (
     HasRing,
     HasSlots,
     HasWire,
+    HasWords,
     Outcome,
     Target,
     UnsupportedByTarget,
@@ -52,7 +53,14 @@ class Role:
     """Executes orders on one end of a queue of the target."""
 
     def __init__(
-        self, name: str, target: Target, folder: Path, *, seed: int, observe: bool
+        self,
+        name: str,
+        target: Target,
+        folder: Path,
+        *,
+        seed: int,
+        observe: bool,
+        stores: bool = False,
     ) -> None:
         """Connect to the director of this play."""
         self.name = name
@@ -70,8 +78,11 @@ class Role:
         self._complaints = folder / f"{name}.err"
         self._wake = folder / f"{name}.wake"
         journal_names(self.log)
-        if observe and isinstance(target, HasSlots):
-            target.observe(StoreRecorder(folder / "order", self.log))
+        if (observe or stores) and isinstance(target, HasSlots):
+            recorder = StoreRecorder(folder / "order", self.log) if observe else None
+            target.observe(self.guard.stores.flags(recorder))
+        if stores and isinstance(target, HasWords):
+            target.observe_words(self.guard.stores.around)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
             script.Make: self._make,
             script.Attach: self._attach,

@@ -257,6 +257,18 @@ class HasSlots(Protocol):
 
 
 @runtime_checkable
+class HasWords(Protocol):
+    """Beside ``slots``, if there are any: shared words other than the slots' flags."""
+
+    def observe_words(self, sink: Callable[[str], AbstractContextManager[None]]) -> None:
+        """From now on, ends make each store to such a word inside ``with sink("which = value")``.
+
+        Asked before ends are made or attached, and after :meth:`HasSlots.observe`.
+        """
+        ...
+
+
+@runtime_checkable
 class HasPoints(Protocol):
     """Capability ``points``: code of the target that a kill may be placed in."""
 
