@@ -51,7 +51,7 @@ NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
-PlaceKind = Literal["lines", "pages", "stores"]
+PlaceKind = Literal["lines", "pages", "stores", "calls"]
 """What an operation can be struck at."""
 
 _MANY = 8
@@ -75,6 +75,10 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     store: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Before (even) or after (odd) the operation's stores to shared words: 2k and 2k + 1 are the
     places around its k-th."""
+    syscall: str | None = None
+    """A system call's name: its calls by the role's native threads, since the declaration."""
+    call: Annotated[int, msgspec.Meta(ge=0, le=60_000)] | None = None
+    """As a thread enters its how-many-th such call, which it does not make any more."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
 
@@ -84,6 +88,8 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
             return "pages"
         if self.store is not None:
             return "stores"
+        if self.syscall is not None and self.call is not None:
+            return "calls"
         return None if self.line is None and self.name is None else "lines"
 
 
@@ -573,6 +579,8 @@ _AT_PAGES = ("kill", "stop")
 
 def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
     if isinstance(step, Count):
+        if step.of == "calls" and step.at.syscall is None:
+            yield ["at"], "a count of calls without their name; expected `syscall` in it"
         if step.at.kind() is not None:
             where = "line" if step.at.line is not None else step.at.kind() or ""
             yield ["at", where], "a count names no line; expected `op` and `nth` alone"
@@ -584,3 +592,5 @@ def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
         elif step.at is not None and step.at.page is not None and step.fault not in _AT_PAGES:
             what = f"{step.fault} at a page; expected one of: {', '.join(_AT_PAGES)}"
             yield ["fault"], what
+        elif step.at is not None and step.at.kind() == "calls" and step.fault != "kill":
+            yield ["fault"], f"{step.fault} at a native system call; expected: kill"

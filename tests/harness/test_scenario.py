@@ -27,6 +27,9 @@ _points = st.one_of(
     st.builds(script.Point, op=_verbs, name=st.just("overflow-marker"), nth=st.integers(0, 9)),
 )
 _stores = st.builds(script.Point, op=_verbs, store=st.integers(0, 99), nth=st.integers(0, 9))
+_calls = st.builds(
+    script.Point, op=_verbs, syscall=st.sampled_from(["sendto", "write"]), call=st.integers(0, 99)
+)
 _pages = st.builds(script.Point, op=_verbs, page=st.integers(0, 9000), nth=st.integers(0, 9))
 _messages = st.builds(
     script.Message,
@@ -69,6 +72,7 @@ _steps = st.one_of(
         at=st.one_of(st.none(), _points, _stores),
     ),
     st.builds(script.Fault, fault=st.sampled_from(["kill", "stop"]), role=_role, at=_pages),
+    st.builds(script.Fault, fault=st.just("kill"), role=_role, at=_calls),
     st.builds(
         script.Count,
         role=_role,
@@ -410,3 +414,17 @@ def test_a_page_where_it_can_be_nothing_is_told(
     assert at == line
     for word in words:
         assert word in text
+
+
+@pytest.mark.parametrize("fault", ["stop", "raise", "exit"])
+def test_a_tracer_can_only_kill(fault: str) -> None:
+    at = ("line = 4", 'syscall = "sendto", call = 4')
+    line, text = _complaint('fault = "kill"', f'fault = "{fault}"', at)
+    assert line == 23
+    assert f"{fault} at a native system call; expected: kill" in text
+
+
+def test_a_count_of_calls_says_which() -> None:
+    more = ('role = "writer"', 'role = "writer"\nof = "calls"'), (", line = 4", "")
+    _, text = _complaint('do = "fault"\nfault = "kill"', 'do = "count"', *more)
+    assert "`syscall`" in text

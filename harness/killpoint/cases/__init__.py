@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from killpoint.cases import (
+    calls,
     deadlines,
     deaths,
     delivery,
@@ -32,6 +33,7 @@ CASES: tuple[Case, ...] = (
     *fuzz.CASES,
     *deaths.CASES,
     *stores.CASES,
+    *calls.CASES,
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,

@@ -23,6 +23,8 @@ from pathlib import Path
 
 import msgspec
 
+from killpoint.points.refusal import Refused
+
 PAGE = os.sysconf("SC_PAGESIZE")
 _SYSCALL = {"x86_64": 323, "aarch64": 282, "riscv64": 282}
 _USER_MODE_ONLY = 1
@@ -33,10 +35,6 @@ _MODE_WP = 2
 _PAGEFAULT = 0x12
 _MESSAGE = struct.Struct("=BBHIQQQ")
 _MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) rw-s .* /dev/shm/(\S+)", re.MULTILINE)
-
-
-class Refused(Exception):
-    """This machine has no userfaultfd for us."""
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
 from killpoint.stage import diagnosis, lookout, scales
+from killpoint.stage.call_watch import CallWatch
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
     Arm,
@@ -82,6 +83,7 @@ class Director:
         self.unreached: list[str] = []
         self._strangers = Strangers(zygote, scenario, folder)
         self._shm_of = shm_of
+        self._calls = CallWatch(self.log, folder)
         self._next = 0
         self._sequence = 0
         self._handle = b""
@@ -151,6 +153,7 @@ class Director:
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
         self._wire.close()
+        self._calls.close()
         self._strangers.close()
         for ear in self._ears.values():
             if isinstance(ear, PageWatch):
@@ -176,6 +179,9 @@ class Director:
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
+            if step.of == "calls":
+                self._calls.begin(self.actors[step.role], step.at)
+                return
             self.actors[step.role].put(Arm(self._number(), step.at, of=step.of))
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
@@ -264,6 +270,9 @@ class Director:
             return
         arm = Arm(self._number(), step.at, step.fault == "stop")
         actor.armed[arm.id] = step
+        if step.at.kind() == "calls":
+            self._calls.begin(actor, step.at)
+            return
         actor.put(arm)
 
     def _await_stop(self, actor: Actor) -> None:
@@ -429,6 +438,7 @@ class Director:
         for actor in self.actors.values():
             if actor.child == packet.pid and actor.alive:
                 actor.status = packet.status
+                self._calls.ended(actor)
                 self.log.write("exit", target=actor.name, pid=actor.pid, **ending(packet.status))
                 actor.outstanding.clear()
 
