@@ -53,6 +53,9 @@ MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
+PlaceKind = Literal["lines", "pages", "stores", "calls"]
+"""What an operation can be struck at."""
+
 _MANY = 8
 """Readers that a complaint names one by one."""
 
@@ -69,8 +72,27 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     """The how-many-th line of the target's own code that the operation executes."""
     name: Literal["overflow-marker"] | None = None
     """``overflow-marker``: a slot that promises an overflow payload has just been published."""
+    page: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Before the first store to the how-many-th page of shared memory that the operation fills."""
+    store: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Before (even) or after (odd) the operation's stores to shared words: 2k and 2k + 1 are the
+    places around its k-th."""
+    syscall: str | None = None
+    """A system call's name: its calls by the role's native threads, since the declaration."""
+    call: Annotated[int, msgspec.Meta(ge=0, le=60_000)] | None = None
+    """As a thread enters its how-many-th such call, which it does not make any more."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
+
+    def kind(self) -> PlaceKind | None:
+        """What it is a place among; None: nowhere."""
+        if self.page is not None:
+            return "pages"
+        if self.store is not None:
+            return "stores"
+        if self.syscall is not None and self.call is not None:
+            return "calls"
+        return None if self.line is None and self.name is None else "lines"
 
 
 class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
@@ -308,6 +330,8 @@ class Count(Step, tag="count"):
 
     role: str
     at: Point
+    of: PlaceKind = "lines"
+    """Or other places in it."""
 
 
 class Fault(Step, tag="fault"):
@@ -411,6 +435,14 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     def connecting(self) -> list[str]:
         """The roles that reach the first one over TCP: remote readers, or a group's members."""
         return self.remote() if self.group is None else self.roles()[1:]
+
+    def at_stores(self) -> bool:
+        """Whether a fault is placed at a store, or stores are counted."""
+        return any(
+            (isinstance(step, Count) and step.of == "stores")
+            or (isinstance(step, Fault) and step.at is not None and step.at.kind() == "stores")
+            for step in self.steps
+        )
 
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""
@@ -572,12 +604,24 @@ def _few(roles: list[str]) -> list[str]:
     return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})
 
 
+_AT_PAGES = ("kill", "stop")
+"""What can be done to a process that is inside one instruction."""
+
+
 def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
     if isinstance(step, Count):
-        if step.at.line is not None:
-            yield ["at", "line"], "a count names no line; expected `op` and `nth` alone"
+        if step.of == "calls" and step.at.syscall is None:
+            yield ["at"], "a count of calls without their name; expected `syscall` in it"
+        if step.at.kind() is not None:
+            where = "line" if step.at.line is not None else step.at.kind() or ""
+            yield ["at", where], "a count names no line; expected `op` and `nth` alone"
     elif isinstance(step, Fault):
         if step.at is None and step.fault == "raise":
             yield ["fault"], "a raise without a point; expected `at`"
-        if step.at is not None and step.at.line is None and step.at.name is None:
+        if step.at is not None and step.at.kind() is None:
             yield ["at"], "a point that is nowhere; expected `line` or `name` in it"
+        elif step.at is not None and step.at.page is not None and step.fault not in _AT_PAGES:
+            what = f"{step.fault} at a page; expected one of: {', '.join(_AT_PAGES)}"
+            yield ["fault"], what
+        elif step.at is not None and step.at.kind() == "calls" and step.fault != "kill":
+            yield ["fault"], f"{step.fault} at a native system call; expected: kill"

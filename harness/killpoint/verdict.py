@@ -24,6 +24,7 @@ Kind = Literal[
     "bad-transition",
     "no-error",
 ]
+_A_SWEEP = 10
 CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
 VerdictWord = Literal["holds", "violated", "inconclusive", "unsupported"]
 
@@ -56,6 +57,10 @@ class CaseOutcome(msgspec.Struct):
     searched: list[str] = []
     """How far each search of schedules came: ``all 815 schedules with ≤ 2 preemptions``."""
     seconds: float = 0.0
+    crash_runs: int = 0
+    """Whole plays in which a role was ended at a point."""
+    crash_seconds: float = 0.0
+    """How long they took, from the making of the roles to the ledger and the judgement."""
     by_machine: bool = False
     """Whether it is ``unsupported`` by this machine: it says nothing of the target."""
 
@@ -119,6 +124,14 @@ def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     return ", ".join(missing)
 
 
+def pace(case: CaseOutcome) -> str:
+    """How fast a sweep of crashes went, in words; empty for fewer than ten."""
+    if case.crash_runs < _A_SWEEP or not case.crash_seconds:
+        return ""
+    rate = case.crash_runs / case.crash_seconds
+    return f"{case.id.split('/')[1]} {rate:.{0 if rate >= 10 else 1}f} crash runs/s"
+
+
 def _totals(cases: Sequence[CaseOutcome]) -> dict[str, int]:
     totals: dict[str, int] = {"runs": 0, "cases": 0}
     for case in cases:
@@ -140,6 +153,7 @@ def _strength(
     aimed = sum(case.runs for case in cases if case.struck is not None)
     if aimed:
         parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")
+    parts += [paced for case in cases if (paced := pace(case))]
     if not whole:
         parts.append("a part of its cases")
     elif not lacking and (short := shortfall(invariant, cases)):

@@ -26,6 +26,11 @@ _points = st.one_of(
     st.builds(script.Point, op=_verbs, line=st.integers(0, 900), nth=st.integers(0, 9)),
     st.builds(script.Point, op=_verbs, name=st.just("overflow-marker"), nth=st.integers(0, 9)),
 )
+_stores = st.builds(script.Point, op=_verbs, store=st.integers(0, 99), nth=st.integers(0, 9))
+_calls = st.builds(
+    script.Point, op=_verbs, syscall=st.sampled_from(["sendto", "write"]), call=st.integers(0, 99)
+)
+_pages = st.builds(script.Point, op=_verbs, page=st.integers(0, 9000), nth=st.integers(0, 9))
 _messages = st.builds(
     script.Message,
     kind=st.sampled_from(["bytes", "array", "tensor", "nested", "buffers", "undecodable"]),
@@ -64,7 +69,15 @@ _steps = st.one_of(
         script.Fault,
         fault=st.sampled_from(["kill", "stop", "continue", "exit"]),
         role=_role,
-        at=st.one_of(st.none(), _points),
+        at=st.one_of(st.none(), _points, _stores),
+    ),
+    st.builds(script.Fault, fault=st.sampled_from(["kill", "stop"]), role=_role, at=_pages),
+    st.builds(script.Fault, fault=st.just("kill"), role=_role, at=_calls),
+    st.builds(
+        script.Count,
+        role=_role,
+        at=st.builds(script.Point, op=_verbs, nth=st.integers(0, 9)),
+        of=st.sampled_from(["lines", "pages", "stores"]),
     ),
 )
 _scenarios = st.builds(
@@ -385,3 +398,33 @@ def test_cases_and_scenarios_speak_of_the_same_roles() -> None:
     scenario = Scenario("R3/x", ["R3"], [], shape=QueueShape(readers=64))
     assert scenario.roles()[-1] == "reader-63"
     assert len({case.id for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('fault = "kill"', 'fault = "raise"', 23, ["raise at a page", "kill, stop"]),
+        ('do = "fault"\nfault = "kill"', 'do = "count"', 24, ["a count names no line"]),
+    ],
+)
+def test_a_page_where_it_can_be_nothing_is_told(
+    old: str, new: str, line: int, words: list[str]
+) -> None:
+    at, text = _complaint(old, new, ("line = 4", "page = 4"))
+    assert at == line
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize("fault", ["stop", "raise", "exit"])
+def test_a_tracer_can_only_kill(fault: str) -> None:
+    at = ("line = 4", 'syscall = "sendto", call = 4')
+    line, text = _complaint('fault = "kill"', f'fault = "{fault}"', at)
+    assert line == 23
+    assert f"{fault} at a native system call; expected: kill" in text
+
+
+def test_a_count_of_calls_says_which() -> None:
+    more = ('role = "writer"', 'role = "writer"\nof = "calls"'), (", line = 4", "")
+    _, text = _complaint('do = "fault"\nfault = "kill"', 'do = "count"', *more)
+    assert "`syscall`" in text

@@ -11,7 +11,14 @@ from killpoint.errors import CannotWork
 from killpoint.invariants import CATALOGUE, Invariant
 from killpoint.judge import Judgement, _asked_whole, _ids, _verdict, judge
 from killpoint.stage.stage import Stage
-from killpoint.verdict import CaseOutcome, InvariantVerdict, VerdictWord, combine, shortfall
+from killpoint.verdict import (
+    CaseOutcome,
+    InvariantVerdict,
+    VerdictWord,
+    combine,
+    pace,
+    shortfall,
+)
 
 _ITEM = Invariant("R3", "in order", ("queue",), {"cases": 2, "messages": 10})
 
@@ -184,3 +191,15 @@ def test_a_machine_that_fails_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Stage, "__init__", full)
     with pytest.raises(CannotWork, match="No space left"):
         judge("refengine", ["R3"], jobs=1)
+
+
+def test_a_sweep_says_how_fast_it_crashed_in_its_strength() -> None:
+    swept = _case(name="killed-anywhere", runs=41, crash_runs=41, crash_seconds=1.5)
+    assert pace(swept) == "killed-anywhere 27 crash runs/s"
+    assert pace(swept) in combine(_ITEM, [swept, _held()], []).strength
+
+
+def test_a_slow_sweep_is_told_with_a_decimal_and_a_few_crashes_are_none() -> None:
+    assert pace(_case(crash_runs=10, crash_seconds=16.0)) == "a 0.6 crash runs/s"
+    assert pace(_case(crash_runs=9, crash_seconds=0.1)) == ""
+    assert pace(_case(crash_runs=0)) == ""

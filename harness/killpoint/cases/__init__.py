@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from killpoint.cases import (
+    calls,
     deadlines,
     deaths,
     delivery,
@@ -14,11 +15,13 @@ from killpoint.cases import (
     large,
     lifecycle,
     network,
+    pages,
     ranks,
     remote,
     remote_life,
     ring,
     scarcity,
+    stores,
     wakeups,
     weak_memory,
 )
@@ -28,11 +31,14 @@ from killpoint.invariants import BY_ID
 
 CASES: tuple[Case, ...] = (
     *ring.CASES,
+    *pages.CASES,
     *interruptions.CASES,
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,
     *large.CASES,
+    *stores.CASES,
+    *calls.CASES,
     *deadlines.CASES,
     *wakeups.CASES,
     *lifecycle.CASES,

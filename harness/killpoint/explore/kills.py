@@ -6,22 +6,39 @@ import itertools
 from collections.abc import Callable
 
 from killpoint.explore.trial import Trial
-from killpoint.scenario import AnyStep, Count, Point, Scenario
+from killpoint.scenario import AnyStep, Count, PlaceKind, Point, Scenario
 
 Around = Callable[[AnyStep], Scenario]
 """Builds the scenario around the step that declares the fault (or counts)."""
 
 
 def count_lines(trial: Trial, role: str, at: Point, around: Around, plays: int = 2) -> int:
-    """How many lines of the target's code the operation executes when nothing is wrong.
+    """How many lines of the target's code the operation executes when nothing is wrong."""
+    return count_places(trial, role, at, around, "lines", plays)
 
-    The lesser of two plays: a call may look at a clock, and does a little more in one of them.
+
+def count_places(
+    trial: Trial, role: str, at: Point, around: Around, of: PlaceKind, plays: int = 2
+) -> int:
+    """How many places of a kind the operation passes when nothing is wrong.
+
+    The lesser of the plays: a call may look at a clock, and does a little more in one of them.
     """
-    found = [trial.scout(around(Count(role, at))) for _ in range(plays)]
-    counts = [event.number("count", 0) for p in found for event in p.history.of("lines", role=role)]
+    scouted = [trial.scout(around(Count(role, at, of))) for _ in range(plays)]
+    counts = [
+        event.number("count", 0)
+        for play in scouted
+        for event in play.history.of(of)
+        if role in (event.role, event.text("target"))
+    ]
     if not min(counts, default=0):
-        trial.doubt(f"no line of {role}'s {at.op} was counted: nothing can be struck there")
+        trial.doubt(f"no {of[:-1]} of {role}'s {at.op} was counted: nothing can be struck there")
     return min(counts, default=0)
+
+
+def ends_and(trial: Trial, count: int, samples: int) -> list[int]:
+    """Of ``count`` places the first, the middle one, the last, and a sample of the rest."""
+    return sorted({0, count // 2, count - 1, *chosen(trial, count, samples)} & {*range(count)})
 
 
 def chosen(trial: Trial, count: int, samples: int) -> list[int]:

@@ -22,6 +22,8 @@ from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
 from killpoint.verdict import CaseOutcome, Violation
 
+_CRASHES = ("kill", "exit")
+
 
 class Player(Protocol):
     """A stage, or whatever plays scenarios in its place."""
@@ -115,6 +117,7 @@ class Trial:
             Violated: the invariant on trial is violated; the outcome says how.
             Unsupported: the target said that it cannot do it.
         """
+        began = time.monotonic()
         play = self._player.play(scenario)
         self.plays += 1
         try:
@@ -123,6 +126,9 @@ class Trial:
                 self._record(play, self.outcome.id)
         finally:
             self._player.forget(play)
+            if any(isinstance(s, Fault) and s.at and s.fault in _CRASHES for s in scenario.steps):
+                self.outcome.crash_runs += 1
+                self.outcome.crash_seconds += time.monotonic() - began
         return play
 
     def call(self, function: str, data: bytes, within: float) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.scenario import AnyStep, Point
+from killpoint.points.pages import Segment
+from killpoint.scenario import AnyStep, PlaceKind, Point
 
 
 class Order(msgspec.Struct, tag=True):
@@ -32,6 +34,21 @@ class Arm(msgspec.Struct, tag=True):
     stop: bool = False
     """Stop there at once: what the target's own threads do until the director has heard of it
     would otherwise depend on how busy the machine is."""
+    of: PlaceKind = "lines"
+    """What is counted where the point is nowhere."""
+
+
+class Guarded(msgspec.Struct, tag=True):
+    """Role to director, with a descriptor: an operation's stores wait for you from now on."""
+
+    id: int
+    segments: list[Segment]
+
+
+class Unguarded(msgspec.Struct, tag=True):
+    """Role to director: that operation is over."""
+
+    id: int
 
 
 class Release(msgspec.Struct, tag=True):
@@ -78,6 +95,8 @@ class ForkRole(msgspec.Struct, tag=True):
     folder: str
     start: str = "zygote"
     observe: bool = False
+    stores: bool = False
+    """Whether it may be armed with a point at a store."""
     cancels: bool = False
     seed: int = 0
     umask: int | None = None
@@ -116,14 +135,29 @@ class Loaded(msgspec.Struct, tag=True):
     notes: list[str] = []
     error: str = ""
     missing: bool = False
+    torch: bool = False
+    """Whether roles find torch imported."""
 
 
 Packet = (
-    Order | Arm | Release | Hello | Begun | Done | Reached | ForkRole | Forked | Exited | Loaded
+    Order
+    | Arm
+    | Guarded
+    | Unguarded
+    | Release
+    | Hello
+    | Begun
+    | Done
+    | Reached
+    | ForkRole
+    | Forked
+    | Exited
+    | Loaded
 )
 
 _LARGEST = 180_000
 """Below the kernel's default for a socket's buffer, so that no packet is ever cut."""
+_ONE_FD = socket.CMSG_LEN(4)
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Packet)
 
@@ -138,6 +172,8 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         """Own the socket."""
         self.sock = sock
+        self.fds: list[int] = []
+        """Descriptors that came with packets."""
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
 
@@ -145,8 +181,8 @@ class Channel:
         """For selectors."""
         return self.sock.fileno()
 
-    def put(self, packet: Packet) -> None:
-        """Send one packet.
+    def put(self, packet: Packet, *fds: int) -> None:
+        """Send one packet, and descriptors with it.
 
         Raises:
             Closed: nobody is there to take it.
@@ -156,7 +192,7 @@ class Channel:
         if len(data) > _LARGEST:
             raise BadUsage(f"a step of {len(data)} bytes; at most {_LARGEST} can be ordered")
         try:
-            self.sock.send(data)
+            socket.send_fds(self.sock, [data], fds) if fds else self.sock.send(data)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Closed from error
 
@@ -167,7 +203,7 @@ class Channel:
             Closed: the other side is gone.
         """
         try:
-            data = self.sock.recv(_LARGEST)
+            data = self._recv()
         except ConnectionResetError as error:
             raise Closed from error
         if not data:
@@ -181,7 +217,7 @@ class Channel:
             Closed: the other side is gone.
         """
         try:
-            data = self.sock.recv(_LARGEST, socket.MSG_DONTWAIT)
+            data = self._recv(socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
         except ConnectionResetError as error:
@@ -189,6 +225,14 @@ class Channel:
         if not data:
             raise Closed
         return _DECODER.decode(data)
+
+    def _recv(self, flags: int = 0) -> bytes:
+        # Not recv_fds: it forgets its flags.
+        flags |= socket.MSG_CMSG_CLOEXEC
+        data, beside, _, _ = self.sock.recvmsg(_LARGEST, _ONE_FD, flags)
+        for _, _, raw in beside:
+            self.fds.append(int.from_bytes(raw[:4], sys.byteorder))
+        return data
 
     def close(self) -> None:
         """Close the socket."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+_SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
+"""At the end of a line of ``maps``; one whose name is gone ends with a word of the kernel's."""
 
 
 def state(pid: int) -> str:
@@ -29,11 +33,11 @@ def burnt(pid: int) -> float:
 def mapped_segments(pid: int) -> list[str]:
     """Names under its /dev/shm that the process maps and that still exist there."""
     try:
-        text = Path(f"/proc/{pid}/maps").read_text()
+        maps = Path(f"/proc/{pid}/maps").read_bytes()
     except OSError:
         return []
-    found = re.findall(r"\s/dev/shm/(\S+)(?:$|\n)(?! \(deleted\))", text)
-    return sorted({name for name in found if Path(f"/proc/{pid}/root/dev/shm", name).exists()})
+    found = {os.fsdecode(name) for name in _SEGMENT.findall(maps)}
+    return sorted(name for name in found if Path(f"/proc/{pid}/root/dev/shm", name).exists())
 
 
 def stack(pid: int, within: float = 5.0) -> list[str]:

@@ -18,6 +18,7 @@ from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
 from killpoint.stage import diagnosis, lookout, scales
+from killpoint.stage.call_watch import CallWatch
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
     Arm,
@@ -27,14 +28,18 @@ from killpoint.stage.channel import (
     Done,
     Exited,
     ForkRole,
+    Guarded,
     Hello,
     Order,
     Packet,
     Reached,
+    Release,
+    Unguarded,
 )
 from killpoint.stage.links import Links
 from killpoint.stage.meeting import Meeting, numbers_taken
 from killpoint.stage.netns import Hosts
+from killpoint.stage.page_watch import PageWatch
 from killpoint.stage.strangers import Strangers
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
@@ -78,6 +83,7 @@ class Director:
         self.unreached: list[str] = []
         self._strangers = Strangers(zygote, scenario, folder)
         self._shm_of = shm_of
+        self._calls = CallWatch(self.log, folder)
         self._next = 0
         self._sequence = 0
         self._handle = b""
@@ -91,7 +97,7 @@ class Director:
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._poll = select.poll()
-        self._ears: dict[int, Channel | socket.socket] = {}
+        self._ears: dict[int, Channel | socket.socket | PageWatch] = {}
         self._hear(self._listener)
         self._hear(zygote.channel)
 
@@ -151,7 +157,11 @@ class Director:
     def close(self) -> None:
         """Release sockets; roles are gone by then."""
         self._wire.close()
+        self._calls.close()
         self._strangers.close()
+        for ear in self._ears.values():
+            if isinstance(ear, PageWatch):
+                ear.close()
         for actor in self.actors.values():
             if actor.channel:
                 actor.channel.close()
@@ -173,7 +183,10 @@ class Director:
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
-            self.actors[step.role].put(Arm(self._number(), step.at))
+            if step.of == "calls":
+                self._calls.begin(self.actors[step.role], step.at)
+                return
+            self.actors[step.role].put(Arm(self._number(), step.at, of=step.of))
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
@@ -268,6 +281,9 @@ class Director:
             return
         arm = Arm(self._number(), step.at, step.fault == "stop")
         actor.armed[arm.id] = step
+        if step.at.kind() == "calls":
+            self._calls.begin(actor, step.at)
+            return
         actor.put(arm)
 
     def _await_stop(self, actor: Actor) -> None:
@@ -325,17 +341,25 @@ class Director:
         self._until(lambda: not actor.alive, 10.0, f"{name} did not die")
 
     def _settle(self, step: script.Settle) -> None:
-        for name in self.scenario.named(step.roles):
+        names = self.scenario.named(step.roles)
+        inside = dict.fromkeys(names, 0)
+
+        def settled(name: str) -> bool:
             actor = self.actors[name]
-            inside = 0
+            return inside[name] > _SETTLED or not actor.alive or not actor.outstanding
 
-            def settled(actor: Actor = actor) -> bool:
-                nonlocal inside
-                inside = inside + 1 if actor.begun in actor.outstanding else 0
-                return inside > _SETTLED or not actor.alive or not actor.outstanding
+        def all_settled() -> bool:
+            for name, actor in self.actors.items():
+                if name in inside:
+                    within = actor.begun in actor.outstanding
+                    inside[name] = inside[name] + 1 if within else 0
+            return all(map(settled, names))
 
-            self._until(settled, step.within, f"{name} did not begin to wait", paced=True)
-            self.log.write("settled", target=name, state=diagnosis.state(actor.pid))
+        if not self._until(all_settled, step.within, None, paced=True):
+            late = next(name for name in names if not settled(name))
+            raise Stalled(f"{late} did not begin to wait within {step.within:g} s")
+        for name in names:
+            self.log.write("settled", target=name, state=diagnosis.state(self.actors[name].pid))
 
     def _until(
         self, done: Callable[[], bool], within: float, complaint: str | None, *, paced: bool = False
@@ -377,6 +401,9 @@ class Director:
             with contextlib.suppress(BlockingIOError):
                 self._hear(Channel(ear.accept()[0]))
             return
+        if isinstance(ear, PageWatch):
+            self._at_page(ear, ear.serve())
+            return
         try:
             packet = ear.take()  # acting on another packet may have served this one already
         except Closed:
@@ -406,6 +433,10 @@ class Director:
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):
                 self._look_at_maps(actor)
+        elif isinstance(packet, Guarded):
+            self._guard(actor, packet)
+        elif isinstance(packet, Unguarded):
+            self._unguard(actor, packet)
         elif isinstance(packet, Reached):
             actor.at_point = True
             self.log.write("reached", target=actor.name, where=packet.where)
@@ -420,10 +451,44 @@ class Director:
         for actor in self.actors.values():
             if actor.child == packet.pid and actor.alive:
                 actor.status = packet.status
+                self._calls.ended(actor)
                 self.log.write("exit", target=actor.name, pid=actor.pid, **ending(packet.status))
                 actor.outstanding.clear()
 
-    def _hear(self, ear: Channel | socket.socket) -> None:
+    # -- pages ------------------------------------------------------------------------------
+
+    def _guard(self, actor: Actor, packet: Guarded) -> None:
+        """Serve the stores of an operation, and let it begin."""
+        assert actor.channel is not None
+        step = actor.armed.get(packet.id)
+        until = step.at.page if step is not None and step.at is not None else None
+        fd = actor.channel.fds.pop()
+        self._hear(PageWatch(fd, actor.name, actor.pid, packet, until))
+        actor.put(Release())
+
+    def _at_page(self, watch: PageWatch, where: str) -> None:
+        """Strike a role that is held at its page."""
+        if not where:
+            return
+        actor = self.actors[watch.role]
+        self.log.write("reached", target=actor.name, where=where, **watch.inspect())
+        step = actor.armed.pop(watch.id, None)
+        if step is not None:
+            self._act(actor, step, where)
+            if actor.stopped:
+                actor.has_stopped()
+        watch.let_go()
+
+    def _unguard(self, actor: Actor, packet: Unguarded) -> None:
+        for fd, ear in list(self._ears.items()):
+            if isinstance(ear, PageWatch) and ear.id == packet.id:
+                self.log.write("pages", target=actor.name, arm=ear.id, count=len(ear.order))
+                self._poll.unregister(fd)
+                del self._ears[fd]
+                ear.close()
+        actor.put(Release())
+
+    def _hear(self, ear: Channel | socket.socket | PageWatch) -> None:
         self._ears[ear.fileno()] = ear
         self._poll.register(ear.fileno(), select.POLLIN)
 
@@ -435,6 +500,7 @@ class Director:
             str(self.folder),
             self.scenario.start,
             observe=self.scenario.observe,
+            stores=self.scenario.at_stores(),
             cancels=cancels,
             seed=self.scenario.seed,
             umask=self.scenario.umask,

@@ -27,7 +27,14 @@ def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
 
 def live_as_role(order: ForkRole, target: Target) -> None:
     """Serve one play as this role; returns when the interpreter is to end normally."""
-    role = Role(order.role, target, Path(order.folder), seed=order.seed, observe=order.observe)
+    role = Role(
+        order.role,
+        target,
+        Path(order.folder),
+        seed=order.seed,
+        observe=order.observe,
+        stores=order.stores,
+    )
     if order.cancels:
         role.listen_for_cancel()
     role.run()

@@ -13,9 +13,12 @@ from typing import Any, cast
 
 from killpoint.history.log import Log
 from killpoint.points.lines import lines
+from killpoint.points.stores import Stores
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.stage.interruption import InjectedError, Interrupter
+from killpoint.stage.page_guard import at_pages
+from killpoint.stage.store_guard import at_stores
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 EXIT_FAULT = 3
@@ -27,13 +30,14 @@ class PointGuard:
 
     def __init__(self, target: Target, channel: Channel, log: Log) -> None:
         self._target = target
-        self._channel = channel
-        self._log = log
+        self.channel = channel
+        self.log = log
         self._armed: list[Arm] = []
         self._seen: dict[int, int] = {}
         self._interrupter: Interrupter | None = None
         if isinstance(target, HasPoints):
             self._interrupter = Interrupter(target.is_own_code, log)
+        self.stores = Stores()
         self.waiting: list[Packet] = []
         """What came from the director while this role stood at a point."""
 
@@ -51,6 +55,12 @@ class PointGuard:
     def during(self, verb: str, end: Any) -> Generator[None]:
         """Run one operation under watch, if anything is armed for it."""
         arm = self._due(verb)
+        kind = (arm.point.kind() or arm.of) if arm is not None else "lines"
+        if arm is not None and kind != "lines":
+            stores = at_stores(self, self.stores, arm, verb)
+            with at_pages(self, arm) if kind == "pages" else stores:
+                yield
+            return
         if arm is None or not isinstance(self._target, HasPoints):
             yield
             return
@@ -60,7 +70,7 @@ class PointGuard:
                 yield
         finally:
             if not watch.reached:
-                self._log.write("lines", op=verb, arm=arm.id, count=watch.count)
+                self.log.write("lines", op=verb, arm=arm.id, count=watch.count)
 
     def _due(self, verb: str) -> Arm | None:
         for arm in self._armed:
@@ -75,16 +85,13 @@ class PointGuard:
 
     def meet(self, arm: Arm, where: str) -> None:
         """Stand at the point until the director has acted."""
-        self._log.write("at-point", arm=arm.id, where=where)
-        self._channel.put(Reached(arm.id, where))
+        self.log.write("at-point", arm=arm.id, where=where)
+        self.channel.put(Reached(arm.id, where))
         if arm.stop:
             os.kill(os.getpid(), signal.SIGSTOP)
-        packet = self._channel.get()
-        while not isinstance(packet, Release):
-            self.waiting.append(packet)  # an order given meanwhile is for afterwards
-            packet = self._channel.get()
+        packet = self.await_release()
         if packet.action == "raise":
-            self._log.write("raised", how="injected", where=where)
+            self.log.write("raised", how="injected", where=where)
             raise InjectedError(f"injected at {where}")
         if packet.action == "interrupt" and self._interrupter is not None:
             self._interrupter.strike()
@@ -92,7 +99,15 @@ class PointGuard:
             os._exit(EXIT_FAULT)
         if packet.action.startswith("jump "):
             moved = clock.jump(float(packet.action.removeprefix("jump ")) * 3600)
-            self._log.write("jumped", s=round(moved, 3), where=where)
+            self.log.write("jumped", s=round(moved, 3), where=where)
+
+    def await_release(self) -> Release:
+        """Wait until the director says how to go on."""
+        packet = self.channel.get()
+        while not isinstance(packet, Release):
+            self.waiting.append(packet)  # an order given meanwhile is for afterwards
+            packet = self.channel.get()
+        return packet
 
 
 class _Watch:

@@ -11,7 +11,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -32,6 +31,7 @@ from killpoint.targets.protocol import (
     HasRing,
     HasSlots,
     HasWire,
+    HasWords,
     Outcome,
     Target,
     UnsupportedByTarget,
@@ -54,7 +54,14 @@ class Role:
     """Executes orders on one end of a queue of the target."""
 
     def __init__(
-        self, name: str, target: Target, folder: Path, *, seed: int, observe: bool
+        self,
+        name: str,
+        target: Target,
+        folder: Path,
+        *,
+        seed: int,
+        observe: bool,
+        stores: bool = False,
     ) -> None:
         """Connect to the director of this play."""
         self.name = name
@@ -73,8 +80,11 @@ class Role:
         self._complaints = folder / f"{name}.err"
         self._wake = folder / f"{name}.wake"
         journal_names(self.log)
-        if observe and isinstance(target, HasSlots):
-            target.observe(StoreRecorder(folder / "order", self.log))
+        if (observe or stores) and isinstance(target, HasSlots):
+            recorder = StoreRecorder(folder / "order", self.log) if observe else None
+            target.observe(self.guard.stores.flags(recorder))
+        if stores and isinstance(target, HasWords):
+            target.observe_words(self.guard.stores.around)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
             script.Make: self._make,
             script.Attach: self._attach,
@@ -462,8 +472,10 @@ def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[Unsupporte
 
 def brief(error: BaseException) -> str:
     """An exception in one line, with the place that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = f" ({Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno})" if last else ""
     text = " ".join(str(error).split())
     return (
         f"{type(error).__name__}: {text[:300]}{where}" if text else f"{type(error).__name__}{where}"

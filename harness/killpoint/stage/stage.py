@@ -21,6 +21,7 @@ from killpoint.scenario import (
     Attach,
     Barrier,
     Broadcast,
+    Intrude,
     Join,
     Leave,
     Make,
@@ -98,6 +99,7 @@ class Stage:
         except OSError as error:
             raise CannotWork(f"no place for the plays: {error}") from error
         self._count = 0
+        self._with_torch: Zygote | None = None
         try:
             self.zygote = Zygote(spec, self.root)
         except BaseException:
@@ -112,6 +114,8 @@ class Stage:
 
     def close(self) -> None:
         """End the zygote and remove every play's folder."""
+        if self._with_torch is not None:
+            self._with_torch.close()
         self.zygote.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
@@ -126,15 +130,16 @@ class Stage:
         folder = self.root / str(self._count)
         shm: OwnShm | None = None
         hosts: Hosts | None = None
+        zygote = self._zygote_for(scenario)
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
             if scenario.shm_bytes is not None:
-                shm = OwnShm(self.zygote, folder, scenario.shm_bytes)
+                shm = OwnShm(zygote, folder, scenario.shm_bytes)
             if scenario.namespaces:
-                hosts = Hosts(self.zygote, folder, scenario.connecting())
-            stalled, unreached = self._run(scenario, folder, shm, hosts)
+                hosts = Hosts(zygote, folder, scenario.connecting())
+            stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
             history = History.read(folder)
-            left = self._settle_accounts(history, folder, shm, hosts)
+            left = _settle_accounts(zygote, history, folder, shm, hosts)
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         finally:
@@ -143,6 +148,7 @@ class Stage:
                     own.close()
         seconds = time.monotonic() - began
         unable = hosts.refused if hosts is not None else ""
+        unable = unable or next((event.text("error") for event in history.of("unable")), "")
         return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
 
     def call(self, function: str, data: bytes, within: float) -> bytes:
@@ -182,58 +188,85 @@ class Stage:
             self.zygote.pause(0.2)
         return False
 
+    def _zygote_for(self, scenario: Scenario) -> Zygote:
+        """The one whose roles find imported what they need, and as little else as can be."""
+        if self.zygote.loaded.torch or not _needs_torch(scenario):
+            return self.zygote
+        if self._with_torch is None:
+            self._with_torch = Zygote(self.spec, self.root, ["torch"])
+        return self._with_torch
+
     def _run(
-        self, scenario: Scenario, folder: Path, shm: OwnShm | None, hosts: Hosts | None
+        self,
+        zygote: Zygote,
+        scenario: Scenario,
+        folder: Path,
+        shm: OwnShm | None,
+        hosts: Hosts | None,
     ) -> tuple[str, list[str]]:
         for own in (shm, hosts):
             if own is not None and own.refused:
                 return own.refused, []
         keeper = shm.pid if shm is not None else 0
-        stalled, unreached = self._direct(scenario, folder, keeper, hosts)
+        stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
             plain = _PLAIN_GROUP if scenario.group else _PLAIN
             again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
-            stalled, _ = self._direct(again, folder, keeper, hosts)
+            stalled, _ = _direct(zygote, again, folder, keeper, hosts)
         return stalled, unreached
-
-    def _direct(
-        self, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
-    ) -> tuple[str, list[str]]:
-        director = Director(self.zygote, scenario, folder, shm_of=keeper, hosts=hosts)
-        try:
-            director.play()
-        except Stalled as error:
-            return str(error), director.unreached
-        finally:
-            director.close()
-        return "", director.unreached
-
-    def _settle_accounts(
-        self, history: History, folder: Path, shm: OwnShm | None, hosts: Hosts | None
-    ) -> Ledger:
-        names = books.owned_names(history)
-        temporary = folder / "t"
-        seen = shm.path if shm is not None and not shm.refused else Path("/dev/shm")
-
-        def below() -> list[int]:
-            ours = {own.pid for own in (shm, hosts) if own is not None}
-            return [pid for pid in self.zygote.descendants() if pid not in ours]
-
-        began = time.monotonic()
-        left = books.look(names, temporary, below(), seen)
-        while left.processes and time.monotonic() - began < _LEFT_WITHIN:
-            self.zygote.pause(0.05)
-            left = books.look(names, temporary, below(), seen)
-        left.waited = round(time.monotonic() - began, 3)
-        exits = list(history.of("exit"))
-        left.all_killed = bool(exits) and all(event.number("signal") == 9 for event in exits)
-        books.remove(left, temporary, seen)
-        if below():
-            self.zygote.pause(0.5)
-        return left
 
     def forget(self, play: Play) -> None:
         """Remove a play's folder."""
         shutil.rmtree(play.folder, ignore_errors=True)
+
+
+def _needs_torch(scenario: Scenario) -> bool:
+    """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
+    if scenario.group and any(isinstance(step, Intrude) for step in scenario.steps):
+        return True
+    messages = [
+        message
+        for step in scenario.steps
+        for message in (*getattr(step, "messages", ()), getattr(step, "message", None))
+    ]
+    return any(isinstance(m, Message) and m.kind == "tensor" for m in messages)
+
+
+def _direct(
+    zygote: Zygote, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
+) -> tuple[str, list[str]]:
+    director = Director(zygote, scenario, folder, shm_of=keeper, hosts=hosts)
+    try:
+        director.play()
+    except Stalled as error:
+        return str(error), director.unreached
+    finally:
+        director.close()
+    return "", director.unreached
+
+
+def _settle_accounts(
+    zygote: Zygote, history: History, folder: Path, shm: OwnShm | None, hosts: Hosts | None
+) -> Ledger:
+    names = books.owned_names(history)
+    temporary = folder / "t"
+    seen = shm.path if shm is not None and not shm.refused else Path("/dev/shm")
+
+    def below() -> list[int]:
+        ours = {own.pid for own in (shm, hosts) if own is not None}
+        return [pid for pid in zygote.descendants() if pid not in ours]
+
+    began = time.monotonic()
+    left = books.look(names, temporary, below(), seen)
+    while left.processes and time.monotonic() - began < _LEFT_WITHIN:
+        zygote.pause(0.05)
+        left = books.look(names, temporary, below(), seen)
+    left.waited = round(time.monotonic() - began, 3)
+    exits = list(history.of("exit"))
+    left.all_killed = bool(exits) and all(event.number("signal") == 9 for event in exits)
+    books.remove(left, temporary, seen)
+    if below():
+        zygote.pause(0.5)
+    return left

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, get_args
 
@@ -52,6 +53,11 @@ _PROTOCOLS: dict[str, type] = {
     "clock": Simulates,
 }
 
+_OURS = ("numpy", "_posixshmem")
+"""What the roles' own half needs."""
+_PRELOADS = ("torch",)
+"""Beyond that, unless the target knows better: imported once here, not in each of its roles."""
+
 
 class _BecomeRole(BaseException):
     """In a forked child: leave the zygote's stack and live as this role."""
@@ -62,11 +68,14 @@ class _BecomeRole(BaseException):
 
 
 def main() -> None:
-    """Serve the director at the other end of a socket; ``argv``: descriptor, spec, plays' root."""
+    """Serve the director at the other end of a socket.
+
+    ``argv``: descriptor, spec, plays' root, and modules to have beyond what the target asks for.
+    """
     fd, spec, root = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     channel = Channel(socket.socket(fileno=fd))
-    target = _load(spec, channel)
+    target = _load(spec, channel, sys.argv[4:])
     parent = os.getpid()
     try:
         _serve(channel, root)
@@ -75,12 +84,12 @@ def main() -> None:
         _live(role.order, target, parent, spec)
 
 
-def _load(spec: str, channel: Channel) -> Target:
+def _load(spec: str, channel: Channel, more: Sequence[str]) -> Target:
     try:
         target = build(spec)
         target.load()
         _check_promises(target)
-        _preload()
+        _preload([*_OURS, *getattr(target, "preloads", _PRELOADS), *more])
     except Exception as error:
         ours = isinstance(error, (CannotWork, OSError, MemoryError))
         text = str(error) if isinstance(error, KillpointError) else brief(error)
@@ -91,7 +100,8 @@ def _load(spec: str, channel: Channel) -> Target:
     gc.freeze()
     words = sorted(target.capabilities)
     name, version = str(target.name), str(target.version)
-    channel.put(Loaded(os.getpid(), name, version, list(words), notes))
+    torch = "torch" in sys.modules
+    channel.put(Loaded(os.getpid(), name, version, list(words), notes, torch=torch))
     return target
 
 
@@ -110,14 +120,16 @@ def _check_promises(target: Target) -> None:
             raise BadUsage(f"claims capability {word!r} but lacks a method of {protocol.__name__}")
 
 
-def _preload() -> None:
-    """What every role needs, imported once.
+def _preload(names: Sequence[str]) -> None:
+    """What roles need, imported once.
 
     Raises:
         RuntimeError: an import has started a thread; forks of such a process are not safe.
     """
-    importlib.import_module("numpy")
-    importlib.import_module("torch").set_num_threads(1)
+    for name in names:
+        importlib.import_module(name)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"the target's import started {threads - 1} threads: cannot fork safely")

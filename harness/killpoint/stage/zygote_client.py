@@ -8,6 +8,7 @@ import select
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from killpoint.errors import BadUsage, CannotWork
@@ -21,10 +22,11 @@ _ZYGOTE = "killpoint.stage.zygote"
 class Zygote:
     """A process that has the target imported and forks roles."""
 
-    def __init__(self, spec: str, root: Path) -> None:
+    def __init__(self, spec: str, root: Path, preloads: Sequence[str] = ()) -> None:
         """Start it and wait until the target is loaded.
 
         It removes ``root``, the folder of the plays, if its director dies without a word.
+        ``preloads``: modules that roles are to find imported, beside those of the target.
 
         Raises:
             BadUsage: the target cannot be imported here.
@@ -40,7 +42,7 @@ class Zygote:
         }
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _ZYGOTE, str(theirs.fileno()), spec, str(root)],
+                [sys.executable, "-m", _ZYGOTE, str(theirs.fileno()), spec, str(root), *preloads],
                 pass_fds=[theirs.fileno()],
                 env=environment | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 stdin=subprocess.DEVNULL,

@@ -88,7 +88,9 @@ class Target(Protocol):
     The nine methods below are the black box, capability ``queue``. ``end`` is whatever ``make``
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
     declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
-    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`.
+    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`. ``preloads``, a sequence of module
+    names if there is such an attribute, says what roles are to find imported in place of torch;
+    where a scenario has tensors they find torch all the same.
     """
 
     name: str
@@ -301,6 +303,18 @@ class HasSlots(Protocol):
 
     def observe(self, sink: StoreSink) -> None:
         """From now on, ends made or attached in this process report each store to a flag."""
+        ...
+
+
+@runtime_checkable
+class HasWords(Protocol):
+    """Beside ``slots``, if there are any: shared words other than the slots' flags."""
+
+    def observe_words(self, sink: Callable[[str], AbstractContextManager[None]]) -> None:
+        """From now on, ends make each store to such a word inside ``with sink("which = value")``.
+
+        Asked before ends are made or attached, and after :meth:`HasSlots.observe`.
+        """
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import CodeType
@@ -35,11 +36,13 @@ from refengine.errors import (
     RankRefused,
 )
 from refengine.group import Group
-from refengine.layout import Layout
+from refengine.layout import NUMBER, READERS_SLEEP, WRITER_SLEEPS, WRITER_STATE, Layout
 from refengine.queue import Handle, MessageQueue
 from refengine.ring import Ring, RingHandle
 
 __all__ = ["RefengineTarget"]
+
+Words = Callable[[str], AbstractContextManager[None]]
 
 _SILENCE = 10.0
 _JOINING, _BARRIER = 300.0, 30.0  # the group's own defaults
@@ -80,9 +83,13 @@ class RefengineTarget:
         )
     )
 
+    preloads = ("zmq.utils.garbage",)
+    """Not torch: a process without it is forked, and dies, in a quarter of the time."""
+
     def __init__(self) -> None:
         """Nothing is observed until asked for."""
         self._sink: StoreSink | None = None
+        self._words: Words = lambda _: contextlib.nullcontext()
 
     def load(self) -> None:
         """The import of this module has done it."""
@@ -97,7 +104,7 @@ class RefengineTarget:
             )
         local = shape.readers - shape.remote
         layout = Layout(max(1, local), shape.chunk_bytes, shape.chunks)
-        return MessageQueue(
+        end = MessageQueue(
             shape.readers,
             local,
             connect_ip=shape.host,
@@ -107,6 +114,10 @@ class RefengineTarget:
             limits=limits,
             cells=self._cells(layout),
         )
+        if self._sink is not None and local:
+            side: Any = _ring(end).writer
+            side._numbers = _ObservedNumbers(side._numbers, self._words)
+        return end
 
     def handle(self, end: MessageQueue) -> Any:
         """What a reader needs."""
@@ -211,7 +222,12 @@ class RefengineTarget:
         sink = self._sink
         if sink is None:
             return plain
-        return lambda memory: _ObservedCells(memory, layout, sink)
+        words = self._words
+        return lambda memory: _ObservedCells(memory, layout, sink, words)
+
+    def observe_words(self, sink: Words) -> None:
+        """Report each store to a sleeper's, a party's or a message number's word from now on."""
+        self._words = sink
 
     # -- groups -----------------------------------------------------------------------------
 
@@ -282,9 +298,14 @@ def _ring(end: MessageQueue) -> Ring:
 class _ObservedCells:
     """The ring's memory, with each store to a slot's flags made inside the sink."""
 
-    def __init__(self, memory: memoryview, layout: Layout, sink: StoreSink) -> None:
+    def __init__(self, memory: memoryview, layout: Layout, sink: StoreSink, words: Words) -> None:
         self._memory = memory
         self._sink = sink
+        self._words = words
+        self._names = {READERS_SLEEP: "readers sleep", WRITER_SLEEPS: "writer sleeps"}
+        self._names[WRITER_STATE] = "writer's state"
+        for rank in range(layout.n_reader):
+            self._names[layout.reader_state(rank)] = f"reader {rank}'s state"
         self._where = {
             layout.written_at(slot) + flag: (slot, flag)
             for slot in range(layout.max_chunks)
@@ -300,5 +321,24 @@ class _ObservedCells:
                 self[offset] = byte
             return
         where = self._where.get(at)
-        with self._sink(*where, value) if where else contextlib.nullcontext():
+        word = f"{self._names.get(at, at)} = {value}"
+        with self._sink(*where, value) if where else self._words(word):
             self._memory[at] = value
+
+
+class _ObservedNumbers:
+    """The words that say which message a slot holds; only the writer stores to them."""
+
+    def __init__(self, numbers: memoryview, words: Words) -> None:
+        self._numbers = numbers
+        self._words = words
+
+    def __setitem__(self, at: int, value: int) -> None:
+        with self._words(f"number of message {value & NUMBER}"):
+            self._numbers[at] = value
+
+    def __getitem__(self, at: int) -> int:
+        return self._numbers[at]
+
+    def release(self) -> None:
+        self._numbers.release()

@@ -244,3 +244,11 @@ def test_a_point_that_may_be_missed_is_no_doubt_when_it_is(bench: Bench) -> None
     assert bench.trial.outcome.runs == 0
     bench.plays(_good())
     assert bench.outcome() == ("held", "")
+
+
+def test_only_plays_with_an_end_at_a_point_are_crash_runs(bench: Bench) -> None:
+    bench.plays(_good())
+    assert bench.trial.outcome.crash_runs == 0
+    bench.plays(_struck(), _AIMED)
+    assert bench.trial.outcome.crash_runs == 1
+    assert bench.trial.outcome.crash_seconds > 0

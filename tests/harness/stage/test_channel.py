@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 
 import pytest
 
 from killpoint.errors import BadUsage
+from killpoint.points.pages import Segment
 from killpoint.scenario import Message, Point, Receive, Send
 from killpoint.stage.channel import (
     Arm,
@@ -18,17 +20,22 @@ from killpoint.stage.channel import (
     Exited,
     Forked,
     ForkRole,
+    Guarded,
     Hello,
     Loaded,
     Order,
     Packet,
     Reached,
     Release,
+    Unguarded,
 )
 
 _PACKETS: list[Packet] = [
     Order(1, Receive(2, timeout=0.5), first=3, data=b"\x00handle", rank=1),
     Arm(2, Point("send", line=4, nth=1)),
+    Arm(3, Point("send"), of="pages"),
+    Guarded(3, [Segment("ring", 4096, 8192)]),
+    Unguarded(3),
     Release("raise"),
     Hello("writer", 77),
     Begun(3),
@@ -83,3 +90,16 @@ def test_the_largest_order_arrives_whole(ends: tuple[Channel, Channel]) -> None:
     order = Order(1, Send([Message(size=n) for n in range(2_000)]))
     ends[0].put(order)
     assert ends[1].get() == order
+
+
+def test_a_descriptor_arrives_with_its_packet(ends: tuple[Channel, Channel]) -> None:
+    told, tells = os.pipe()
+    ends[0].put(Unguarded(1), tells)
+    os.close(tells)
+    assert ends[1].get() == Unguarded(1)
+    (fd,) = ends[1].fds
+    assert not os.get_inheritable(fd)
+    os.write(fd, b"x")
+    assert os.read(told, 1) == b"x"
+    os.close(fd)
+    os.close(told)

@@ -160,6 +160,25 @@ def test_a_zygote_that_died_is_told_in_words() -> None:
             own.play(_scenario())
 
 
+def test_tensors_are_played_where_torch_is_imported_and_all_else_where_it_need_not_be() -> None:
+    with Stage("refengine") as own:
+        lean = own.zygote
+        assert not lean.loaded.torch
+        for kind in ("tensor", "array"):
+            message = Message(kind, 500)
+            play = own.play(_scenario(Send([message]), Receive(1, timeout=9.0), Wait(within=9.0)))
+            assert _kinds("R3", play) == []
+        with_torch = own._with_torch
+        assert with_torch is not None
+        assert with_torch.loaded.torch
+    assert not Path(f"/proc/{with_torch.pid}").exists()
+
+
+def test_a_target_that_does_not_say_what_it_needs_finds_torch() -> None:
+    with Stage("pipe_queue:PipeTarget") as own:
+        assert own.zygote.loaded.torch
+
+
 def test_a_stage_that_is_closed_leaves_no_folder_and_no_process() -> None:
     with Stage("refengine") as own:
         pid, root = own.zygote.pid, own.root

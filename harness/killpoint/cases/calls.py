@@ -1,0 +1,38 @@
+"""Cases at native system calls: the writer dies while a library's thread sends for it (Q6)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import MIB, OPEN, Case, scenario, small
+from killpoint.explore.kills import count_places, ends_and
+from killpoint.explore.trial import Trial
+from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
+
+_SENDS = "sendto"
+"""What the socket library's own threads send by."""
+_SAMPLES = 3
+
+
+def _run(trial: Trial) -> None:
+    def around(step: AnyStep) -> Scenario:
+        large = Message("array", 2 * MIB, repeat=2)
+        steps = [*OPEN, step, Send([small(1), large], timeout=10.0), Receive(60)]
+        return scenario(
+            trial.outcome.id, *steps, Close(("writer",)), Wait(within=8.0), chunk_bytes=4096
+        )
+
+    counted = Point("send", syscall=_SENDS)
+    count = count_places(trial, "writer", counted, around, "calls")
+    # How many more there are depends on how fast the readers empty their sockets.
+    for call in ends_and(trial, -(-count * 3 // 4), _SAMPLES):
+        trial.play(around(Fault("kill", "writer", Point("send", syscall=_SENDS, call=call))))
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        "Q6/writer-killed-inside-native-send",
+        f"SIGKILL as a native thread of the writer's enters its n-th {_SENDS}, large payloads"
+        " under way",
+        _run,
+        frozenset({"queue", "points"}),
+    ),
+)

@@ -1,0 +1,161 @@
+"""Cases at stores: a party dies, or is stopped, around each of its stores to shared words.
+
+Complete in every run: there are few stores in an operation, and a death between two of them
+leaves the same memory behind wherever between them it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from killpoint.cases.case import OPEN, Case, scenario, small
+from killpoint.explore.kills import Around, count_places
+from killpoint.explore.trial import Trial
+from killpoint.scenario import (
+    AnyStep,
+    Close,
+    Fault,
+    Message,
+    Point,
+    Receive,
+    Scenario,
+    Send,
+    Settle,
+    Verb,
+    Wait,
+)
+
+_ENDLESS = 60
+_PATIENT = 3.5
+_SLOTS = 2
+_STORES = frozenset({"queue", "slots"})
+_OVERFLOW = Message("array", 100_000)
+_LAP: list[AnyStep] = [
+    Send([small(_SLOTS)], timeout=5.0),
+    Wait(("writer",)),
+    Receive(_SLOTS, timeout=5.0),
+    Wait(),
+]
+"""Every slot has been used, and is free again."""
+_UNTIL_TOLD: list[AnyStep] = [Receive(_ENDLESS), Close(("writer",)), Wait(within=5.0)]
+
+Story = tuple[Verb, Sequence[AnyStep], Sequence[AnyStep]]
+"""The operation that is struck, what comes before the fault is declared, and what after it."""
+
+_WRITER: list[Story] = [
+    ("send", [], [Send([small(1)], timeout=5.0), Wait(("writer",)), *_UNTIL_TOLD]),
+    ("send", _LAP, [Send([small(1)], timeout=5.0), Wait(("writer",)), *_UNTIL_TOLD]),
+    ("send", _LAP, [Send([_OVERFLOW], timeout=5.0), Wait(("writer",)), *_UNTIL_TOLD]),
+    (
+        "send",  # to readers that sleep
+        [Receive(_ENDLESS), Settle(("readers",))],
+        [Send([small(1)], timeout=5.0), Wait(("writer",)), Close(("writer",)), Wait(within=5.0)],
+    ),
+    ("close", _LAP, [Close(("writer",)), Receive(_ENDLESS), Wait(within=5.0)]),
+]
+
+_GOES_ON: list[AnyStep] = [
+    Close(("reader-0",)),  # where it lives: when its stores are counted
+    Receive(_ENDLESS, ("reader-1",), timeout=_PATIENT),
+    Send([small(12)]),
+    Wait(("writer",), within=4.0),
+    Close(("writer",)),
+    Wait(within=8.0),
+]
+_READER: list[Story] = [
+    (
+        "receive",
+        [Send([small(_SLOTS)], timeout=5.0), Wait(("writer",))],
+        [Receive(1, ("reader-0",), timeout=5.0), Wait(("reader-0",)), *_GOES_ON],
+    ),
+    (
+        "receive",
+        [Send([_OVERFLOW], timeout=5.0), Wait(("writer",))],
+        [Receive(1, ("reader-0",), timeout=5.0), Wait(("reader-0",)), *_GOES_ON],
+    ),
+    (
+        "receive",  # from a writer that sleeps because of this reader alone
+        [
+            Send([small(_SLOTS + 1)]),
+            Receive(_SLOTS, ("reader-1",), timeout=5.0),
+            Settle(("writer",)),
+        ],
+        [Receive(1, ("reader-0",), timeout=5.0), Wait(("reader-0",)), *_GOES_ON],
+    ),
+    ("close", _LAP, [Close(("reader-0",)), Wait(("reader-0",)), *_GOES_ON]),
+]
+
+_STREAM = [small(2), _OVERFLOW, small(3)]
+_STOPPED: dict[str, list[tuple[Verb, int]]] = {
+    "writer": [("send", 0), ("send", 2), ("send", 3)],
+    "reader-0": [("receive", 0), ("receive", 2), ("receive", 3)],
+}
+"""Operations on a fresh slot, with an overflow payload, and on a slot used before."""
+
+
+def _sweep(trial: Trial, role: str, op: Verb, around: Around, fault: Fault, nth: int = 0) -> int:
+    count = count_places(trial, role, Point(op, nth=nth), around, "stores")
+    for store in range(count):
+        at = Point(op, store=store, nth=nth)
+        trial.play(around(Fault(fault.fault, role, at)))
+    return count
+
+
+def _note(trial: Trial, places: int) -> None:
+    trial.outcome.counts["store places"] = places
+
+
+def kill(trial: Trial, role: str, stories: list[Story]) -> None:
+    """Kill a role around each store of its operations."""
+    places = 0
+    for op, before, after in stories:
+
+        def around(
+            step: AnyStep,
+            before: Sequence[AnyStep] = before,
+            after: Sequence[AnyStep] = after,
+        ) -> Scenario:
+            return scenario(trial.outcome.id, *OPEN, *before, step, *after, chunks=_SLOTS)
+
+        places += _sweep(trial, role, op, around, Fault("kill", role))
+    _note(trial, places)
+
+
+def _stop(trial: Trial) -> None:
+    """Stop a role around each store, and let it go on: nobody loses anything."""
+    places = 0
+    for role, operations in _STOPPED.items():
+
+        def around(step: AnyStep, role: str = role) -> Scenario:
+            count = sum(message.repeat for message in _STREAM)
+            steps = [*OPEN, step, Send(_STREAM, timeout=9.0), Receive(count, timeout=9.0)]
+            steps += [Fault("continue", role), Wait(within=20.0)]
+            return scenario(trial.outcome.id, *steps, chunks=_SLOTS)
+
+        for op, nth in operations:
+            places += _sweep(trial, role, op, around, Fault("stop", role), nth)
+    _note(trial, places)
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        "Q6/writer-killed-at-stores",
+        "SIGKILL around every store to shared words of send (fresh and used slot, overflow,"
+        " sleeping readers) and close",
+        lambda trial: kill(trial, "writer", _WRITER),
+        _STORES,
+    ),
+    Case(
+        "Q7/reader-killed-at-stores",
+        "SIGKILL around every store to shared words of receive (inline, overflow, sleeping"
+        " writer) and close",
+        lambda trial: kill(trial, "reader-0", _READER),
+        _STORES,
+    ),
+    Case(
+        "R3/stopped-at-stores",
+        "SIGSTOP around every store to shared words of send and receive, then SIGCONT",
+        _stop,
+        _STORES,
+    ),
+)

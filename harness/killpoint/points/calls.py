@@ -1,0 +1,110 @@
+"""Call points: the n-th system call of a kind that a native thread of a process makes.
+
+Lines, opcodes and stores end where the interpreter does; what a library's own threads do is seen
+at their system calls. A tracer (strace) attaches to every thread but the main one, counts, and
+kills the process as one of them enters its n-th call: that call is not made any more. Counts are
+each thread's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+from killpoint.points.refusal import Refused
+
+_WITHIN = 10.0
+_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+
+
+class CallTrace:
+    """A tracer at work on a process's native threads; :meth:`end` before reading it."""
+
+    def __init__(self, pid: int, syscall: str, at: int | None, output: Path) -> None:
+        """Attach; ``at``: the call, from 0, at which the process is killed, None to count alone.
+
+        Raises:
+            Refused: there is no tracer here, or it may not attach.
+        """
+        tool = shutil.which("strace")
+        if tool is None:
+            raise Refused("no strace on this machine: a native system call cannot be struck")
+        if not _NAME.match(syscall):
+            raise Refused(f"no system call is named {syscall!r}")
+        self.syscall = syscall
+        self.at = at
+        self._output = output
+        threads = native_threads(pid)
+        if not threads:
+            raise Refused(f"process {pid} has no native thread to trace")
+        rules = ["-e", f"trace={syscall}", "-e", "signal=none", "-s", "0", "-o", str(output)]
+        if at is not None:
+            rules += ["-e", f"inject={syscall}:signal=SIGKILL:when={at + 1}"]
+        attach = [word for thread in threads for word in ("-p", str(thread))]
+        self._process = subprocess.Popen(
+            [tool, *rules, *attach], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self._await_attached(len(threads))
+
+    def _await_attached(self, count: int) -> None:
+        said = self._process.stderr
+        assert said is not None
+        end = time.monotonic() + _WITHIN
+        heard = b""
+        while heard.count(b" attached") < count:
+            left = end - time.monotonic()
+            data = b""
+            if left > 0 and select.select([said], [], [], left)[0]:
+                data = os.read(said.fileno(), 65536)
+            if not data:
+                self.end()
+                words = " ".join(heard.decode(errors="replace").split()) or "no answer"
+                raise Refused(f"strace may not attach here: {words}")
+            heard += data
+
+    def counts(self) -> list[int]:
+        """How many such calls each thread entered, those with none left out."""
+        try:
+            lines = self._output.read_text("utf-8", "replace").splitlines()
+        except OSError:
+            return []
+        return sorted(calls(lines, self.syscall).values())
+
+    def struck(self) -> bool:
+        """Whether a thread came to the call that was to be its last."""
+        return self.at is not None and max(self.counts(), default=0) > self.at
+
+    def end(self) -> None:
+        """Detach, if the process has not ended."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_WITHIN)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+
+def native_threads(pid: int) -> list[int]:
+    """The threads of a process beside its main one."""
+    try:
+        found = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return []
+    return sorted(thread for thread in found if thread != pid)
+
+
+def calls(lines: list[str], syscall: str) -> Counter[str]:
+    """Calls entered by each thread, from a tracer's lines; one line tells of a call's way back."""
+    entered = re.compile(rf"^(?:(\d+)\s+)?{syscall}\(")
+    found = (entered.match(line) for line in lines)
+    return Counter(match.group(1) or "" for match in found if match)

@@ -1,0 +1,36 @@
+"""100 stops at pages of a copy: each is exact, and every message arrives whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from killpoint.cases.pages import around_copy
+from killpoint.explore.kills import chosen, count_places
+from killpoint.explore.trial import Trial
+from killpoint.plugin import Referee
+from killpoint.points.pages import Protected, Refused
+from killpoint.scenario import AnyStep, Fault, Point, Scenario
+
+_STOPS = 100
+
+
+def _around(step: AnyStep) -> Scenario:
+    return around_copy("R2/exact-stops", "stop", step)
+
+
+def test_stops_at_a_page_are_exact(referee: Referee) -> None:
+    try:
+        Protected().end()
+    except Refused as refused:
+        pytest.skip(str(refused))
+    trial = Trial("R2/exact-stops", referee.stage(), seed=0, full=False, folder=referee.folder())
+    count = count_places(trial, "writer", Point("send"), _around, "pages")
+    exact = 0
+    for page in chosen(trial, count, _STOPS):
+        play = trial.play(_around(Fault("stop", "writer", Point("send", page=page))))
+        (reached,) = play.history.of("reached")
+        exact += (reached.number("stored"), reached.number("early")) == (page, 0)
+        assert reached.number("changed") >= page - 1
+    print(f"{exact} of {_STOPS} stops at page k are exact")
+    referee.report(trial.conclude())
+    assert exact == _STOPS
