@@ -18,6 +18,7 @@ from killpoint.cases import (
     remote_life,
     ring,
     scarcity,
+    sweeps,
     wakeups,
 )
 from killpoint.cases.case import Case
@@ -27,6 +28,7 @@ from killpoint.invariants import BY_ID
 CASES: tuple[Case, ...] = (
     *ring.CASES,
     *interruptions.CASES,
+    *sweeps.CASES,
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,
