@@ -49,6 +49,8 @@ FaultName = Literal[
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer, or to a link."""
+Depth = Literal["line", "opcode"]
+"""How fine the points of a sweep are: the target's lines, or the interpreter's instructions."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -70,6 +72,8 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     """``overflow-marker``: a slot that promises an overflow payload has just been published."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
+    depth: Depth = "line"
+    """What ``line`` counts, or a count is to count."""
 
 
 class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):

@@ -111,7 +111,7 @@ def placed(
         def around(step: AnyStep, operation: Operation = operation) -> Scenario:
             return operation.plainly(trial.outcome.id, step)
 
-        at = Point(operation.verb)
+        at = Point(operation.verb, depth=trial.depth)
         count = count_lines(trial, operation.role, at, around, plays=1)
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         for line in chosen(trial, count, share):

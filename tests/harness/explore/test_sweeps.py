@@ -70,3 +70,13 @@ def test_an_operation_without_lines_is_doubted() -> None:
     trial, _ = _trial(0)
     assert list(placed(trial, _SENDS, 3)) == []
     assert trial.conclude().outcome == "inconclusive"
+
+
+def test_points_are_as_fine_as_the_trial_asks_for() -> None:
+    player = Counting(5)
+    trial = Trial("R3/x", player, seed=1, full=True, folder=None, depth="opcode")
+    found = list(placed(trial, _SENDS[:1], 1))
+    assert {point.depth for _, point, _ in found} == {"opcode"}
+    story = around_stop(_SENDS[0], "R3/x", Fault("stop", "writer", found[3][1]))
+    assert parse(dump(story), "x") == story
+    assert 'depth = "opcode"' in dump(story)
