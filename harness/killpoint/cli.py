@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from rich.console import Console
 
@@ -26,7 +26,7 @@ from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import verdict_json
 from killpoint.report.card import print_card
-from killpoint.scenario import load
+from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.registry import FORMS
 from killpoint.verdict import CaseOutcome
@@ -68,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
     check.add_argument("--tier", choices=["process", "simulated"], help="only cases of it")
     check.add_argument("--full", action="store_true", help="every point, larger samples")
+    check.add_argument(
+        "--depth", choices=get_args(Depth), default="line", help="how fine the sweeps' points are"
+    )
     check.add_argument("--device", choices=["cpu"], default="cpu")
     check.add_argument("--seed", type=int, default=0)
     check.add_argument("--budget", type=_seconds, metavar="SECONDS")
@@ -134,6 +137,7 @@ def _check(options: argparse.Namespace) -> int:
             shard=options.shard,
             tier=options.tier,
             device=options.device,
+            depth=options.depth,
             progress=progress,
         )
         verdict_json.write(judgement, folder)

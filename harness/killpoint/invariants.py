@@ -85,7 +85,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "An exception that arrives between any two steps leaves each operation wholly done or"
         " not done.",
         _KILLS,
-        {"cases": 6, "exceptions": 75},
+        {"cases": 6, "exceptions": 60},
     ),
     Invariant(
         "Q1",

@@ -17,6 +17,7 @@ from killpoint.cases.case import Case, Tier
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant, invariant
+from killpoint.scenario import Depth
 from killpoint.stage.channel import Loaded
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
@@ -70,6 +71,7 @@ def judge(
     shard: tuple[int, int] = (1, 1),
     tier: Tier | None = None,
     device: str = "cpu",
+    depth: Depth = "line",
     progress: Progress | None = None,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
@@ -81,6 +83,7 @@ def judge(
         folder: the run's folder, for replays and records of violations.
         tier: only cases of this tier; all if None.
         jobs: plays at a time, each with a zygote of its own; the number of cores by default.
+        depth: how fine the points of the sweeps are.
         shard: ``(i, n)``: only every n-th case, beginning with the i-th.
 
     Raises:
@@ -94,7 +97,7 @@ def judge(
     try:
         with bench:
             loaded = bench.loaded()
-            run = _Run(bench, target, seed, full, folder, progress)
+            run = _Run(bench, target, seed, full, folder, progress, depth)
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
     except OSError as error:
@@ -199,6 +202,7 @@ class _Run:
         full: bool,
         folder: Path | None,
         progress: Progress | None,
+        depth: Depth,
     ) -> None:
         self._bench = bench
         self._target = target
@@ -207,6 +211,7 @@ class _Run:
         self._full = full
         self._folder = folder
         self._progress = progress
+        self._depth: Depth = depth
         self._lock = threading.Lock()
         self._done = 0
         self._leaks: list[CaseOutcome] = []
@@ -242,6 +247,7 @@ class _Run:
             full=self._full,
             folder=self._folder,
             target=self._target,
+            depth=self._depth,
         )
         try:
             outcome = trial.judge(case.run, case.needs - self._capabilities)

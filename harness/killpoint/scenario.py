@@ -50,6 +50,8 @@ FaultName = Literal[
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer, or to a link."""
 MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
+Depth = Literal["line", "opcode"]
+"""How fine the points of a sweep are: the target's lines, or the interpreter's instructions."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -83,6 +85,8 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     """As a thread enters its how-many-th such call, which it does not make any more."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
+    depth: Depth = "line"
+    """What ``line`` counts, or a count is to count."""
 
     def kind(self) -> PlaceKind | None:
         """What it is a place among; None: nowhere."""

@@ -22,6 +22,7 @@ from killpoint.cases import (
     ring,
     scarcity,
     stores,
+    sweeps,
     wakeups,
     weak_memory,
 )
@@ -33,6 +34,7 @@ CASES: tuple[Case, ...] = (
     *ring.CASES,
     *pages.CASES,
     *interruptions.CASES,
+    *sweeps.CASES,
     *delivery.CASES,
     *fuzz.CASES,
     *deaths.CASES,

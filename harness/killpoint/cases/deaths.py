@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
 from killpoint.explore.kills import Around, chosen, count_lines
 from killpoint.explore.trial import Trial
@@ -105,10 +107,12 @@ def anywhere(trial: Trial, role: str, samples: int, remote: int = 0) -> None:
     places = FROM_AFAR[role] if remote else PLACES[role]
     for index, (op, nth) in enumerate(places):
         around = around_death(trial.outcome.id, role, remote)
-        count = count_lines(trial, role, Point(op, nth=nth), around)
+        at = Point(op, nth=nth, depth=trial.depth)
+        count = count_lines(trial, role, at, around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
         for line in chosen(trial, count, share):
-            trial.play(around(Fault("kill", role, Point(op, line=line, nth=nth))))
+            where = msgspec.structs.replace(at, line=line)
+            trial.play(around(Fault("kill", role, where)))
 
 
 def _idle_reader() -> list[Scenario]:

@@ -64,7 +64,7 @@ CASES: tuple[Case, ...] = (
         "R9/exception-in-group",
         "an exception at lines of each operation of a group but join, of host and member",
         GROUP,
-        14,
+        8,
     ),
     _raised(
         "R9/signal-handler-raises",

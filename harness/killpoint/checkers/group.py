@@ -136,11 +136,21 @@ def _why_not(
         return None  # a group may end with one of its ranks, if it says whose death it was
     due = lane.due()
     waiting = next((sent for sent in stream.sent if sent.seq == due), None)
+    if waiting is None and _has_left(history, stream.source, call):
+        return None  # it had all there was, and was to be told that no more comes
     if call.outcome == "timeout" and (waiting is None or waiting.began.t > call.ended.t):
         return None  # nobody had sent anything: it was to run out
     what = f"object {due} was sent" if waiting else "nothing was wrong"
     cause = f"{call.words()} ended with {call.outcome} although {what}: {call.error}"
     return _says(history, stream, call, "lost", cause)
+
+
+def _has_left(history: History, source: str, call: Call) -> bool:
+    ended = call.ended.t if call.ended else 0
+    return any(
+        event.text("op") == "leave" and event.t <= ended
+        for event in history.of("begin", role=source)
+    )
 
 
 def _says(history: History, stream: Stream, call: Call, kind: Kind, cause: str) -> Violation:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from killpoint.checkers.delivery import Got, Sent, got, mismatches, planned, sent, torn, wrong_data
-from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
+from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import Scenario
+from killpoint.scenario import Close, Drop, Exit, Scenario
 from killpoint.verdict import Violation
 
 _PICKLED = 1024
@@ -37,16 +37,36 @@ def all_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
 
 def ring_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R3: the same of the ring, which answers for its slots and not for the caller's memory."""
-    return _in_order(scenario, history, _torn_beyond_q3(scenario, history))
+    wrong = _torn_beyond_q3(scenario, history) or _taken_for_dead(history)
+    return _in_order(scenario, history, wrong)
+
+
+def _taken_for_dead(history: History) -> list[Violation]:
+    """A party that was told of a death where nobody had died: it may have been stopped."""
+    for event in history.of("sent", "got", "end"):
+        if event.text("outcome") == "peer-died" and not deaths(history):
+            cause = f"{event.role} was told of a death, and nobody had died: {event.text('error')}"
+            return [Violation("lost", cause, evidence(history, [event]))]
+    return []
 
 
 def _in_order(scenario: Scenario, history: History, wrong: list[Violation]) -> Finding:
     found = _failed_steps(history) or wrong
-    differ = [v for reader in scenario.readers() for v in mismatches(history, reader)]
+    differ = [
+        violation
+        for reader in scenario.readers()
+        for violation in mismatches(history, reader, tail_may_miss=_leaves(scenario, reader))
+    ]
     found = found or [v for v in differ if v.kind != "lost"] or hangs(history)
     found = found or _unsent(history) or differ
     sizes = len({(m.form, m.size) for m in sent(history) if m.ok})
     return _weighed(found, {"messages": _arrived(scenario, history), "sizes": sizes})
+
+
+def _leaves(scenario: Scenario, reader: str) -> bool:
+    """Whether the reader is told to go while others stay: then it need not take everything."""
+    steps = [step for step in scenario.steps if isinstance(step, (Close, Drop, Exit))]
+    return any(reader in step.roles for step in steps)
 
 
 def _unsent(history: History) -> list[Violation]:

@@ -17,7 +17,7 @@ from killpoint.checkers.finding import Finding, Inconclusive, Lacking
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.event import Event
-from killpoint.scenario import NETWORK_FAULTS, Fault, Scenario, dump
+from killpoint.scenario import NETWORK_FAULTS, Depth, Fault, Scenario, dump
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
 from killpoint.verdict import CaseOutcome, Violation
@@ -77,11 +77,16 @@ class Trial:
         full: bool,
         folder: Path | None,
         target: str = "",
+        depth: Depth = "line",
     ) -> None:
-        """``folder``: where records and replays are kept, if anywhere; ``target``: for replays."""
+        """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
+
+        ``depth``: how fine the points of sweeps are.
+        """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
         self.seed = seed
         self.full = full
+        self.depth: Depth = depth
         self.random = random.Random(f"{seed}/{case}")
         self.leaks: list[Leak] = []
         self.plays = 0

@@ -118,13 +118,14 @@ class Director:
         self._until(self._all_present, 60.0, "the roles did not start")
         for step in self.scenario.steps:
             self._do(step)
-            if isinstance(step, script.Make) and not self._handle and not self._again():
+            if isinstance(step, script.Make) and not self._handle and not self._yet_to_come():
                 break  # there is no queue: nothing that follows would say anything
         self._epilogue()
 
-    def _again(self) -> bool:
-        """Whether what an exception struck is done once more."""
-        return any(isinstance(step, script.Again) for step in self.scenario.steps)
+    def _yet_to_come(self) -> bool:
+        """Whether the queue is still to be made: the writer stands at a point, or tries again."""
+        again = any(isinstance(step, script.Again) for step in self.scenario.steps)
+        return again or self.actors["writer"].held_up
 
     def _epilogue(self) -> None:
         self._strangers.recall()
@@ -207,8 +208,9 @@ class Director:
                 self._post(step.role, again)
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self._shape()))
+            writer = self.actors["writer"]
             self._until(
-                lambda: bool(self._handle) or not self.actors["writer"].outstanding,
+                lambda: bool(self._handle) or not writer.outstanding or writer.held_up,
                 60.0,
                 "no queue",
             )

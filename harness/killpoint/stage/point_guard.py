@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from killpoint.history.log import Log
 from killpoint.points.lines import lines
+from killpoint.points.opcodes import opcodes
 from killpoint.points.stores import Stores
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
@@ -66,7 +67,8 @@ class PointGuard:
             return
         watch = _Watch(self, arm, self._target, end)
         try:
-            with lines(self._target.is_own_code, watch.on_line):
+            watched = opcodes if arm.point.depth == "opcode" else lines
+            with watched(self._target.is_own_code, watch.on_line):
                 yield
         finally:
             if not watch.reached:
@@ -123,7 +125,7 @@ class _Watch:
         self._slot = self._slots.position(end) if named and self._slots and end is not None else 0
 
     def on_line(self, code: CodeType, line: int) -> None:
-        """Called before each line of the target's code."""
+        """Called before each line, or instruction, of the target's code."""
         at = self.count
         self.count += 1
         point = self._arm.point

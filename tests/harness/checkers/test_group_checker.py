@@ -99,3 +99,17 @@ def test_what_is_lost_after_a_jump_is_a_violation() -> None:
     tape.misses(1, 0, "timeout")
     jump = Fault("jump-clock", "rank-0", hours=-2.0)
     assert group_convicted("G5", tape, jump).kind == "lost"
+
+
+def test_who_has_had_all_is_told_that_its_source_has_left() -> None:
+    tape = GroupTape().posts(0, 1, 0).takes(1, 0, 0)
+    tape.ordered("rank-0", "leave")
+    assert group_judged("G1", tape.misses(1, 0, "closed")).violations == []
+
+
+def test_a_leave_does_not_excuse_what_was_not_given() -> None:
+    tape = GroupTape().posts(0, 1, 0)
+    tape.ordered("rank-0", "leave")
+    assert (
+        group_convicted("G1", tape.misses(1, 0, "closed").airs(2, 4).hears(0, 2, 4)).kind == "lost"
+    )

@@ -6,6 +6,7 @@ import pytest
 from synthetic import Tape, convicted, judged
 
 from killpoint.checkers.finding import Inconclusive
+from killpoint.scenario import Close
 
 _ALL = ("R3", "Q1", "Q14")
 _WHOLE = ("R2", *_ALL, "Q2", "Q3", "Q4")
@@ -261,3 +262,15 @@ def test_a_message_nobody_sent_is_wrong_data() -> None:
 def test_a_loss_between_threads_is_excused_only_by_an_error() -> None:
     assert convicted("Q13", _three().gets(0).gets(2).fails("timeout")).kind == "lost"
     assert judged("Q13", _three().gets(0).gets(2).fails("busy")).violations == []
+
+
+def test_who_is_told_of_a_death_where_nobody_died_was_misled() -> None:
+    found = convicted("R3", Tape().sent(0).gets(0).fails("peer-died"))
+    assert found.kind == "lost"
+    assert "nobody had died" in found.cause
+
+
+def test_who_is_told_to_go_need_not_take_everything() -> None:
+    tape = Tape().sent(0).sent(1).gets(0).gets(1).gets(0, "reader-1")
+    assert judged("R3", tape, Close(("reader-1",)), readers=2).violations == []
+    assert convicted("R3", tape, Close(("writer",)), readers=2).kind == "lost"

@@ -166,3 +166,16 @@ def test_a_release_may_have_a_signal_handler_raise_there(stand: Stand) -> None:
         signal.signal(signal.SIGUSR1, before)
     (raised,) = History.read(stand.folder).of("raised")
     assert raised.text("how") == "signal"
+
+
+def test_points_may_be_as_fine_as_instructions(stand: Stand) -> None:
+    stand.guard.arm(Arm(1, Point("send", nth=0)))
+    stand.works()
+    stand.guard.arm(Arm(2, Point("send", nth=0, depth="opcode")))
+    stand.works()
+    by_line, by_opcode = stand.counted()
+    assert by_opcode > 2 * by_line
+    stand.guard.arm(Arm(3, Point("send", line=by_opcode - 1, depth="opcode")))
+    stand.director.put(Release("raise"))
+    with pytest.raises(InjectedError, match="<own>:4"):
+        stand.works()

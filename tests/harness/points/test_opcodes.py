@@ -1,0 +1,175 @@
+"""Opcode points: every instruction of the target's code, in order, the same number each time.
+
+Needs only the standard library and pytest: run it by hand under 3.12 and later too, where
+``sys.monitoring`` takes the place of ``sys.settrace``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import CodeType
+
+import pytest
+
+from killpoint.points.opcodes import opcodes
+
+_SOURCE = """
+def add(numbers):
+    total = 0
+    for number in numbers:
+        total += number
+    return total
+
+def guarded(log):
+    try:
+        log.append("in")
+        log.append("still in")
+    finally:
+        log.append("out")
+
+def swallows(log):
+    try:
+        log.append("in")
+    except ValueError:
+        log.append("caught")
+    return log
+"""
+_OWN: dict[str, object] = {}
+exec(compile(_SOURCE, "<target>", "exec"), _OWN)
+
+
+def _own(code: CodeType) -> bool:
+    return code.co_filename == "<target>"
+
+
+def _call(name: str, *arguments: object) -> object:
+    return _OWN[name](*arguments)
+
+
+def _count(name: str, *arguments: object) -> list[tuple[str, int]]:
+    seen: list[tuple[str, int]] = []
+    with opcodes(_own, lambda code, line: seen.append((code.co_name, line))):
+        _call(name, *arguments)
+    return seen
+
+
+def test_every_instruction_is_met_and_there_are_several_in_a_line() -> None:
+    met = [line for _, line in _count("add", [7])]
+    assert met.count(3) > 1
+    assert met.count(5) > 3
+    assert set(met) >= {3, 4, 5, 6}
+
+
+def test_the_same_operation_has_the_same_count_every_time() -> None:
+    counts = [len(_count("add", list(range(20)))) for _ in range(5)]
+    assert counts[0] > 20
+    assert len(set(counts)) == 1
+
+
+def test_only_the_targets_own_code_is_met() -> None:
+    assert {name for name, _ in _count("add", [1])} == {"add"}
+    seen: list[int] = []
+    with opcodes(lambda _: False, lambda _code, line: seen.append(line)):
+        _call("add", [1])
+    assert seen == []
+
+
+def test_nothing_is_met_after_the_context() -> None:
+    seen: list[int] = []
+    with opcodes(_own, lambda _code, line: seen.append(line)):
+        _call("add", [1])
+    before = len(seen)
+    _call("add", [1])
+    assert len(seen) == before
+
+
+def test_a_context_leaves_the_tracer_it_found() -> None:
+    def mine(*_: object) -> None:
+        return None
+
+    sys.settrace(mine)
+    try:
+        with opcodes(_own, lambda *_: None):
+            _call("add", [1])
+        assert sys.gettrace() is mine
+    finally:
+        sys.settrace(None)
+
+
+def test_an_exception_may_appear_before_every_instruction() -> None:
+    """Whatever was begun is ended: after each of them the block was left, or never entered."""
+    total = len(_count("guarded", list[str]()))
+    assert total > 12
+    logs: set[tuple[str, ...]] = set()
+    for at in range(total):
+        log: list[str] = []
+        with pytest.raises(KeyError, match="injected"), opcodes(_own, _Striking(at)):
+            _call("guarded", log)
+        logs.add(tuple(log))
+    assert {(), ("out",), ("in", "out"), ("in", "still in", "out")} <= logs
+
+
+class _Striking:
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, _code: CodeType, _line: int) -> None:
+        self.left -= 1
+        if self.left == -1:
+            raise KeyError("injected")
+
+
+@pytest.mark.parametrize("mode", ["first", "middle", "last"])
+def test_a_kill_at_an_instruction_is_a_death_by_that_signal(mode: str) -> None:
+    total = len(_count("add", [7, 8]))
+    at = {"first": 0, "middle": total // 2, "last": total - 1}[mode]
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        met = 0
+
+        def strike(_code: CodeType, _line: int) -> None:
+            nonlocal met
+            met += 1
+            if met == at + 1:
+                os.write(write, met.to_bytes(4, "big"))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with opcodes(_own, strike):
+            _call("add", [7, 8])
+        os._exit(0)
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert int.from_bytes(os.read(read, 4), "big") == at + 1
+    os.close(read)
+
+
+def test_the_target_may_catch_what_was_raised_in_it() -> None:
+    def strike(_code: CodeType, line: int) -> None:
+        if line == 17 and not log:
+            raise ValueError("injected")
+
+    log: list[str] = []
+    with opcodes(_own, strike):
+        assert _call("swallows", log) == ["caught"]
+
+
+def test_a_second_context_starts_afresh() -> None:
+    assert _count("add", [1, 2]) == _count("add", [1, 2])
+
+
+def _others_lines() -> set[int]:
+    seen: set[int] = set()
+    with opcodes(_own, lambda _code, _line: seen.add(threading.get_ident())):
+        thread = threading.Thread(target=_call, args=("add", list(range(50))))
+        thread.start()
+        thread.join(10)
+        _call("add", [1])
+    return seen
+
+
+def test_only_the_operations_own_thread_is_met() -> None:
+    assert _others_lines() == {threading.get_ident()}
