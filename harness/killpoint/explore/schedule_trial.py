@@ -33,7 +33,6 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
     if explored.error:
         trial.doubt(f"it could not be simulated: {explored.error}")
         return explored
-    trial.plays += 1
     schedules = sum(each.schedules for each in explored.searches)
     trial.count(Finding([], {"schedules": schedules}))
     trial.outcome.searched += _told(scenario, simulated, explored)
