@@ -8,7 +8,7 @@ seen, nothing is lost. A schedule is the list of choices, and replays exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -17,21 +17,35 @@ import msgspec
 class Option(msgspec.Struct, frozen=True):
     """One way to go on."""
 
-    label: str
-    """For a person: ``writer``, ``drain writer: slot 0 written=1``, ``deliver READY to 1``."""
     task: str | None
-    """The task that runs, or None if it is the surroundings that act."""
+    """The task that runs, or None if it is the surroundings that act, or a value that is seen."""
     preempts: bool = False
-    """Whether it takes the turn from a task that could have gone on."""
-    key: str = ""
-    """What kind of choice it is among tasks: the same for every run (for priorities)."""
+    """Whether a task that could have gone on is passed over, or something happens unasked."""
+    value: bool = False
+    """Whether it is about what happens to the running task, and not about whose turn it is."""
 
 
 class Chooser(Protocol):
-    """Decides; a file each in ``explore/schedules``."""
+    """Decides one run; searches in ``explore/schedules`` give one for each."""
 
     def choose(self, options: Sequence[Option]) -> int:
         """The index of one of at least two options; 0 is the default."""
+        ...
+
+
+class Search(Protocol):
+    """Gives choosers, one for each run, until there is nothing new to try."""
+
+    name: str
+    """For a person: ``≤ 2 preemptions``."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether every schedule it means to give has been given and run."""
+        ...
+
+    def __iter__(self) -> Iterator[Chooser]:
+        """The next chooser is asked for once the run with the last one has ended."""
         ...
 
 
@@ -40,7 +54,7 @@ class Action(Protocol):
 
     @property
     def label(self) -> str:
-        """For a person."""
+        """For a person; asked for only where a schedule is written down."""
         ...
 
     def apply(self) -> None:
@@ -52,12 +66,15 @@ class Source(Protocol):
     """A part of the surroundings: a memory's store buffers, a network, a clock."""
 
     def actions(self) -> Sequence[Action]:
-        """What it may do now; offered at every point, after the tasks."""
+        """What it may do now; offered at every point, after the tasks. Asked often: be quick."""
         ...
 
 
 class World(Protocol):
     """What simulated memory, sockets and clocks are built on; called by the running task."""
+
+    recording: bool
+    """Whether the schedule is written down for a person: only then are ``note``s of use."""
 
     @property
     def now(self) -> float:
@@ -69,19 +86,30 @@ class World(Protocol):
         """The name of the running task."""
         ...
 
-    def point(self, label: str) -> None:
-        """Here another task may go on, or the surroundings act, before what comes next."""
+    def point(self) -> None:
+        """Here another task may go on, or the surroundings act, before what comes next.
+
+        Raises the world's own BaseException once the run has been broken off: let it pass.
+        """
+        ...
+
+    def note(self, text: str) -> None:
+        """What the running task has just done, for whoever reads the schedule."""
         ...
 
     def moved(self) -> None:
-        """Something that others can see has changed: whoever spins looks again."""
+        """Something that others can see has changed: whoever spins or waits looks again."""
         ...
 
-    def decide(self, labels: Sequence[str]) -> int:
-        """A choice that is not about whose turn it is; 0 is the default."""
+    def decide(self, count: int, label: Callable[[int], str]) -> int:
+        """One of ``count`` ways, by the schedule: not about whose turn it is; 0 is the default."""
         ...
 
-    def spin(self) -> None:
+    def stale(self) -> None:
+        """What the running task has just seen was not the newest: its next spin is no rest."""
+        ...
+
+    def spin(self, label: str = "a change") -> None:
         """A look that found nothing, by a task that looks again at once (yield, zero sleep)."""
         ...
 
@@ -90,6 +118,10 @@ class World(Protocol):
 
         The clock only moves when nobody can run, or by a choice.
         """
+        ...
+
+    def progress(self) -> None:
+        """The running task has completed an operation: it is not starved."""
         ...
 
     def add(self, source: Source) -> None:

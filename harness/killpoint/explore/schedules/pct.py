@@ -1,0 +1,80 @@
+"""Probabilistic concurrency testing: random priorities that change at few places.
+
+A bug of depth d among n tasks and k choices is found with probability at least 1/(n·k^(d-1)) a
+run (Burckhardt et al., ASPLOS 2010).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from killpoint.seams import Option
+
+_SURROUNDINGS = "-"
+_OTHERWISE = 0.1
+"""How often a task sees another value than the default."""
+
+
+class PCT:
+    """A given number of runs of depth ``depth``. The surroundings count as one task more."""
+
+    def __init__(self, count: int, depth: int = 3, seed: int = 0) -> None:
+        self.name = f"{count} PCT schedules of depth {depth}"
+        self._count, self._depth = count, depth
+        self._random = random.Random(seed)
+        self._length = 50
+        """The longest run so far, in choices."""
+        self._given = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether that many were given."""
+        return self._given >= self._count
+
+    def __iter__(self) -> Iterator[Priorities]:
+        """The next run."""
+        while self._given < self._count:
+            generator = random.Random(self._random.getrandbits(64))
+            run = Priorities(generator, self._length, self._depth)
+            yield run
+            self._given += 1
+            self._length = max(self._length, run.length)
+
+
+class Priorities:
+    """One run: whoever has the highest priority goes on; at a change point it gets the lowest."""
+
+    def __init__(self, generator: random.Random, length: int, depth: int) -> None:
+        self.length = 0
+        self._generator = generator
+        self._priority: dict[str, float] = {}
+        self._changes = {generator.randrange(length): -at for at in range(1, depth)}
+
+    def choose(self, options: Sequence[Option]) -> int:
+        """The option of the highest priority."""
+        self.length += 1
+        if options[0].value:
+            return self._value(len(options))
+        best = self._highest(options)
+        lowered = self._changes.get(self.length)
+        if lowered is not None:
+            self._priority[options[best].task or _SURROUNDINGS] = lowered
+            best = self._highest(options)
+        if options[best].task is None:
+            first = next(at for at, option in enumerate(options) if option.task is None)
+            return self._generator.randrange(first, len(options))
+        return best
+
+    def _highest(self, options: Sequence[Option]) -> int:
+        return max(range(len(options)), key=lambda at: self._of(options[at]))
+
+    def _of(self, option: Option) -> float:
+        name = option.task or _SURROUNDINGS
+        if name not in self._priority:
+            self._priority[name] = self._generator.random()
+        return self._priority[name]
+
+    def _value(self, count: int) -> int:
+        generator = self._generator
+        return generator.randrange(1, count) if generator.random() < _OTHERWISE else 0

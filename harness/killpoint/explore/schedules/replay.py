@@ -1,0 +1,36 @@
+"""One schedule again, from its list of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from killpoint.seams import Option
+
+
+class Replay:
+    """A single run; beyond the end of the list everything goes the default way.
+
+    A choice that does not exist is the world's to refuse: the run is not the one that was kept.
+    """
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        self.name = "a replay"
+        self._choices = choices
+        self.exhausted = False
+
+    def __iter__(self) -> Iterator[Again]:
+        """The one."""
+        yield Again(self._choices)
+        self.exhausted = True
+
+
+class Again:
+    """Takes the listed choices."""
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        self._choices = iter(choices)
+
+    def choose(self, options: Sequence[Option]) -> int:
+        """The next one listed."""
+        del options
+        return next(self._choices, 0)

@@ -1,0 +1,1 @@
+"""The other stage: the target's own code in one process, under a controlled scheduler."""

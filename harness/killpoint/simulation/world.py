@@ -1,0 +1,416 @@
+"""A world of one process: its tasks are greenlets, and a chooser says at each point who goes on.
+
+Everything that could go one way or another goes through :meth:`World._choose`, so the list of
+choices is the schedule.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import greenlet
+
+from killpoint.seams import Action, Chooser, Option, Source
+from killpoint.simulation.ending import Ending, How, Line
+
+STEP_LIMIT = 20_000
+_TICKS = (0.01, 1.0, 100.0)
+"""How far the clock jumps for tasks that spin when nobody can go on; then it is a deadlock."""
+_LOOKS = 4
+"""As often a task may look again at once although it, or somebody, keeps changing things."""
+_THROWS = 50
+"""How often a task that is broken off may swallow it."""
+
+_UNASKED = Option(None, preempts=True)
+_DUE = Option(None)
+_AS_EVER = Option(None, value=True)
+_OTHERWISE = Option(None, preempts=True, value=True)
+
+_Menu = tuple[list[Option], list["_Task"]]
+
+
+class Abort(BaseException):
+    """Thrown into a task whose run is over: it may hold a ``finally``, nothing more."""
+
+
+class Diverged(Exception):
+    """A schedule asked for an option that is not there: something outside it differs."""
+
+
+class _Task:
+    """A task, and what it is doing when it does not run."""
+
+    __slots__ = (
+        "deadline",
+        "error",
+        "index",
+        "label",
+        "let",
+        "looks",
+        "name",
+        "ready",
+        "seen",
+        "stale",
+    )
+
+    def __init__(self, index: int, name: str, let: greenlet.greenlet) -> None:
+        self.index, self.name, self.let = index, name, let
+        self.seen = -1
+        """The version at its first point since it last spun; -1: none."""
+        self.stale = False
+        self.looks = 0
+        """Spins that were no rest."""
+        self.label = ""
+        """What it waits for, empty if it can run."""
+        self.ready: Callable[[], bool] | None = None
+        """What makes it go on; None: any change."""
+        self.deadline: float | None = None
+        self.error: BaseException | None = None
+
+
+class World:
+    """One run. Add tasks, ``run`` once, throw away.
+
+    Args:
+        chooser: asked wherever there is more than one way.
+        limit: steps after which the run is broken off.
+        recording: whether to write down what happens.
+        early: whether a wait may end by its time although others could still run (a choice).
+    """
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        *,
+        limit: int = STEP_LIMIT,
+        recording: bool = False,
+        early: bool = False,
+    ) -> None:
+        self.recording = recording
+        self.now = 0.0
+        self.choices: list[int] = []
+        self.steps = 0
+        self.version = 0
+        """Counts what others could see change."""
+        self._pick = chooser.choose
+        self._limit = limit
+        self._early = early
+        self._tasks: list[_Task] = []
+        self._running: _Task | None = None
+        self._can = 0
+        """A bit for each task that can run."""
+        self._asleep: list[_Task] = []
+        self._checked = 0
+        self._sources: list[Source] = []
+        self._menus: dict[int, _Menu] = {}
+        self._how: How | None = None
+        self._waiting: dict[str, str] = {}
+        self._ticks = 0
+        self._progressed: dict[str, int] = {}
+        self._lines: list[Line] = []
+        self._hub = greenlet.getcurrent()
+
+    # -- what a stage calls -----------------------------------------------------------------
+
+    def task(self, name: str, run: Callable[[], Any]) -> None:
+        """A further task; the first one runs first."""
+
+        def body() -> None:
+            try:
+                run()
+            except Abort:
+                pass
+            except BaseException as error:
+                task.error = error
+
+        task = _Task(len(self._tasks), name, greenlet.greenlet(body, self._hub))
+        self._tasks.append(task)
+        self._can |= 1 << task.index
+
+    def add(self, source: Source) -> None:
+        """A further part of the surroundings."""
+        self._sources.append(source)
+
+    def run(self) -> Ending:
+        """Run to the end, whichever it is.
+
+        Raises:
+            Exception: what a task raised and did not handle.
+        """
+        self._hub = greenlet.getcurrent()
+        while self._how is None:
+            if all(task.let.dead for task in self._tasks):
+                self._stop("done")
+                break
+            task = self._next()
+            if task is not None:
+                self._running = task
+                task.let.switch()
+                self._bury()
+        self._unwind()
+        how = self._how or "done"
+        return Ending(how, self.choices, self.steps, self.now, self._waiting, self._lines)
+
+    # -- what simulated memory, sockets and clocks call ---------------------------------------
+
+    @property
+    def current(self) -> str:
+        """The name of the running task; ``-`` outside of all."""
+        return self._running.name if self._running is not None else "-"
+
+    def point(self) -> None:
+        """Another task may go on here, or the surroundings act."""
+        task = self._running
+        if task is None:
+            return
+        if self._how is not None:
+            raise Abort
+        self.steps += 1
+        if self.steps > self._limit:
+            self._exhausted()
+        if task.seen < 0:
+            task.seen = self.version
+        following = self._next()
+        if following is not task:
+            self._switch(following)
+
+    def moved(self) -> None:
+        """Something changed that others can see."""
+        self.version += 1
+        self._ticks = 0
+
+    def stale(self) -> None:
+        """The running task saw something old."""
+        if self._running is not None:
+            self._running.stale = True
+
+    def decide(self, count: int, label: Callable[[int], str]) -> int:
+        """One of ``count`` ways."""
+        if self._how is not None:
+            raise Abort
+        if count < 2 or self._running is None:
+            return 0
+        taken = self._choose([_AS_EVER] + [_OTHERWISE] * (count - 1))
+        if self.recording and taken:
+            self.note(label(taken))
+        return taken
+
+    def spin(self, label: str = "a change") -> None:
+        """Look again at once, unless nothing that could be seen has changed since the last look."""
+        task = self._running
+        if task is None:
+            return
+        if self._how is not None:
+            raise Abort
+        if task.seen == self.version and not task.stale:
+            task.ready, task.deadline = None, None
+            self._sleep(task, label)
+        else:
+            self._look_again(task)
+        task.seen = -1
+        task.stale = False
+
+    def wait(self, ready: Callable[[], bool], seconds: float | None, label: str) -> bool:
+        """Sleep until ready, or for that long."""
+        task = self._running
+        if task is None:
+            return ready()
+        deadline = None if seconds is None else self.now + max(0.0, seconds)
+        self.point()
+        while not ready():
+            if deadline is not None and self.now >= deadline:
+                return False
+            task.ready, task.deadline = ready, deadline
+            self._sleep(task, label)
+        return True
+
+    def progress(self) -> None:
+        """The running task has completed an operation."""
+        if self._running is not None:
+            self._progressed[self._running.name] = self.steps
+
+    def note(self, text: str) -> None:
+        """Write down what the running task did."""
+        if self.recording:
+            self._lines.append(Line(self.current, text, len(self.choices)))
+
+    # -- whose turn it is ---------------------------------------------------------------------
+
+    def _next(self) -> _Task | None:
+        """Who goes on, after whatever the surroundings do first; None: nobody, it is over."""
+        while True:
+            if self._asleep and self._checked != self.version:
+                self._wake()
+            task = self._running
+            key = self._can if task is None else self._can | 1 << (len(self._tasks) + task.index)
+            menu = self._menus.get(key)
+            if menu is None:
+                menu = self._menus[key] = self._menu()
+            options, tasks = menu
+            acts: list[Action] = []
+            for source in self._sources:
+                acts += source.actions()
+            if self._early and tasks and any(t.deadline is not None for t in self._asleep):
+                acts.append(_Passing(self))
+            if acts:
+                options = options + [_UNASKED if tasks else _DUE] * len(acts)
+            elif not tasks:
+                if not self._pass_time():
+                    return None
+                continue
+            taken = self._choose(options) if len(options) > 1 else 0
+            if taken < len(tasks):
+                return tasks[taken]
+            act = acts[taken - len(tasks)]
+            if self.recording:
+                self._lines.append(Line("-", act.label, len(self.choices)))
+            act.apply()
+
+    def _menu(self) -> _Menu:
+        """The running task first, if it can go on; then the others in their order."""
+        running, can = self._running, self._can
+        goes_on = running is not None and can >> running.index & 1
+        tasks = [task for task in self._tasks if can >> task.index & 1 and task is not running]
+        options = [Option(task.name, preempts=bool(goes_on)) for task in tasks]
+        if running is not None and goes_on:
+            return [Option(running.name), *options], [running, *tasks]
+        return options, tasks
+
+    def _choose(self, options: Sequence[Option]) -> int:
+        taken = self._pick(options)
+        if not 0 <= taken < len(options):
+            what = f"choice {len(self.choices)} is {taken} of {len(options)}"
+            raise Diverged(f"the schedule does not fit this run: {what}")
+        self.choices.append(taken)
+        return taken
+
+    def _switch(self, following: _Task | None) -> None:
+        """Leave the running task; returns when it is resumed."""
+        task = self._running
+        if following is None:
+            raise Abort
+        self._running = following
+        following.let.switch()
+        self._running = task
+        if self._how is not None:
+            raise Abort
+
+    def _bury(self) -> None:
+        """The hub is back, because a task has ended: the one that ran last."""
+        task, self._running = self._running, None
+        if task is None:
+            return
+        self._can &= ~(1 << task.index)
+        self.version += 1
+        if task.error is not None and self._how is None:
+            self._stop("done")
+            self._unwind()
+            raise task.error
+
+    def _sleep(self, task: _Task, label: str) -> None:
+        task.label = label
+        self._can &= ~(1 << task.index)
+        self._asleep.append(task)
+        self._checked = self.version
+        following = self._next()
+        if following is not task:
+            self._switch(following)
+
+    def _look_again(self, task: _Task) -> None:
+        """A point; but who keeps changing what it waits for lets others run now and then."""
+        bit = 1 << task.index
+        task.looks += 1
+        if task.looks < _LOOKS or not self._can & ~bit:
+            self.point()
+            return
+        task.looks = 0
+        self._can &= ~bit
+        following = self._next()
+        self._can |= bit
+        self._switch(following)
+
+    def _wake(self) -> None:
+        """Let those look again who wait for what may have come."""
+        self._checked = self.version
+        for task in list(self._asleep):
+            if task.ready is None or task.ready():
+                self._rouse(task)
+
+    def _rouse(self, task: _Task) -> None:
+        self._asleep.remove(task)
+        task.label = ""
+        self._can |= 1 << task.index
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def _pass_time(self) -> bool:
+        """Nobody can run: the clock goes on to what is due next; False if nothing is."""
+        due = [task.deadline for task in self._asleep if task.deadline is not None]
+        if due:
+            self.pass_to(min(due))
+            return True
+        spinning = [task for task in self._asleep if task.ready is None]
+        if spinning and self._ticks < len(_TICKS):
+            self.now += _TICKS[self._ticks]
+            self._ticks += 1
+            for task in spinning:
+                self._rouse(task)
+            return True
+        self._stop("deadlock")
+        return False
+
+    def pass_to(self, when: float) -> None:
+        """Move the clock on, and wake who waited for no longer than that."""
+        self.now = max(self.now, when)
+        self.version += 1
+        for task in list(self._asleep):
+            if task.deadline is not None and task.deadline <= self.now:
+                self._rouse(task)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def _exhausted(self) -> None:
+        """The limit: tell who was starved, or that nobody got anything done."""
+        recent = [name for name, at in self._progressed.items() if at > self._limit // 2]
+        self._stop("starvation" if recent else "livelock")
+        raise Abort
+
+    def _stop(self, how: How) -> None:
+        """The run is over; who was not done is told with those first who starved the longest."""
+        self._how = how
+        unfinished = [task for task in self._tasks if not task.let.dead]
+        unfinished.sort(key=lambda task: self._progressed.get(task.name, 0))
+        self._waiting = {task.name: task.label or "its turn" for task in unfinished}
+
+    def _unwind(self) -> None:
+        """Break off what still runs; ``point`` raises again in whatever it does on its way out."""
+        for task in self._tasks:
+            self._running = task
+            for _ in range(_THROWS):
+                if task.let.dead:
+                    break
+                with contextlib.suppress(Abort):  # comes through from one that had not begun
+                    task.let.throw(Abort)
+        self._running = None
+
+
+class _Passing:
+    """The clock goes on although somebody could still run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def label(self) -> str:
+        """Until when."""
+        return f"time passes to {self._due():.3f} s"
+
+    def apply(self) -> None:
+        """To the next thing that is due."""
+        self._world.pass_to(self._due())
+
+    def _due(self) -> float:
+        asleep = self._world._asleep  # pyright: ignore[reportPrivateUsage]  # its own part
+        return min(task.deadline for task in asleep if task.deadline is not None)
