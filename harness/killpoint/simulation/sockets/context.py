@@ -58,8 +58,16 @@ class Library:
     """Stands in for the module ``zmq``: sockets are simulated, all other names are its own."""
 
     def __init__(self, network: Network, find: Callable[[int], Pollable]) -> None:
-        self.Context = lambda *_args, **_kinds: Context(network)
-        self.Poller = lambda: Poller(network, find)
+        self._network, self._find = network, find
+
+    def Context(self, io_threads: int = 1) -> Context:  # the library's own spelling
+        """A context; its threads are the surroundings."""
+        del io_threads
+        return Context(self._network)
+
+    def Poller(self) -> Poller:
+        """A poller."""
+        return Poller(self._network, self._find)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(zmq, name)

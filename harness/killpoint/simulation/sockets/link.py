@@ -25,8 +25,8 @@ class Link:
         """Who has closed its end; what it had sent may still be on its way."""
         # libzmq has one pipe inside a process, and there the side that connects decides.
         shared = connecting.conflates if inside else None
-        self.there = Lane(connecting, bound, shared)
-        self.back = Lane(bound, connecting, shared)
+        self.there = Lane(self, connecting, bound, shared)
+        self.back = Lane(self, bound, connecting, shared)
 
     def lane_from(self, socket: Socket) -> Lane:
         """The direction in which this socket sends."""
@@ -44,8 +44,10 @@ class Link:
 class Lane:
     """One direction: messages go whole and in order."""
 
-    def __init__(self, source: Socket, destination: Socket, shared: bool | None) -> None:
-        self.source, self.destination = source, destination
+    def __init__(
+        self, link: Link, source: Socket, destination: Socket, shared: bool | None
+    ) -> None:
+        self.link, self.source, self.destination = link, source, destination
         self.inside = shared is not None
         sending, receiving = source.send_limit, destination.receive_limit
         if shared is None:

@@ -61,7 +61,7 @@ class Network:
     def arrive(self, lane: Lane) -> None:
         """Carry one message."""
         lane.carry()
-        lane.destination.arrived(lane)
+        lane.destination.arrived(lane.link)
         self.changed()
 
     def flush(self) -> None:
@@ -138,8 +138,8 @@ class Network:
         if not (connecting.takes_another and bound.takes_another):
             return  # as the library: the connection is refused in silence
         self._lanes += [link.there, link.back]
-        connecting.joined(link)
         bound.joined(link)
+        connecting.joined(link)
 
     def _forget(self, link: Link) -> None:
         self._lanes = [lane for lane in self._lanes if lane not in (link.there, link.back)]
@@ -153,8 +153,8 @@ class Network:
 
     def wait(self, ready: Callable[[], bool], milliseconds: float | None, label: str) -> bool:
         """Wait in the library's own measure: negative or None is for ever."""
-        forever = milliseconds is None or milliseconds < 0
-        return self.world.wait(ready, None if forever else milliseconds / 1000, label)
+        seconds = None if milliseconds is None or milliseconds < 0 else milliseconds / 1000
+        return self.world.wait(ready, seconds, label)
 
 
 class _Arrival:

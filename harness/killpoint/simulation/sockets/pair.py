@@ -18,7 +18,7 @@ class Pair(Socket):
     kind = "PAIR"
 
     @property
-    def takes_another(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def takes_another(self) -> bool:
         """Only one at a time."""
         return not self.links
 
@@ -31,10 +31,11 @@ class Pair(Socket):
         return any(link.lane_from(self).outbox.has_room() for link in self.links)
 
     def pass_on(self, parts: Parts, flags: int) -> None:
-        """To the other side, once there is room."""
-        limit = 0 if flags & zmq.NOBLOCK else self._options[zmq.SNDTIMEO]
-        if not self.network.wait(self.has_room, limit, f"room at the other end of {self}"):
-            raise zmq.Again
+        """To the other side, once there is room; without waiting, if it is known that there is."""
+        if not any(self.finds_room(link.lane_from(self)) for link in self.links):
+            limit = 0 if flags & zmq.NOBLOCK else self._options[zmq.SNDTIMEO]
+            if limit == 0 or not self.network.wait(self.has_room, limit, f"room beyond {self}"):
+                raise zmq.Again
         self._check()
         self.links[0].lane_from(self).post(parts)
         self.network.changed()

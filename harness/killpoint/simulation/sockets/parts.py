@@ -28,9 +28,7 @@ def left(parts: Parts) -> Parts:
 
 def shown(parts: Parts) -> str:
     """For a person."""
-    words = [
-        repr(bytes(part)) if len(part) <= _SHOWN else f"{len(part)} bytes" for part in parts
-    ]
+    words = [repr(bytes(part)) if len(part) <= _SHOWN else f"{len(part)} bytes" for part in parts]
     return " + ".join(words)
 
 

@@ -11,7 +11,7 @@ from killpoint.simulation.sockets.parts import Parts, shown
 from killpoint.simulation.sockets.socket import Socket
 
 if TYPE_CHECKING:
-    from killpoint.simulation.sockets.link import Lane, Link
+    from killpoint.simulation.sockets.link import Link
     from killpoint.simulation.sockets.network import Network
 
 SUBSCRIBE, UNSUBSCRIBE = b"\1", b"\0"
@@ -44,11 +44,11 @@ class Publisher(Socket):
                     self.network.world.note(f"drops {lost}")
         self.network.changed()
 
-    def arrived(self, lane: Lane) -> None:
+    def arrived(self, link: Link) -> None:
         """A subscription, or the end of one."""
-        link = next(link for link in self.links if link.there is lane or link.back is lane)
-        while lane.inbox:
-            request = bytes(lane.inbox.take()[0])
+        inbox = link.lane_to(self).inbox
+        while inbox:
+            request = bytes(inbox.take()[0])
             if request[:1] == SUBSCRIBE:
                 self._subscribe(link, request[1:])
             elif request[:1] == UNSUBSCRIBE:

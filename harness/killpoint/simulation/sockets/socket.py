@@ -40,8 +40,6 @@ class Socket:
     kind: ClassVar[str]
     sends: ClassVar[bool] = True
     receives: ClassVar[bool] = True
-    takes_another = True
-    """Whether one more connection is welcome."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -108,11 +106,16 @@ class Socket:
     set, get, set_string = setsockopt, getsockopt, setsockopt_string
 
     @property
-    def LAST_ENDPOINT(self) -> bytes:  # noqa: N802  as the library spells it
+    def LAST_ENDPOINT(self) -> bytes:
         """The address it was bound to last."""
         return self.getsockopt(zmq.LAST_ENDPOINT)
 
     # -- connections --------------------------------------------------------------------------
+
+    @property
+    def takes_another(self) -> bool:
+        """Whether one more connection is welcome."""
+        return True
 
     def bind(self, address: str) -> None:
         """Let others connect."""
@@ -141,8 +144,8 @@ class Socket:
         if not link.lane_to(self).inbox:
             self.links.remove(link)
 
-    def arrived(self, lane: Lane) -> None:
-        """A message has arrived."""
+    def arrived(self, link: Link) -> None:
+        """A message has arrived by it."""
 
     # -- sending ------------------------------------------------------------------------------
 

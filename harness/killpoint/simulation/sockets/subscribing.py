@@ -11,7 +11,7 @@ from killpoint.simulation.sockets.publishing import SUBSCRIBE, UNSUBSCRIBE
 from killpoint.simulation.sockets.socket import Socket
 
 if TYPE_CHECKING:
-    from killpoint.simulation.sockets.link import Lane, Link
+    from killpoint.simulation.sockets.link import Link
     from killpoint.simulation.sockets.network import Network
 
 
@@ -52,11 +52,12 @@ class Subscriber(Socket):
             for _ in range(times):
                 self._ask(link, SUBSCRIBE + topic)
 
-    def arrived(self, lane: Lane) -> None:
+    def arrived(self, link: Link) -> None:
         """What nobody asks for any more is dropped."""
-        start = bytes(lane.inbox.head[0])
+        inbox = link.lane_to(self).inbox
+        start = bytes(inbox.head[0])
         if not any(times and start.startswith(topic) for topic, times in self._topics.items()):
-            lane.inbox.take()
+            inbox.take()
 
     def _request(self, request: bytes) -> None:
         for link in self.links:
@@ -67,4 +68,4 @@ class Subscriber(Socket):
         lane = link.lane_from(self)
         lane.post((request,))
         if link.inside:
-            link.peer(self).arrived(lane)
+            link.peer(self).arrived(link)
