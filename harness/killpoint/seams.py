@@ -9,7 +9,7 @@ seen, nothing is lost. A schedule is the list of choices, and replays exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -126,4 +126,70 @@ class World(Protocol):
 
     def add(self, source: Source) -> None:
         """A further part of the surroundings."""
+        ...
+
+
+class Segment(Protocol):
+    """Shared memory of a simulated world."""
+
+    name: str
+    size: int
+
+    @property
+    def buf(self) -> Any:
+        """The whole, as its users see it: slices like a memoryview, but is no real buffer."""
+        ...
+
+    @property
+    def plain(self) -> memoryview:
+        """The whole as a real buffer: for constructors, before the first task runs."""
+        ...
+
+    def call(self, namer: Callable[[int, int], str]) -> None:
+        """Names for (offset, bytes), for whoever reads a schedule."""
+        ...
+
+
+class Surroundings(Protocol):
+    """What a simulated world gives a target's code in the place of the machine.
+
+    It outlasts a run: each run has fresh memory, sockets and time behind it.
+    """
+
+    @property
+    def world(self) -> World:
+        """That of the run."""
+        ...
+
+    @property
+    def sockets(self) -> Any:
+        """What stands in for the target's sockets (capability ``sim_sockets``); None: nothing."""
+        ...
+
+    def create(self, nbytes: int) -> Segment:
+        """A new segment, zeroed."""
+        ...
+
+    def attach(self, name: str) -> Segment:
+        """One that was created in this run.
+
+        Raises:
+            FileNotFoundError: none has that name.
+        """
+        ...
+
+    def fence(self) -> None:
+        """A full fence of the running task."""
+        ...
+
+    def spin(self, label: str = "a change") -> None:
+        """A yield, or a sleep of no length, by a task that then looks again."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep in simulated time."""
+        ...
+
+    def now(self) -> float:
+        """Simulated seconds, for whatever asks a monotonic clock."""
         ...

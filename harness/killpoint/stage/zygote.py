@@ -33,6 +33,7 @@ from killpoint.targets.protocol import (
     HasRing,
     HasSlots,
     HasWire,
+    Simulates,
     Target,
 )
 from killpoint.targets.registry import build
@@ -46,6 +47,9 @@ _PROTOCOLS: dict[str, type] = {
     "points": HasPoints,
     "wire": HasWire,
     "group": HasGroup,
+    "sim_memory": Simulates,
+    "sim_sockets": Simulates,
+    "clock": Simulates,
 }
 
 

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from killpoint.seams import Surroundings
+
 Capability = Literal[
     "queue",
     "deadlines",
@@ -25,11 +27,15 @@ Capability = Literal[
     "slots",
     "points",
     "group",
+    "sim_memory",
+    "sim_sockets",
+    "clock",
 ]
 """What a target can be asked for (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
-``silence``: how long a remote party may be silent can be set."""
+``silence``: how long a remote party may be silent can be set. ``sim_memory``, ``sim_sockets`` and
+``clock``: its own code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
     "ok", "timeout", "peer-died", "closed", "lost", "cancelled", "busy", "refused", "error"
@@ -123,6 +129,50 @@ class Target(Protocol):
 
     def classify(self, error: BaseException) -> Outcome:
         """The outcome that an exception of this implementation stands for."""
+        ...
+
+
+class BlackBox(Protocol):
+    """The part of a target that a simulated world plays with: see :class:`Target`."""
+
+    def make(self, shape: QueueShape) -> Any:
+        """The writer's end of a new queue."""
+        ...
+
+    def handle(self, end: Any) -> Any:
+        """What a reader attaches by."""
+        ...
+
+    def attach(self, handle: Any, rank: int) -> Any:
+        """The end of reader ``rank``."""
+        ...
+
+    def send(self, end: Any, obj: Any, timeout: float | None) -> None:
+        """Enqueue for every reader."""
+        ...
+
+    def receive(self, end: Any, timeout: float | None) -> Any:
+        """Dequeue the next message."""
+        ...
+
+
+@runtime_checkable
+class Simulates(Protocol):
+    """Capabilities ``sim_memory``, ``sim_sockets``, ``clock``: simulated ones can be given.
+
+    One hook for all three. With ``sim_memory`` the implementation's shared memory comes from
+    ``surroundings.create`` and ``attach``, each of its fences calls ``fence`` and each of its idle
+    looks ``spin``. With ``sim_sockets`` its sockets come from ``surroundings.sockets`` (None in a
+    world without any: then only what needs no socket is asked for). With ``clock`` it asks
+    ``now`` for the time, and ``sleep`` to pass it. Nothing else of it changes.
+    """
+
+    def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
+        """Until it is left, this process's copy of the implementation lives in those.
+
+        A fresh queue is made and attached to for each run, outside of all tasks; ends of earlier
+        runs are dropped without a word.
+        """
         ...
 
 

@@ -10,7 +10,10 @@ from types import CodeType
 from typing import Any, cast
 
 import refengine
+from killpoint.seams import Surroundings
+from killpoint.targets import refengine_simulated
 from killpoint.targets.protocol import (
+    BlackBox,
     Capability,
     GroupShape,
     Outcome,
@@ -73,6 +76,7 @@ class RefengineTarget:
             "slots",
             "points",
             "group",
+            "sim_memory",
         )
     )
 
@@ -254,6 +258,12 @@ class RefengineTarget:
     def group_leave(self, end: Group) -> None:
         """Leave cleanly."""
         end.close()
+
+    # -- simulation -------------------------------------------------------------------------
+
+    def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
+        """Rings of simulated memory."""
+        return refengine_simulated.rebound(surroundings)
 
     # -- points -----------------------------------------------------------------------------
 

@@ -13,14 +13,16 @@ from weakref import WeakKeyDictionary
 import zmq
 
 from killpoint.errors import CannotWork
+from killpoint.seams import Surroundings
 from killpoint.targets.protocol import (
+    BlackBox,
     Capability,
     Outcome,
     QueueShape,
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.vllm import neighbours, standins, wire
+from killpoint.targets.vllm import neighbours, simulated, standins, wire
 from killpoint.targets.vllm.groups import VllmGroups
 from killpoint.targets.vllm.sources import Sources
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
@@ -181,14 +183,23 @@ class VllmTarget(VllmGroups):
         self._sink = sink
         self.module.memoryview = view_of
 
+    @contextmanager
+    def simulated(self, surroundings: Surroundings) -> Generator[BlackBox]:
+        """The same calls, with the module's globals rebound."""
+        with simulated.rebound(self.module, surroundings):
+            yield self
+
     def is_own_code(self, code: CodeType) -> bool:
         """Whether it is code of a file that was served."""
         return code.co_filename in self._files
 
     def _watch(self, end: Any) -> None:
         ring = end.buffer
-        if self._sink is not None and hasattr(ring, "shared_memory"):
+        held = getattr(ring, "shared_memory", None)
+        if self._sink is not None and held is not None:
             ring.shared_memory = Watched(_segment(end), _layout(end), self._sink)
+        elif isinstance(held, simulated.Named):
+            held.call(_layout(end).name)
 
     def _deadline(self, timeout: float | None) -> dict[str, Any]:
         if self.features.deadlines:
@@ -235,6 +246,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "ring": features.ring,
         "slots": features.slots,
         "group": features.group,
+        "sim_memory": features.slots,
     }
     return frozenset(word for word, there in offered.items() if there)
 

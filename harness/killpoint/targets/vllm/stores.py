@@ -25,6 +25,15 @@ class Layout(msgspec.Struct, frozen=True):
         start = self.flags + slot * self.flags_per_slot
         return slice(start, start + self.flags_per_slot)
 
+    def name(self, at: int, size: int) -> str:
+        """What lies at an offset, for a person."""
+        if at < self.flags:
+            slot, byte = divmod(at, self.chunk_bytes)
+            return f"chunk {slot} from byte {byte}"
+        slot, flag = divmod(at - self.flags, self.flags_per_slot)
+        whose = f"flag of reader-{flag - 1}" if flag else "written flag"
+        return f"slot {slot}'s {whose}" + (" on" if size > 1 else "")
+
 
 class Watched:
     """Takes the place of a ring's shared memory object; everything but ``buf`` is the real one's.

@@ -1,0 +1,147 @@
+"""What a target's code holds in place of a memoryview of shared memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, SupportsIndex, overload
+
+from killpoint.simulation.memory.model import Model
+
+_ENDED = "operation forbidden on released memoryview object"
+
+
+class Buffer:
+    """A slice of simulated memory. Slicing it touches nothing; a value read or written does.
+
+    It is no real buffer: what needs one (struct, pickle) is given ``bytes(buffer)``.
+    """
+
+    __slots__ = ("_at", "_live", "_model", "_size")
+
+    def __init__(self, model: Model, at: int, size: int) -> None:
+        self._model, self._at, self._size = model, at, size
+        self._live = True
+
+    def __len__(self) -> int:
+        if not self._live:
+            raise ValueError(_ENDED)
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """As of a memoryview."""
+        return len(self)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Buffer: ...
+    def __getitem__(self, index: SupportsIndex | slice, /) -> int | Buffer:
+        if not self._live:
+            raise ValueError(_ENDED)
+        if isinstance(index, slice):
+            first, size = self._span(index)
+            return Buffer(self._model, self._at + first, size)
+        return self._model.load(self._at + self._place(index), 1)[0]
+
+    @overload
+    def __setitem__(self, index: SupportsIndex, value: int, /) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Any, /) -> None: ...
+    def __setitem__(self, index: SupportsIndex | slice, value: Any, /) -> None:
+        if not self._live:
+            raise ValueError(_ENDED)
+        if isinstance(index, slice):
+            first, size = self._span(index)
+            content = bytes(value)
+            if len(content) != size:
+                raise ValueError("memoryview assignment: lvalue and rvalue have different sizes")
+            if content:
+                self._model.store(self._at + first, content)
+            return
+        self._model.store(self._at + self._place(index), bytes((value,)))
+
+    def __iter__(self) -> Iterator[int]:
+        return (self[index] for index in range(len(self)))
+
+    def __bytes__(self) -> bytes:
+        if not self._live:
+            raise ValueError(_ENDED)
+        return self._model.load(self._at, self._size) if self._size else b""
+
+    def __buffer__(self, _flags: int, /) -> memoryview:
+        return memoryview(bytes(self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, bytes | bytearray | Buffer):
+            return bytes(self) == bytes(other)
+        return NotImplemented
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # as of writable memory
+
+    def tobytes(self) -> bytes:
+        """A copy."""
+        return bytes(self)
+
+    def cast(self, form: str) -> Words:
+        """Eight bytes at a time; nothing else is cast."""
+        if form != "Q":
+            raise ValueError(f"simulated memory is cast to 'Q' only, not {form!r}")
+        return Words(self._model, self._at, len(self) // 8)
+
+    def release(self) -> None:
+        """No use of it from now on."""
+        self._live = False
+
+    def __enter__(self) -> Buffer:
+        if not self._live:
+            raise ValueError(_ENDED)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live = False
+
+    def _span(self, part: slice) -> tuple[int, int]:
+        first, last, step = part.indices(self._size)
+        if step != 1:
+            raise ValueError("simulated memory is sliced in steps of 1 only")
+        return first, max(0, last - first)
+
+    def _place(self, index: SupportsIndex) -> int:
+        place = index.__index__()
+        if place < 0:
+            place += self._size
+        if not 0 <= place < self._size:
+            raise IndexError("index out of bounds on dimension 1")
+        return place
+
+
+class Words:
+    """Simulated memory as words of eight bytes, in the machine's order."""
+
+    __slots__ = ("_at", "_count", "_live", "_model")
+
+    def __init__(self, model: Model, at: int, count: int) -> None:
+        self._model, self._at, self._count = model, at, count
+        self._live = True
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> int:
+        return int.from_bytes(self._model.load(self._where(index), 8), sys.byteorder)
+
+    def __setitem__(self, index: int, value: int) -> None:
+        self._model.store(self._where(index), value.to_bytes(8, sys.byteorder))
+
+    def release(self) -> None:
+        """No use of it from now on."""
+        self._live = False
+
+    def _where(self, index: int) -> int:
+        if not self._live:
+            raise ValueError(_ENDED)
+        if not 0 <= index < self._count:
+            raise IndexError("index out of bounds on dimension 1")
+        return self._at + 8 * index

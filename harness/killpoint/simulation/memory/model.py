@@ -1,0 +1,72 @@
+"""What a memory model is: loads, stores and fences of tasks, on one flat range of bytes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from killpoint.seams import World
+
+Namer = Callable[[int, int], str]
+"""(offset, bytes) within a segment: what lies there, for a person."""
+
+_ALIGNED = 4096
+_SHOWN = 12
+
+
+class Model(ABC):
+    """Bytes that tasks share. Outside of all tasks everything is immediate, and no choice.
+
+    A load and a store are one step each, however many bytes they have: a copy is not torn by
+    another one. Protocols that rely on that are judged by the tier of real processes.
+    """
+
+    title = ""
+    """For strengths: ``relaxed store order``."""
+
+    def __init__(self, world: World, room: int = 1 << 16) -> None:
+        self.world = world
+        self.data = bytearray(room)
+        """What is visible to everybody."""
+        self._taken = 0
+        self._namers: list[tuple[int, int, Namer]] = []
+        self._point = world.point
+        self._moved = world.moved
+
+    @abstractmethod
+    def load(self, at: int, size: int) -> bytes:
+        """What the running task sees there."""
+
+    @abstractmethod
+    def store(self, at: int, content: bytes) -> None:
+        """Store by the running task."""
+
+    def fence(self) -> None:  # noqa: B027 # a model without anything to order needs none
+        """A full fence of the running task."""
+
+    def reserve(self, size: int) -> int:
+        """Where a new segment of that many zeroed bytes begins."""
+        at = self._taken
+        self._taken = -(-(at + size) // _ALIGNED) * _ALIGNED
+        if self._taken > len(self.data):
+            self.data.extend(bytes(self._taken - len(self.data)))
+        return at
+
+    def name(self, at: int, size: int, namer: Namer) -> None:
+        """From now on a segment's bytes have names."""
+        self._namers.insert(0, (at, size, namer))
+
+    def where(self, at: int, size: int) -> str:
+        """What lies there, for a person."""
+        for first, length, namer in self._namers:
+            if first <= at < first + length:
+                return namer(at - first, size)
+        return f"bytes {at}…{at + size - 1}" if size > 1 else f"byte {at}"
+
+    def shown(self, at: int, content: bytes) -> str:
+        """``slot 0 written = 1``."""
+        if len(content) == 1:
+            value = str(content[0])
+        else:
+            value = content[:_SHOWN].hex(" ") + (" …" if len(content) > _SHOWN else "")
+        return f"{self.where(at, len(content))} = {value}"

@@ -1,0 +1,27 @@
+"""Sequential consistency: one step at a time, seen by all at once (Lamport 1979)."""
+
+from __future__ import annotations
+
+from killpoint.simulation.memory.model import Model
+
+
+class Sequential(Model):
+    """What people imagine. Whatever fails here fails by its order of steps alone."""
+
+    title = "sequentially consistent memory"
+
+    def load(self, at: int, size: int) -> bytes:
+        """What was stored last."""
+        self._point()
+        content = bytes(self.data[at : at + size])
+        if self.world.recording:
+            self.world.note(f"reads {self.shown(at, content)}")
+        return content
+
+    def store(self, at: int, content: bytes) -> None:
+        """Visible to all."""
+        self._point()
+        self.data[at : at + len(content)] = content
+        self._moved()
+        if self.world.recording:
+            self.world.note(f"stores {self.shown(at, content)}")

@@ -1,0 +1,96 @@
+"""Memory, sockets and time of one run after another, as a target's code is given them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from killpoint.seams import Chooser
+from killpoint.simulation.buffer import Buffer
+from killpoint.simulation.memory import MODELS
+from killpoint.simulation.memory.model import Model, Namer
+from killpoint.simulation.world import STEP_LIMIT, World
+
+
+class Surroundings:
+    """A target is put into these once; ``begin`` gives it a fresh world.
+
+    Args:
+        memory: the name of a memory model.
+        sockets: makes what stands in for sockets in a world; None: there are none.
+        limit: steps of a run.
+    """
+
+    def __init__(
+        self,
+        memory: str = "sequential",
+        sockets: Callable[[World], Any] | None = None,
+        limit: int = STEP_LIMIT,
+    ) -> None:
+        self._make, self._make_sockets, self._limit = MODELS[memory], sockets, limit
+        self.begin(_First())
+
+    def begin(self, chooser: Chooser, *, recording: bool = False, early: bool = False) -> World:
+        """A fresh world; whatever was made in an earlier one is of no use in it."""
+        world = World(chooser, limit=self._limit, recording=recording, early=early)
+        self.world = world
+        self.memory = self._make(world)
+        self.sockets: Any = self._make_sockets(world) if self._make_sockets else None
+        self._segments: dict[str, SimSegment] = {}
+        self.fence, self.spin = self.memory.fence, world.spin
+        return world
+
+    def create(self, nbytes: int) -> SimSegment:
+        """A new segment, zeroed."""
+        name = f"simulated-{len(self._segments)}"
+        segment = SimSegment(self.memory, name, self.memory.reserve(nbytes), nbytes)
+        self._segments[name] = segment
+        return segment
+
+    def attach(self, name: str) -> SimSegment:
+        """One of this run."""
+        if name not in self._segments:
+            raise FileNotFoundError(name)
+        return self._segments[name]
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep in simulated time."""
+        if seconds <= 0:
+            self.spin("its turn")
+        else:
+            self.world.wait(_never, seconds, "the end of its sleep")
+
+    def now(self) -> float:
+        """Simulated seconds."""
+        return self.world.now
+
+
+class SimSegment:
+    """Some bytes of a run's memory."""
+
+    def __init__(self, memory: Model, name: str, at: int, size: int) -> None:
+        self.name, self.size = name, size
+        self._memory, self._at = memory, at
+        self.buf = Buffer(memory, at, size)
+
+    @property
+    def plain(self) -> memoryview:
+        """A real buffer over what is visible to everybody."""
+        return memoryview(self._memory.data)[self._at : self._at + self.size]
+
+    def call(self, namer: Namer) -> None:
+        """Names for whoever reads a schedule."""
+        self._memory.name(self._at, self.size, namer)
+
+
+class _First:
+    """The chooser of the world that nobody runs."""
+
+    def choose(self, options: object) -> int:
+        """The default."""
+        del options
+        return 0
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,182 @@
+"""Gives the reference's unmodified ring simulated memory, through its own seams.
+
+What the seams leave to C code (struct into a buffer) is replaced by module globals. A queue's ends
+need descriptors and processes; without simulated sockets the ring is played alone, with the same
+steps that the queue's ends take for a message that fits a slot.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from killpoint.errors import CannotWork
+from killpoint.seams import Segment, Surroundings
+from killpoint.targets.protocol import QueueShape
+from refengine import encoding, layout
+from refengine.layout import Layout
+from refengine.ring import Ring, RingHandle
+from refengine.waiting.strategy import Post
+
+_STRUCTS = {encoding: ("_COUNT", "_LENGTH", "_ONE", "_MARKER"), layout: ("_HEAD",)}
+
+
+@contextmanager
+def rebound(surroundings: Surroundings) -> Generator[RingsAlone]:
+    """Until left, rings are made of simulated memory."""
+    kept = [(module, name, getattr(module, name)) for module, ns in _STRUCTS.items() for name in ns]
+    for module, name, real in kept:
+        setattr(module, name, _Struct(real))
+    try:
+        yield RingsAlone(surroundings)
+    finally:
+        for module, name, real in kept:
+            setattr(module, name, real)
+
+
+class RingsAlone:
+    """The black box over rings without a queue around them."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._encoder = encoding.Encoder(encoding.Limits())
+
+    def make(self, shape: QueueShape) -> Ring:
+        """The writer's end."""
+        sizes = (shape.readers, shape.chunk_bytes, shape.chunks)
+        ring = Ring.create(*sizes, **self._seams())
+        segment: Any = ring.segment
+        segment.call(_namer(Layout(*sizes)))
+        return ring
+
+    def handle(self, end: Ring) -> RingHandle:
+        """What a reader needs."""
+        return end.handle()
+
+    def attach(self, handle: RingHandle, rank: int) -> Ring:
+        """The end of reader ``rank``."""
+        return Ring.attach(handle, rank, **self._seams())
+
+    def send(self, end: Ring, obj: Any, timeout: float | None) -> None:
+        """As the queue's writing end does it for one buffer."""
+        main = encoding.encode_small(obj)
+        buffers = self._encoder.encode(obj) if main is None else [main]
+        total = encoding.total_of([len(buffer) for buffer in buffers])
+        if len(buffers) > 1 or encoding.overflows(total, end.layout.max_chunk_bytes):
+            raise CannotWork("a message took the overflow path in a world without sockets")
+        if not end.writer.send(buffers[0], timeout):
+            raise TimeoutError
+
+    def receive(self, end: Ring, timeout: float | None) -> Any:
+        """As the queue's reading end does it for one buffer."""
+        chunk = end.reader.claim(timeout)
+        if chunk is None:
+            raise TimeoutError
+        main = encoding.take_one(chunk)
+        raw: encoding.Raw = encoding.take(chunk) if main is None else [main]
+        end.reader.done()
+        return encoding.decode(raw)
+
+    def _seams(self) -> Any:
+        around = self._surroundings
+        return {
+            "memory": _Memory(around),
+            "waiting": _Spinning(around),
+            "fence": _Fence(around),
+        }
+
+
+class _Memory:
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def create(self, nbytes: int) -> _Segment:
+        return _Segment(self._surroundings.create(nbytes))
+
+    def attach(self, name: str, nbytes: int) -> _Segment:
+        del nbytes
+        return _Segment(self._surroundings.attach(name))
+
+
+class _Segment:
+    """A simulated segment in the shape of refengine's."""
+
+    def __init__(self, real: Segment) -> None:
+        self.name, self.buf, self.call = real.name, real.buf, real.call
+
+    def unlink(self) -> None:
+        """Nothing: it ends with its world."""
+
+    def close(self) -> None:
+        """As above."""
+
+
+class _Fence:
+    """Both halves of the pair are full fences, each for itself."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._fence = surroundings.fence
+
+    def acquire(self, blocking: bool = True, /) -> bool:
+        del blocking
+        self._fence()
+        return True
+
+    def release(self) -> None:
+        self._fence()
+
+
+class _Spinning:
+    """Waits by looking again: when somebody goes to sleep is not what memory models are about."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def wait(self, look: Callable[[], bool], post: Post, timeout: float | None) -> bool:
+        around = self._surroundings
+        end = None if timeout is None else around.now() + timeout
+        while not look():
+            if end is not None and around.now() >= end:
+                return False
+            around.spin(post.waiting_for)
+        return True
+
+
+class _Struct:
+    """A struct that packs into what is no real buffer."""
+
+    def __init__(self, real: struct.Struct) -> None:
+        self.size, self._real = real.size, real
+
+    def pack_into(self, into: Any, offset: int, *values: Any) -> None:
+        into[offset : offset + self.size] = self._real.pack(*values)
+
+    def unpack_from(self, source: Any, offset: int = 0) -> tuple[Any, ...]:
+        return self._real.unpack(bytes(source[offset : offset + self.size]))
+
+
+def _namer(sizes: Layout) -> Callable[[int, int], str]:
+    """What lies at an offset of a ring's memory."""
+
+    def name(at: int, size: int) -> str:
+        for slot in range(sizes.max_chunks):
+            first = sizes.number_at(slot)
+            if at == first:
+                return f"slot {slot}'s number"
+            if at == sizes.written_at(slot):
+                return f"slot {slot}'s written flag"
+            if sizes.read_at(slot, 0) <= at < sizes.read_at(slot, sizes.n_reader):
+                which = at - sizes.read_at(slot, 0)
+                return (
+                    f"slot {slot}'s flags of readers"
+                    if size > 1
+                    else (f"slot {slot}'s flag of reader-{which}")
+                )
+            chunk = sizes.chunk_at(slot)
+            if chunk <= at < chunk + sizes.max_chunk_bytes:
+                return f"chunk {slot} from byte {at - chunk}"
+        return f"the header's byte {at}"
+
+    return name

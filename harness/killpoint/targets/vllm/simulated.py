@@ -1,0 +1,190 @@
+"""Gives vLLM's unmodified queue simulated memory and time, by its module's globals alone."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, nullcontext
+from types import ModuleType
+from typing import Any
+
+import zmq
+
+from killpoint.errors import CannotWork
+from killpoint.seams import Segment, Surroundings
+
+_BUFFERS: tuple[type, ...] = (bytes, bytearray, memoryview)
+
+
+@contextmanager
+def rebound(module: ModuleType, surroundings: Surroundings) -> Generator[None]:
+    """Until left, the module's globals are stand-ins that lead into the surroundings.
+
+    A global that a release does not have is not given to it, but for the built-in memoryview.
+    """
+    kept = module.__dict__.copy()
+    for name, value in globals_for(module, surroundings).items():
+        if name in kept or name == "memoryview":
+            setattr(module, name, value)
+    try:
+        yield
+    finally:
+        module.__dict__.clear()
+        module.__dict__.update(kept)
+
+
+def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
+    """The stand-ins, by the name of the global that each takes the place of."""
+    spin = surroundings_spin(surroundings)
+    stood_in: dict[str, object] = {
+        "pickle": Instead(pickle, {"loads": _loads}),
+        "shared_memory": Instead(module.shared_memory, {"SharedMemory": _memory(surroundings)}),
+        "memoryview": _view,
+        "time": Instead(time, {"monotonic": surroundings.now, "sleep": surroundings.sleep}),
+        "sched_yield": spin,
+        "_memory_fence_lock": FenceLock(surroundings),
+        "patch": _no_patch,
+        "check_shm_free_space": _no_check,
+    }
+    if surroundings.sockets is None:
+        stood_in |= {
+            "Context": _NoContext,
+            "zmq": Instead(zmq, {"Poller": lambda: _NoPoller(spin), "Context": _NoContext}),
+        }
+    return stood_in
+
+
+def surroundings_spin(surroundings: Surroundings) -> Any:
+    """``sched_yield``: whose turn it is, is the world's to say."""
+
+    def sched_yield() -> None:
+        surroundings.spin("a slot")
+
+    return sched_yield
+
+
+class Instead:
+    """A module with a few of its contents replaced."""
+
+    def __init__(self, module: ModuleType, instead: Mapping[str, object]) -> None:
+        self.__dict__.update(instead)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+class FenceLock:
+    """vLLM's fence is a lock that is taken and given back: both are one full fence."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def __enter__(self) -> None:
+        self._surroundings.fence()
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Named:
+    """A segment that takes names for its bytes."""
+
+    _segment: Segment
+
+    def call(self, namer: Callable[[int, int], str]) -> None:
+        """Names for whoever reads a schedule."""
+        self._segment.call(namer)
+
+
+def _memory(surroundings: Surroundings) -> Any:
+    class SharedMemory(Named):
+        """A simulated segment in the shape of the standard library's."""
+
+        def __init__(self, name: str | None = None, create: bool = False, size: int = 0) -> None:
+            made = surroundings.create(size) if create or name is None else None
+            self._segment = made or surroundings.attach(str(name))
+            self.name, self.size = self._segment.name, self._segment.size
+
+        @property
+        def buf(self) -> Any:
+            """A real buffer as long as no task runs: constructors hand it to torch."""
+            idle = surroundings.world.current == "-"
+            return self._segment.plain if idle else self._segment.buf
+
+        def close(self) -> None:
+            """Nothing: it ends with its world."""
+
+        def unlink(self) -> None:
+            """As above."""
+
+    return SharedMemory
+
+
+def _loads(data: Any, *, buffers: Any = ()) -> Any:
+    return pickle.loads(_real(data), buffers=[_real(buffer) for buffer in buffers])
+
+
+def _real(data: Any) -> Any:
+    """What C code takes for a buffer."""
+    return data if isinstance(data, _BUFFERS) else bytes(data)
+
+
+def _view(thing: Any) -> Any:
+    """``memoryview``, for releases that wrap each slice in another one."""
+    return memoryview(thing) if isinstance(thing, _BUFFERS) else thing[:]
+
+
+def _no_patch(*_: object, **__: object) -> Any:
+    return nullcontext()
+
+
+def _no_check(*_: object, **__: object) -> None:
+    pass
+
+
+class _NoContext:
+    """Sockets that can be made and named, in a world where nothing is ever sent."""
+
+    def socket(self, *_: object) -> _NoSocket:
+        """One."""
+        return _NoSocket()
+
+    def term(self) -> None:
+        """Nothing."""
+
+
+class _NoSocket:
+    def __getattr__(self, name: str) -> Any:
+        if name in ("setsockopt", "setsockopt_string", "bind", "connect", "close"):
+            return _nothing
+        raise CannotWork(f"vllm asked a socket to {name} in a world without sockets")
+
+    def send(self, content: Any, *_: object, **__: object) -> None:
+        """The one-byte ping to whoever is idle, whom time wakes here; a payload is refused."""
+        if len(content) > 1:
+            raise CannotWork("a message took the overflow path in a world without sockets")
+
+    def poll(self, *_: object, **__: object) -> int:
+        """Nothing is there."""
+        return 0
+
+
+class _NoPoller:
+    """An idle reader: it looks again when something has changed."""
+
+    def __init__(self, spin: Any) -> None:
+        self._spin = spin
+
+    def register(self, *_: object) -> None:
+        """Nothing."""
+
+    def poll(self, *_: object, **__: object) -> list[tuple[Any, int]]:
+        """No news."""
+        self._spin()
+        return []
+
+
+def _nothing(*_: object, **__: object) -> None:
+    pass
