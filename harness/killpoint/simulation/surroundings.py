@@ -30,9 +30,16 @@ class Surroundings:
         self._make, self._make_sockets, self._limit = MODELS[memory], sockets, limit
         self.begin(_First())
 
-    def begin(self, chooser: Chooser, *, recording: bool = False, early: bool = False) -> World:
+    def begin(
+        self,
+        chooser: Chooser,
+        *,
+        recording: bool = False,
+        early: bool = False,
+        late: bool = False,
+    ) -> World:
         """A fresh world; whatever was made in an earlier one is of no use in it."""
-        world = World(chooser, limit=self._limit, recording=recording, early=early)
+        world = World(chooser, limit=self._limit, recording=recording, early=early, late=late)
         self.world = world
         self.memory = self._make(world)
         self.sockets: Any = self._make_sockets(world) if self._make_sockets else None

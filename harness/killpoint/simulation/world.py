@@ -78,6 +78,7 @@ class World:
         limit: steps after which the run is broken off.
         recording: whether to write down what happens.
         early: whether a wait may end by its time although others could still run (a choice).
+        late: whether time may pass while something is on its way (a choice): see ``Source.lasting``.
     """
 
     def __init__(
@@ -87,8 +88,11 @@ class World:
         limit: int = STEP_LIMIT,
         recording: bool = False,
         early: bool = False,
+        late: bool = False,
     ) -> None:
         self.recording = recording
+        self.hurried: list[tuple[float, float]] = []
+        """When the clock went on by choice: from, to."""
         self.now = 0.0
         self.choices: list[int] = []
         self.steps = 0
@@ -97,6 +101,7 @@ class World:
         self._pick = chooser.choose
         self._limit = limit
         self._early = early
+        self._late = late
         self._tasks: list[_Task] = []
         self._running: _Task | None = None
         self._can = 0
@@ -256,6 +261,9 @@ class World:
                 acts.append(_Passing(self))
             if acts:
                 options = options + [_UNASKED if tasks else _DUE] * len(acts)
+                if self._late and not tasks and self._may_wait():
+                    acts.append(_Passing(self))
+                    options = [*options, _UNASKED]
             elif not tasks:
                 if not self._pass_time():
                     return None
@@ -361,6 +369,12 @@ class World:
         self._stop("deadlock")
         return False
 
+    def _may_wait(self) -> bool:
+        """Whether time can pass before the surroundings have done what they have left to do."""
+        if not any(task.deadline is not None for task in self._asleep):
+            return False
+        return not any(s.actions() for s in self._sources if not getattr(s, "lasting", False))
+
     def pass_to(self, when: float) -> None:
         """Move the clock on, and wake who waited for no longer than that."""
         self.now = max(self.now, when)
@@ -409,6 +423,7 @@ class _Passing:
 
     def apply(self) -> None:
         """To the next thing that is due."""
+        self._world.hurried.append((self._world.now, self._due()))
         self._world.pass_to(self._due())
 
     def _due(self) -> float:

@@ -23,6 +23,8 @@ class Network:
     drops, because nobody has subscribed or its pipe is full, never sets out.
     """
 
+    lasting = True
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.owner = ""
@@ -152,7 +154,13 @@ class Network:
         return link.leaver is not None and len(link.lane_from(link.leaver).outbox) > 0
 
     def wait(self, ready: Callable[[], bool], milliseconds: float | None, label: str) -> bool:
-        """Wait in the library's own measure: negative or None is for ever."""
+        """Wait in the library's own measure: negative or None is for ever.
+
+        Outside of all tasks nobody else acts, so what is on its way arrives until it is ready.
+        """
+        if self.world.current == "-":
+            while not ready() and (acts := self.actions()):
+                acts[0].apply()
         seconds = None if milliseconds is None or milliseconds < 0 else milliseconds / 1000
         return self.world.wait(ready, seconds, label)
 
