@@ -38,6 +38,8 @@ class Buffer:
     @overload
     def __getitem__(self, index: slice, /) -> Buffer: ...
     def __getitem__(self, index: SupportsIndex | slice, /) -> int | Buffer:
+        if type(index) is int and 0 <= index < self._size and self._live:
+            return self._model.load(self._at + index, 1)[0]  # nearly always
         if not self._live:
             raise ValueError(_ENDED)
         if isinstance(index, slice):
@@ -106,7 +108,7 @@ class Buffer:
         first, last, step = part.indices(self._size)
         if step != 1:
             raise ValueError("simulated memory is sliced in steps of 1 only")
-        return first, max(0, last - first)
+        return first, last - first if last > first else 0
 
     def _place(self, index: SupportsIndex) -> int:
         place = index.__index__()

@@ -1,13 +1,13 @@
 """A world of one process: its tasks are greenlets, and a chooser says at each point who goes on.
 
-Everything that could go one way or another goes through :meth:`World._choose`, so the list of
+Everything that could go one way or another goes through its ``chooser``, so the list of
 choices is the schedule.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import greenlet
@@ -104,6 +104,10 @@ class World:
         self._late = late
         self._tasks: list[_Task] = []
         self._running: _Task | None = None
+        self.current = "-"
+        """The name of the running task; ``-`` outside of all."""
+        self._menu: _Menu | None = None
+        """What there is to choose from among tasks; None: it has changed."""
         self._can = 0
         """A bit for each task that can run."""
         self._asleep: list[_Task] = []
@@ -132,7 +136,7 @@ class World:
 
         task = _Task(len(self._tasks), name, greenlet.greenlet(body, self._hub))
         self._tasks.append(task)
-        self._can |= 1 << task.index
+        self._allow(task, True)
 
     def add(self, source: Source) -> None:
         """A further part of the surroundings."""
@@ -151,7 +155,7 @@ class World:
                 break
             task = self._next()
             if task is not None:
-                self._running = task
+                self._run(task)
                 task.let.switch()
                 self._bury()
         self._unwind()
@@ -159,11 +163,6 @@ class World:
         return Ending(how, self.choices, self.steps, self.now, self._waiting, self._lines)
 
     # -- what simulated memory, sockets and clocks call ---------------------------------------
-
-    @property
-    def current(self) -> str:
-        """The name of the running task; ``-`` outside of all."""
-        return self._running.name if self._running is not None else "-"
 
     def point(self) -> None:
         """Another task may go on here, or the surroundings act."""
@@ -197,7 +196,10 @@ class World:
             raise Abort
         if count < 2 or self._running is None:
             return 0
-        taken = self._choose([_AS_EVER] + [_OTHERWISE] * (count - 1))
+        taken = self._pick([_AS_EVER] + [_OTHERWISE] * (count - 1))
+        if not 0 <= taken < count:
+            raise self._diverged(taken, count)
+        self.choices.append(taken)
         if self.recording and taken:
             self.note(label(taken))
         return taken
@@ -248,17 +250,11 @@ class World:
         while True:
             if self._asleep and self._checked != self.version:
                 self._wake()
-            task = self._running
-            key = self._can if task is None else self._can | 1 << (len(self._tasks) + task.index)
-            menu = self._menus.get(key)
+            menu = self._menu
             if menu is None:
-                menu = self._menus[key] = self._menu()
+                menu = self._menu = self._new_menu()
             options, tasks = menu
-            acts: list[Action] = []
-            for source in self._sources:
-                acts += source.actions()
-            if self._early and tasks and any(t.deadline is not None for t in self._asleep):
-                acts.append(_Passing(self))
+            acts = self._acts(tasks) if self._sources or self._early else None
             if acts:
                 options = options + [_UNASKED if tasks else _DUE] * len(acts)
                 if self._late and not tasks and self._may_wait():
@@ -268,49 +264,75 @@ class World:
                 if not self._pass_time():
                     return None
                 continue
-            taken = self._choose(options) if len(options) > 1 else 0
+            if len(options) > 1:
+                taken = self._pick(options)
+                if not 0 <= taken < len(options):
+                    raise self._diverged(taken, len(options))
+                self.choices.append(taken)
+            else:
+                taken = 0
             if taken < len(tasks):
                 return tasks[taken]
-            act = acts[taken - len(tasks)]
+            act = (acts or [])[taken - len(tasks)]
             if self.recording:
                 self._lines.append(Line("-", act.label, len(self.choices)))
             act.apply()
 
-    def _menu(self) -> _Menu:
+    def _acts(self, tasks: list[_Task]) -> list[Action]:
+        """What the surroundings may do now."""
+        acts: list[Action] = []
+        for source in self._sources:
+            acts += source.actions()
+        if self._early and tasks and any(task.deadline is not None for task in self._asleep):
+            acts.append(_Passing(self))
+        return acts
+
+    def _new_menu(self) -> _Menu:
         """The running task first, if it can go on; then the others in their order."""
         running, can = self._running, self._can
-        goes_on = running is not None and can >> running.index & 1
-        tasks = [task for task in self._tasks if can >> task.index & 1 and task is not running]
-        options = [Option(task.name, preempts=bool(goes_on)) for task in tasks]
-        if running is not None and goes_on:
-            return [Option(running.name), *options], [running, *tasks]
-        return options, tasks
+        key = can if running is None else can | 1 << (len(self._tasks) + running.index)
+        menu = self._menus.get(key)
+        if menu is None:
+            goes_on = running is not None and bool(can >> running.index & 1)
+            tasks = [task for task in self._tasks if can >> task.index & 1 and task is not running]
+            options = [Option(task.name, preempts=goes_on) for task in tasks]
+            if running is not None and goes_on:
+                options, tasks = [Option(running.name), *options], [running, *tasks]
+            menu = self._menus[key] = options, tasks
+        return menu
 
-    def _choose(self, options: Sequence[Option]) -> int:
-        taken = self._pick(options)
-        if not 0 <= taken < len(options):
-            what = f"choice {len(self.choices)} is {taken} of {len(options)}"
-            raise Diverged(f"the schedule does not fit this run: {what}")
-        self.choices.append(taken)
-        return taken
+    def _allow(self, task: _Task, can: bool) -> None:
+        bit = 1 << task.index
+        self._can = self._can | bit if can else self._can & ~bit
+        self._menu = None
+
+    def _run(self, task: _Task | None) -> None:
+        """Who runs from now on."""
+        self._running, self._menu = task, None
+        self.current = "-" if task is None else task.name
+
+    def _diverged(self, taken: int, count: int) -> Diverged:
+        what = f"choice {len(self.choices)} is {taken} of {count}"
+        return Diverged(f"the schedule does not fit this run: {what}")
 
     def _switch(self, following: _Task | None) -> None:
         """Leave the running task; returns when it is resumed."""
         task = self._running
         if following is None:
             raise Abort
-        self._running = following
+        self._run(following)
         following.let.switch()
-        self._running = task
+        self._run(task)
         if self._how is not None:
             raise Abort
 
     def _bury(self) -> None:
         """The hub is back, because a task has ended: the one that ran last."""
-        task, self._running = self._running, None
+        task = self._running
+        self._run(None)
         if task is None:
             return
-        self._can &= ~(1 << task.index)
+        self._allow(task, False)
         self.version += 1
         if task.error is not None and self._how is None:
             self._stop("done")
@@ -319,7 +341,7 @@ class World:
 
     def _sleep(self, task: _Task, label: str) -> None:
         task.label = label
-        self._can &= ~(1 << task.index)
+        self._allow(task, False)
         self._asleep.append(task)
         self._checked = self.version
         following = self._next()
@@ -328,15 +350,14 @@ class World:
 
     def _look_again(self, task: _Task) -> None:
         """A point; but who keeps changing what it waits for lets others run now and then."""
-        bit = 1 << task.index
         task.looks += 1
-        if task.looks < _LOOKS or not self._can & ~bit:
+        if task.looks < _LOOKS or not self._can & ~(1 << task.index):
             self.point()
             return
         task.looks = 0
-        self._can &= ~bit
+        self._allow(task, False)
         following = self._next()
-        self._can |= bit
+        self._allow(task, True)
         self._switch(following)
 
     def _wake(self) -> None:
@@ -349,7 +370,7 @@ class World:
     def _rouse(self, task: _Task) -> None:
         self._asleep.remove(task)
         task.label = ""
-        self._can |= 1 << task.index
+        self._allow(task, True)
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -401,13 +422,13 @@ class World:
     def _unwind(self) -> None:
         """Break off what still runs; ``point`` raises again in whatever it does on its way out."""
         for task in self._tasks:
-            self._running = task
+            self._run(task)
             for _ in range(_THROWS):
                 if task.let.dead:
                     break
                 with contextlib.suppress(Abort):  # comes through from one that had not begun
                     task.let.throw(Abort)
-        self._running = None
+        self._run(None)
 
 
 class _Passing:

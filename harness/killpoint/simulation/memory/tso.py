@@ -30,22 +30,23 @@ class TotalStoreOrder(Model):
         """The newest of the task's own stores, or else what everybody sees."""
         self._point()
         content = self.data[at : at + size]
-        buffer = self._buffers.get(self.world.current)
+        world = self.world
+        buffer = self._buffers.get(world.current)
         if buffer:
             for start, stored in buffer:
-                lay(stored, start, content, at)
-        if self.world.recording:
-            self.world.note(f"reads {self.shown(at, bytes(content))}")
+                if start < at + size and at < start + len(stored):
+                    lay(stored, start, content, at)
+        if world.recording:
+            world.note(f"reads {self.shown(at, bytes(content))}")
         return bytes(content)
 
     def store(self, at: int, content: bytes) -> None:
-        """Into the queue."""
+        """Into the queue, which nobody else sees: what matters is when it comes out."""
         world = self.world
         name = world.current
         if name == "-":
             self.data[at : at + len(content)] = content
             return
-        self._point()
         self._buffers.setdefault(name, []).append((at, bytes(content)))
         self._offered = None
         self._moved()
@@ -53,15 +54,16 @@ class TotalStoreOrder(Model):
             world.note(f"stores {self.shown(at, content)}, not visible yet")
 
     def fence(self) -> None:
-        """The task's queue drains."""
+        """The task's queue drains, a step for each store."""
         name = self.world.current
-        if not self._buffers.get(name):
-            return
-        self._point()
-        for entry in list(self._buffers[name]):
-            self.drain(name, entry)
-        if self.world.recording:
-            self.world.note("fence: all its stores are visible")
+        buffer = self._buffers.get(name)
+        while buffer:
+            self._point()
+            if buffer:
+                entry = buffer[0]
+                self.drain(name, entry)
+                if self.world.recording:
+                    self.world.note(f"fence: visible is {self.shown(*entry)}")
 
     def actions(self) -> Sequence[Drain]:
         """A drain of one store by each task that has any."""
