@@ -19,6 +19,7 @@ class Surroundings:
         memory: the name of a memory model.
         sockets: makes what stands in for sockets in a world; None: there are none.
         limit: steps of a run.
+        threads: whether tasks are threads (for code that is traced), and not greenlets.
     """
 
     def __init__(
@@ -26,7 +27,9 @@ class Surroundings:
         memory: str = "sequential",
         sockets: Callable[[World], Any] | None = None,
         limit: int = STEP_LIMIT,
+        threads: bool = False,
     ) -> None:
+        self._threads = threads
         self._make, self._make_sockets, self._limit = MODELS[memory], sockets, limit
         self.begin(_First())
 
@@ -39,7 +42,14 @@ class Surroundings:
         late: bool = False,
     ) -> World:
         """A fresh world; whatever was made in an earlier one is of no use in it."""
-        world = World(chooser, limit=self._limit, recording=recording, early=early, late=late)
+        world = World(
+            chooser,
+            limit=self._limit,
+            recording=recording,
+            early=early,
+            late=late,
+            threads=self._threads,
+        )
         self.world = world
         self.memory = self._make(world)
         self.sockets: Any = self._make_sockets(world) if self._make_sockets else None

@@ -14,6 +14,7 @@ import greenlet
 
 from killpoint.seams import Action, Chooser, Option, Source
 from killpoint.simulation.ending import Ending, How, Line
+from killpoint.simulation.threadlets import Threadlet, getcurrent
 
 STEP_LIMIT = 20_000
 _TICKS = (0.01, 1.0, 100.0)
@@ -27,6 +28,9 @@ _UNASKED = Option(None, preempts=True)
 _DUE = Option(None)
 _AS_EVER = Option(None, value=True)
 _OTHERWISE = Option(None, preempts=True, value=True)
+
+_GREENLETS = greenlet.greenlet, greenlet.getcurrent
+_THREADS = Threadlet, getcurrent
 
 _Menu = tuple[list[Option], list["_Task"]]
 
@@ -55,7 +59,7 @@ class _Task:
         "stale",
     )
 
-    def __init__(self, index: int, name: str, let: greenlet.greenlet) -> None:
+    def __init__(self, index: int, name: str, let: Any) -> None:
         self.index, self.name, self.let = index, name, let
         self.seen = -1
         """The version at its first point since it last spun; -1: none."""
@@ -79,6 +83,7 @@ class World:
         recording: whether to write down what happens.
         early: whether a wait may end by its time although others could still run (a choice).
         late: whether time may pass while something is on its way (a choice): see ``Source.lasting``.
+        threads: whether tasks are threads, and not greenlets.
     """
 
     def __init__(
@@ -89,7 +94,9 @@ class World:
         recording: bool = False,
         early: bool = False,
         late: bool = False,
+        threads: bool = False,
     ) -> None:
+        self._lets: Any = _THREADS if threads else _GREENLETS
         self.recording = recording
         self.hurried: list[tuple[float, float]] = []
         """When the clock went on by choice: from, to."""
@@ -119,7 +126,7 @@ class World:
         self._ticks = 0
         self._progressed: dict[str, int] = {}
         self._lines: list[Line] = []
-        self._hub = greenlet.getcurrent()
+        self._hub = self._lets[1]()
 
     # -- what a stage calls -----------------------------------------------------------------
 
@@ -134,7 +141,7 @@ class World:
             except BaseException as error:
                 task.error = error
 
-        task = _Task(len(self._tasks), name, greenlet.greenlet(body, self._hub))
+        task = _Task(len(self._tasks), name, self._lets[0](body, self._hub))
         self._tasks.append(task)
         self._allow(task, True)
 
@@ -148,7 +155,7 @@ class World:
         Raises:
             Exception: what a task raised and did not handle.
         """
-        self._hub = greenlet.getcurrent()
+        self._hub = self._lets[1]()
         while self._how is None:
             if all(task.let.dead for task in self._tasks):
                 self._stop("done")

@@ -1,15 +1,13 @@
-"""The context of simulated sockets, and what stands in for the library's module."""
+"""The context of simulated sockets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import zmq
 
 from killpoint.simulation.sockets.network import Network
 from killpoint.simulation.sockets.pair import Pair
-from killpoint.simulation.sockets.poller import Pollable, Poller
 from killpoint.simulation.sockets.publishing import OpenPublisher, Publisher
 from killpoint.simulation.sockets.socket import Socket
 from killpoint.simulation.sockets.subscribing import Subscriber
@@ -52,22 +50,3 @@ class Context:
 
     def _all_closed(self) -> bool:
         return all(socket.closed for socket in self._sockets)
-
-
-class Library:
-    """Stands in for the module ``zmq``: sockets are simulated, all other names are its own."""
-
-    def __init__(self, network: Network, find: Callable[[int], Pollable]) -> None:
-        self._network, self._find = network, find
-
-    def Context(self, io_threads: int = 1) -> Context:  # the library's own spelling
-        """A context; its threads are the surroundings."""
-        del io_threads
-        return Context(self._network)
-
-    def Poller(self) -> Poller:
-        """A poller."""
-        return Poller(self._network, self._find)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(zmq, name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
+from killpoint.simulation.sockets.monitor import Monitor
 from killpoint.simulation.sockets.publishing import SUBSCRIBE, UNSUBSCRIBE
 from killpoint.simulation.sockets.socket import Socket
 
@@ -24,6 +25,28 @@ class Subscriber(Socket):
     def __init__(self, network: Network) -> None:
         super().__init__(network)
         self._topics: Counter[bytes] = Counter()
+        self._monitor: Monitor | None = None
+
+    def get_monitor_socket(self, events: int = zmq.Event.ALL) -> Monitor:
+        """Where the ends of its connections are told.
+
+        Raises:
+            NotImplementedError: more than those was asked for.
+        """
+        if events != zmq.Event.DISCONNECTED:
+            raise NotImplementedError("simulated connections tell of their ends alone")
+        self._monitor = self._monitor or Monitor(self.network)
+        return self._monitor
+
+    def disable_monitor(self) -> None:
+        """Tell no more."""
+        self._monitor = None
+
+    def parted(self, link: Link) -> None:
+        """As of any socket; whoever monitors it is told."""
+        super().parted(link)
+        if self._monitor is not None:
+            self._monitor.tell_of_end()
 
     @property
     def conflates(self) -> bool:

@@ -10,8 +10,7 @@ import pytest
 import zmq
 
 from killpoint.explore.schedules.replay import Again
-from killpoint.simulation.sockets.context import Library
-from killpoint.simulation.sockets.network import Network
+from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.world import World
 
 PATIENCE = 5000
@@ -39,17 +38,13 @@ class Side:
         self.context.term()
 
 
-def _no_descriptors(number: int) -> Any:
-    raise AssertionError(number)
-
-
 @pytest.fixture(params=["library", "simulated"])
 def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     if request.param == "library":
         made = Side(zmq, lambda: None)
     else:
-        network = Network(World(Again([])))
-        made = Side(Library(network, _no_descriptors), network.flush)
+        sockets = Sockets(World(Again([])))
+        made = Side(sockets, sockets.network.flush)
     yield made
     made.close()
 
