@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(command=_check)
     check.add_argument("--target", default="refengine", help=FORMS)
     check.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
-    check.add_argument("--tier", choices=["process"], default="process")
+    check.add_argument("--tier", choices=["process", "simulated"], help="only cases of it")
     check.add_argument("--full", action="store_true", help="every point, larger samples")
     check.add_argument("--device", choices=["cpu"], default="cpu")
     check.add_argument("--seed", type=int, default=0)
@@ -132,6 +132,7 @@ def _check(options: argparse.Namespace) -> int:
             folder=folder,
             jobs=options.jobs,
             shard=options.shard,
+            tier=options.tier,
             device=options.device,
             progress=progress,
         )

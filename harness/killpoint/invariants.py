@@ -57,9 +57,8 @@ CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
         "R5",
         "R2 to R4 hold on weakly ordered memory, with slots reused at least twice (model only).",
-        _SLOTS,
-        {"cases": 1},
-        awaits=_SIMULATED,
+        ("queue", "sim_memory"),
+        {"cases": 4, "schedules": 20_000},
     ),
     Invariant(
         "R6",

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.cases import select
-from killpoint.cases.case import Case
+from killpoint.cases import CASES, select
+from killpoint.cases.case import Case, Tier
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant, invariant
@@ -68,6 +68,7 @@ def judge(
     folder: Path | None = None,
     jobs: int | None = None,
     shard: tuple[int, int] = (1, 1),
+    tier: Tier | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Judgement:
@@ -78,6 +79,7 @@ def judge(
         only: invariant ids and case names; everything if empty.
         budget: seconds after which no further case is begun.
         folder: the run's folder, for replays and records of violations.
+        tier: only cases of this tier; all if None.
         jobs: plays at a time, each with a zygote of its own; the number of cores by default.
         shard: ``(i, n)``: only every n-th case, beginning with the i-th.
 
@@ -85,7 +87,8 @@ def judge(
         BadUsage, CannotWork: nothing was judged.
     """
     began = time.monotonic()
-    chosen = select(list(only))[shard[0] - 1 :: shard[1]]
+    wanted = [case for case in select(list(only)) if tier in (None, case.tier)]
+    chosen = wanted[shard[0] - 1 :: shard[1]]
     resolved = resolve(target)
     bench = _Bench(resolved, min(jobs or os.cpu_count() or 1, max(1, len(chosen))))
     try:
@@ -96,9 +99,11 @@ def judge(
             outcomes, left_out = run.all(chosen, end)
     except OSError as error:
         raise CannotWork(f"the harness could not do its work: {error}") from error
-    ids = _ids(only, chosen, shard)
+    ids = _ids(only, chosen, shard, tier)
     verdicts = [
-        _verdict(item, outcomes, loaded.capabilities, _asked_whole(item.id, only, shard), left_out)
+        _verdict(
+            item, outcomes, loaded.capabilities, _asked_whole(item.id, only, shard, tier), left_out
+        )
         for item in CATALOGUE
         if item.id in ids
     ]
@@ -116,16 +121,19 @@ def judge(
     )
 
 
-def _ids(only: Sequence[str], chosen: Sequence[Case], shard: tuple[int, int]) -> set[str]:
-    """The invariants that are spoken of: a shard is silent on those of which it has no case."""
+def _ids(
+    only: Sequence[str], chosen: Sequence[Case], shard: tuple[int, int], tier: Tier | None
+) -> set[str]:
+    """The invariants that are spoken of: a part is silent on those of which it has no case."""
     mine = {case.invariant for case in chosen}
-    if shard[1] > 1:
+    if shard[1] > 1 or tier is not None:
         return mine
     return mine | ({word.split("/")[0] for word in only} or {item.id for item in CATALOGUE})
 
 
-def _asked_whole(id: str, only: Sequence[str], shard: tuple[int, int]) -> bool:
-    return (not only or id in only) and shard[1] == 1
+def _asked_whole(id: str, only: Sequence[str], shard: tuple[int, int], tier: Tier | None) -> bool:
+    every = tier is None or all(case.tier == tier for case in CASES if case.invariant == id)
+    return (not only or id in only) and shard[1] == 1 and every
 
 
 def _verdict(

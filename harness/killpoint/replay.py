@@ -10,7 +10,9 @@ import msgspec
 from killpoint.cases import CASES
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
+from killpoint.explore.schedule_trial import play_one
 from killpoint.explore.trial import Trial
+from killpoint.invariants import BY_ID
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
@@ -41,9 +43,10 @@ def replay(file: Path, target: str | None = None, folder: Path | None = None) ->
         BadUsage: the file is no scenario, or the target does not exist.
     """
     scenario = load(file)
-    unknown = [id for id in scenario.judges if id not in CHECKERS]
+    known = CHECKERS if scenario.simulated is None else BY_ID
+    unknown = [id for id in scenario.judges if id not in known]
     if unknown:
-        raise BadUsage(f"{file}: no judge for {unknown[0]!r}; expected: {', '.join(CHECKERS)}")
+        raise BadUsage(f"{file}: no judge for {unknown[0]!r}; expected: {', '.join(known)}")
     spec = target or scenario.target or "refengine"
     with Stage(resolve(spec)) as stage:
         return play_once(stage, scenario, spec, folder)
@@ -68,4 +71,7 @@ def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None =
 
 
 def _once(trial: Trial, scenario: Scenario) -> None:
-    trial.play(scenario)
+    if scenario.simulated is not None:
+        play_one(trial, scenario, scenario.simulated.schedule or [])
+    else:
+        trial.play(scenario)

@@ -48,6 +48,7 @@ FaultName = Literal[
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer, or to a link."""
+MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
 
@@ -352,6 +353,16 @@ AnyStep = (
 )
 
 
+class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """The simulated tier, instead of processes: what the writer sends, each reader receives."""
+
+    memory: MemoryModel = "sequential"
+    first: Literal["writer", "readers"] = "writer"
+    """Which tasks come first where nothing else decides."""
+    schedule: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
+    """The choices of the one schedule to play; None: the search is the case's."""
+
+
 class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What is played, and which invariants judge it."""
 
@@ -379,6 +390,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     restart: bool = False
     """After the steps, a second set of roles makes, uses and closes a new queue (L1)."""
     device: Literal["cpu", "cuda"] = "cpu"
+    simulated: Simulated | None = None
 
     def readers(self) -> list[str]:
         """The names of its readers."""

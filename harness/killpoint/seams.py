@@ -25,6 +25,10 @@ class Option(msgspec.Struct, frozen=True):
     """Whether it is about what happens to the running task, and not about whose turn it is."""
 
 
+class Diverged(Exception):
+    """A schedule asked for an option that is not there: something outside it differs."""
+
+
 class Chooser(Protocol):
     """Decides one run; searches in ``explore/schedules`` give one for each."""
 

@@ -18,6 +18,7 @@ from killpoint.cases import (
     ring,
     scarcity,
     wakeups,
+    weak_memory,
 )
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
@@ -39,6 +40,7 @@ CASES: tuple[Case, ...] = (
     *growth.CASES,
     *ranks.CASES,
     *exposure.CASES,
+    *weak_memory.CASES,
 )
 
 

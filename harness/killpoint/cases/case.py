@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -11,6 +12,9 @@ from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, 
 from killpoint.targets.protocol import QueueShape
 
 Run = Callable[[Trial], None]
+Tier = Literal["process", "simulated"]
+SIMULATED = frozenset({"sim_memory", "sim_sockets"})
+"""Capabilities that only simulated worlds ask for."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -27,6 +31,11 @@ class Case(msgspec.Struct, frozen=True):
     def invariant(self) -> str:
         """The id of the invariant that it tests."""
         return self.id.split("/")[0]
+
+    @property
+    def tier(self) -> Tier:
+        """Where it plays: with real processes, or in a simulated world."""
+        return "simulated" if self.needs & SIMULATED else "process"
 
 
 OPEN: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol, runtime_checkable
 
 import msgspec
 
@@ -32,6 +32,15 @@ class Player(Protocol):
 
     def forget(self, play: Play) -> None:
         """Its record is not needed any more."""
+        ...
+
+
+@runtime_checkable
+class Caller(Protocol):
+    """A player that can call a function where the target is loaded."""
+
+    def call(self, function: str, data: bytes, within: float) -> bytes:
+        """See :meth:`killpoint.stage.stage.Stage.call`."""
         ...
 
 
@@ -76,7 +85,7 @@ class Trial:
         self.plays = 0
         self._player = player
         self._folder = folder
-        self._target = target
+        self.target = target
         self._doubts: list[str] = []
         self._misses: list[str] = []
         self._began = time.monotonic()
@@ -111,6 +120,16 @@ class Trial:
         finally:
             self._player.forget(play)
         return play
+
+    def call(self, function: str, data: bytes, within: float) -> bytes:
+        """Call a function where the target is loaded, in a process of its own.
+
+        Raises:
+            Unsupported: whatever plays here has no such place.
+        """
+        if not isinstance(self._player, Caller):
+            raise Unsupported("nothing can be simulated here")
+        return self._player.call(function, data, within)
 
     def scout(self, scenario: Scenario) -> Play:
         """Play a scenario to learn from it; it is no evidence.
@@ -147,20 +166,23 @@ class Trial:
             # A judge that fails has judged nothing; the case must not pass for that.
             self._doubts.append(f"the judge itself failed: {type(broken).__name__}: {broken}")
             return
-        self._count(finding)
+        self.count(finding)
         if finding.violations:
-            self._convict(play, finding.violations[0])
+            violation = finding.violations[0]
+            self.convict(violation, self.keep(play, self.outcome.id))
 
-    def _count(self, finding: Finding) -> None:
+    def count(self, finding: Finding) -> None:
+        """Let a play that was judged add to the evidence."""
         self.outcome.runs += 1
         for unit, count in finding.counts.items():
             self.outcome.counts[unit] = self.outcome.counts.get(unit, 0) + count
 
-    def _convict(self, play: Play, violation: Violation) -> None:
+    def convict(self, violation: Violation, replay: str | None) -> NoReturn:
+        """The invariant is violated, and the trial over."""
         self.outcome.outcome = "violated"
         self.outcome.kind, self.outcome.cause = violation.kind, violation.cause
         self.outcome.evidence = violation.evidence
-        self.outcome.replay = self.keep(play, self.outcome.id)
+        self.outcome.replay = replay
         raise Violated(violation.cause)
 
     def keep(self, play: Play, name: str) -> str | None:
@@ -168,9 +190,15 @@ class Trial:
         if self._folder is None:
             return None
         self._record(play, name)
+        return self.keep_text(self._text(play), name)
+
+    def keep_text(self, text: str, name: str) -> str | None:
+        """Keep the text of a replay file in the run's folder; its path."""
+        if self._folder is None:
+            return None
         replay = self._folder / "replays" / f"{_stem(name)}.toml"
         replay.parent.mkdir(parents=True, exist_ok=True)
-        replay.write_text(self._text(play), "utf-8")
+        replay.write_text(text, "utf-8")
         return str(replay)
 
     def _record(self, play: Play, name: str) -> None:
@@ -183,7 +211,7 @@ class Trial:
         (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
 
     def _text(self, play: Play) -> str:
-        return dump(msgspec.structs.replace(play.scenario, target=self._target))
+        return dump(msgspec.structs.replace(play.scenario, target=self.target))
 
     def _note_leaks(self, play: Play) -> None:
         try:

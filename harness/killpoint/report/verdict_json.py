@@ -33,6 +33,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                         "replay": case.replay,
                         "runs": case.runs,
                         "struck": case.struck,
+                        "searched": case.searched,
                         "seconds": case.seconds,
                     }
                     for case in verdict.cases

@@ -12,7 +12,7 @@ from typing import Any
 
 import greenlet
 
-from killpoint.seams import Action, Chooser, Option, Source
+from killpoint.seams import Action, Chooser, Diverged, Option, Source
 from killpoint.simulation.ending import Ending, How, Line
 from killpoint.simulation.threadlets import Threadlet, getcurrent
 
@@ -37,10 +37,6 @@ _Menu = tuple[list[Option], list["_Task"]]
 
 class Abort(BaseException):
     """Thrown into a task whose run is over: it may hold a ``finally``, nothing more."""
-
-
-class Diverged(Exception):
-    """A schedule asked for an option that is not there: something outside it differs."""
 
 
 class _Task:

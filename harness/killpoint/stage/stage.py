@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -28,6 +31,8 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.stage import errand
+from killpoint.stage.channel import ForkRole
 from killpoint.stage.director import Director, Stalled
 from killpoint.stage.mounts import OwnShm
 from killpoint.stage.netns import Hosts
@@ -139,6 +144,43 @@ class Stage:
         seconds = time.monotonic() - began
         unable = hosts.refused if hosts is not None else ""
         return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
+
+    def call(self, function: str, data: bytes, within: float) -> bytes:
+        """Call a function where the target is loaded, in a process of its own: ``errand.Call``.
+
+        Raises:
+            CannotWork: it ended without an answer, or gave none in that many seconds.
+        """
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            folder.mkdir(mode=0o700)
+            call = msgspec.msgpack.encode(errand.Call(function, data))
+            order = ForkRole("errand", str(folder), start=errand.CALLED, errand=call)
+            pid = self.zygote.fork(order)
+            if not self._ends(pid, within):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                self._ends(pid, 10.0)
+                raise CannotWork(f"{function} gave no answer in {within:.0f} s (pid {pid})")
+            answer = errand.answer(folder)
+            if answer is not None:
+                return answer
+            said = (folder / "errand.err").read_text("utf-8", "replace").strip()
+            raise CannotWork(f"{function} failed: {(said.splitlines() or ['no word'])[-1]}")
+        except OSError as error:
+            raise CannotWork(f"cannot keep what {function} says: {error}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _ends(self, pid: int, within: float) -> bool:
+        """Whether a process of the zygote's has ended in that time."""
+        end = time.monotonic() + within
+        while time.monotonic() < end:
+            if any(each.pid == pid for each in self.zygote.exits()):
+                return True
+            self.zygote.pause(0.2)
+        return False
 
     def _run(
         self, scenario: Scenario, folder: Path, shm: OwnShm | None, hosts: Hosts | None

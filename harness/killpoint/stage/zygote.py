@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
-from killpoint.stage import intruder, mounts, netns
+from killpoint.stage import errand, intruder, mounts, netns
 from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.stage.entry import enter_play, live_as_role
 from killpoint.stage.launcher import launch
@@ -191,6 +191,9 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
         mounts.keep(Path(order.folder), int(order.errand))
     elif order.start == netns.KEEPER:
         netns.keep(Path(order.folder), order.errand)
+    elif order.start == errand.CALLED:
+        enter_play(Path(order.folder), order.role)
+        errand.run(Path(order.folder), target, order.errand)
     elif order.start == intruder.STRANGER:
         enter_play(Path(order.folder), order.role, temporary="strangers")
         intruder.run(order.role, Path(order.folder), order.errand)

@@ -1,0 +1,90 @@
+"""A simulated play on trial: its schedules are searched where the target is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from killpoint.checkers.finding import Finding
+from killpoint.errors import CannotWork
+from killpoint.explore.simulated import Ask, Errand, Explored
+from killpoint.explore.trial import Trial
+from killpoint.scenario import Scenario, Send, Simulated, dump
+from killpoint.simulation.delivery import Delivery
+from killpoint.simulation.memory import MODELS, WEAK
+
+_WHERE = "killpoint.explore.simulated:answer"
+_WITHIN = 900.0
+_SHOWN = 14
+
+
+def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
+    """Search the schedules of a scenario that is to be simulated, one search after another.
+
+    Raises:
+        Violated: a schedule broke the invariant, and did so again when it was replayed.
+        CannotWork: the target could not be played so.
+    """
+    simulated = scenario.simulated or Simulated()
+    play = Delivery(scenario.shape, messages_of(scenario), simulated.first)
+    errand = Errand(play, simulated.memory, list(asks), trial.seed)
+    answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
+    explored = msgspec.msgpack.decode(answer, type=Explored)
+    if explored.error:
+        raise CannotWork(explored.error)
+    trial.plays += 1
+    schedules = sum(each.schedules for each in explored.searches)
+    trial.count(Finding([], {"schedules": schedules}))
+    trial.outcome.searched += _told(scenario, simulated, explored)
+    if explored.doubt:
+        trial.doubt(explored.doubt)
+    if explored.violation is not None:
+        _convict(trial, scenario, simulated, explored)
+    return explored
+
+
+def play_one(trial: Trial, scenario: Scenario, schedule: list[int]) -> None:
+    """Play the one schedule that a replay file has kept.
+
+    Raises:
+        Violated: as :func:`search`.
+    """
+    search(trial, scenario, [Ask("replay", schedule=schedule)])
+
+
+def messages_of(scenario: Scenario) -> int:
+    """How many the writer sends."""
+    sends = [step for step in scenario.steps if isinstance(step, Send)]
+    return sum(message.repeat for step in sends for message in step.messages)
+
+
+def _told(scenario: Scenario, simulated: Simulated, explored: Explored) -> list[str]:
+    """How far each search came, and in what."""
+    shape = scenario.shape
+    title = MODELS[simulated.memory].title
+    what = f"{title}, {_some(shape.readers, 'reader')}, {_some(shape.chunks, 'slot')}"
+    searches = " and ".join(str(each) for each in explored.searches)
+    steps = sum(each.seconds for each in explored.searches)
+    count = sum(each.schedules for each in explored.searches)
+    rate = f" at {count / steps:.0f}/s" if steps else ""
+    return [f"{searches} ({what}{rate})"]
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _convict(trial: Trial, scenario: Scenario, simulated: Simulated, explored: Explored) -> None:
+    assert explored.violation is not None
+    model = MODELS[simulated.memory].title
+    only = "model only: " if simulated.memory in WEAK else ""
+    cause = f"{only}with {model}, {explored.violation.cause}"
+    found = msgspec.structs.replace(
+        explored.violation, cause=cause, evidence=explored.lines[-_SHOWN:]
+    )
+    kept = msgspec.structs.replace(simulated, schedule=explored.schedule)
+    text = dump(msgspec.structs.replace(scenario, target=trial.target, simulated=kept))
+    told = [cause, "", "what happened:", *explored.lines]
+    comments = "".join(f"# {line}".rstrip() + "\n" for line in told)
+    trial.convict(found, trial.keep_text(f"{text}\n{comments}", trial.outcome.id))

@@ -1,0 +1,156 @@
+"""Searches the schedules of a play in a simulated world: runs where the target is loaded.
+
+It is called in a process of its own, forked from one that has imported the target, since giving a
+target simulated memory rebinds its globals.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+import msgspec
+
+from killpoint.errors import CannotWork
+from killpoint.explore.schedules.delays import Delays
+from killpoint.explore.schedules.exploration import Found, Searched, explore
+from killpoint.explore.schedules.pct import PCT
+from killpoint.explore.schedules.preemptions import Preemptions
+from killpoint.explore.schedules.random_walk import RandomWalk
+from killpoint.explore.schedules.replay import Again, Replay
+from killpoint.explore.schedules.shrink import shrink
+from killpoint.scenario import MemoryModel
+from killpoint.seams import Chooser, Search
+from killpoint.simulation.delivery import Delivery
+from killpoint.simulation.ending import Ending
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.targets.protocol import BlackBox, Simulates, Target
+from killpoint.verdict import Violation
+
+Way = Literal["preemptions", "delays", "pct", "random", "replay"]
+
+
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One search to be made."""
+
+    way: Way
+    bound: int = 2
+    """Of preemptions or delays; the depth for PCT."""
+    cap: int = 5_000
+    """Schedules at most; the number of runs for PCT and random walks."""
+    schedule: list[int] = []
+    """The choices, for a replay."""
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What is to be played, on which memory, and which of its schedules."""
+
+    play: Delivery
+    memory: MemoryModel
+    asks: list[Ask]
+    seed: int = 0
+    shrinking: float = 3.0
+    """Seconds for making a bad schedule simpler."""
+
+
+class Explored(msgspec.Struct):
+    """What came of it."""
+
+    searches: list[Searched]
+    violation: Violation | None = None
+    schedule: list[int] = []
+    """The choices of the bad run, simplified."""
+    lines: list[str] = []
+    """The same for a person: who did what, and which values were seen."""
+    first: int = 0
+    """How many schedules it took to find it."""
+    doubt: str = ""
+    """Why the violation is not to be believed: it did not replay."""
+    error: str = ""
+    """Why the harness could not do its work."""
+
+
+def answer(target: Target, data: bytes) -> bytes:
+    """Do an errand; both are msgpack."""
+    errand = msgspec.msgpack.decode(data, type=Errand)
+    try:
+        explored = carry_out(target, errand)
+    except CannotWork as error:
+        explored = Explored([], error=str(error))
+    return msgspec.msgpack.encode(explored)
+
+
+def carry_out(target: Target, errand: Errand) -> Explored:
+    """Search, prove, simplify.
+
+    Raises:
+        CannotWork: the target cannot be played so.
+    """
+    around = Surroundings(errand.memory)
+    with cast("Simulates", target).simulated(around) as box:
+        play = _Played(box, around, errand.play)
+        explored = Explored([])
+        for ask in errand.asks:
+            searched, found = explore(search_of(ask, errand.seed), play, ask.cap)
+            explored.searches.append(searched)
+            if found is not None:
+                explored.first = sum(each.schedules for each in explored.searches)
+                _prove(explored, play, found, errand)
+                break
+    return explored
+
+
+def search_of(ask: Ask, seed: int) -> Search:
+    """The search that is asked for."""
+    match ask.way:
+        case "preemptions":
+            return Preemptions(ask.bound, seed)
+        case "delays":
+            return Delays(ask.bound, seed)
+        case "pct":
+            return PCT(ask.cap, ask.bound, seed)
+        case "random":
+            return RandomWalk(ask.cap, seed=seed)
+        case "replay":
+            return Replay(ask.schedule)
+
+
+def _prove(explored: Explored, play: _Played, found: Found, errand: Errand) -> None:
+    """Replay the bad run once; only then is it a violation."""
+    violation, _, _ = play(Again(found.choices))
+    if violation != found.violation:
+        told = "held" if violation is None else violation.cause
+        explored.doubt = f"{found.violation.cause}; but replayed, the same schedule says: {told}"
+        return
+    if errand.asks[0].way != "replay":
+        found = shrink(play, found, errand.shrinking)
+    ending, violation = play.run(Again(found.choices), recording=True)
+    explored.violation, explored.schedule = violation, found.choices
+    explored.lines = readable(ending)
+
+
+class _Played:
+    """One run of the play after another."""
+
+    def __init__(self, box: BlackBox, around: Surroundings, play: Delivery) -> None:
+        self._box, self._around, self._play = box, around, play
+
+    def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
+        ending, violation = self.run(chooser)
+        return violation, ending.choices, ending.steps
+
+    def run(self, chooser: Chooser, *, recording: bool = False) -> tuple[Ending, Violation | None]:
+        """In a fresh world."""
+        world = self._around.begin(chooser, recording=recording)
+        judge = self._play.begin(self._box, self._around)
+        ending = world.run()
+        return ending, judge(ending)
+
+
+def readable(ending: Ending) -> list[str]:
+    """The schedule, a line for each thing that happened; looks in vain are told once."""
+    lines = [f"{line.lane:9} {line.text}" for line in ending.lines]
+    told: list[str] = []
+    for line in lines:
+        if "reads" not in line or line not in told[-3:]:
+            told.append(line)
+    return told

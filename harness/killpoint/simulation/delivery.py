@@ -1,0 +1,87 @@
+"""The play of a queue in a simulated world: one task sends, each reader's task receives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from killpoint.checkers.simulated import Delivered, delivered
+from killpoint.errors import CannotWork
+from killpoint.simulation.ending import Ending
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.verdict import Violation
+
+Judge = Callable[[Ending], Violation | None]
+
+_BYTES = 16
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """So many messages from the writer to every reader. Nobody has a deadline."""
+
+    shape: QueueShape
+    messages: int
+    first: Literal["writer", "readers"] = "writer"
+    """Who comes first where nothing else decides: the order of tasks is part of a test."""
+
+    def begin(self, box: BlackBox, around: Surroundings) -> Judge:
+        """Make the queue and the tasks; what it returns judges the run once it has ended."""
+        world = around.world
+        run = Delivered([_payload(k) for k in range(self.messages)], {})
+        end = box.make(self.shape)
+        handle = box.handle(end)
+
+        def write() -> None:
+            for number, content in enumerate(run.sent):
+                box.send(end, content, None)
+                world.progress()
+                world.note(f"has sent message {number}")
+
+        def read(name: str, mine: object, got: list[bytes]) -> None:
+            for place, content in enumerate(run.sent):
+                got.append(box.receive(mine, None))
+                world.progress()
+                world.note(f"takes it for message {place}")
+                if got[-1] != content:
+                    world.note("but that it is not")
+                    return
+
+        tasks = [_guarded(run, "writer", write)]
+        for rank in range(self.shape.readers):
+            name = f"reader-{rank}"
+            run.got[name] = []
+            mine = box.attach(handle, rank)
+            tasks.append(_guarded(run, name, _bound(read, name, mine, run.got[name])))
+        for name, task in tasks if self.first == "writer" else [*tasks[1:], tasks[0]]:
+            world.task(name, task)
+
+        def judge(ending: Ending) -> Violation | None:
+            run.how, run.waiting = ending.how, ending.waiting
+            return delivered(run)
+
+        return judge
+
+
+def _payload(number: int) -> bytes:
+    return bytes([number % 255 + 1]) * _BYTES
+
+
+def _bound(run: Callable[..., None], *arguments: object) -> Callable[[], None]:
+    return lambda: run(*arguments)
+
+
+def _guarded(run: Delivered, name: str, task: Callable[[], None]) -> tuple[str, Callable[[], None]]:
+    """A task whose errors are the target's; ours go through."""
+
+    def guarded() -> None:
+        try:
+            task()
+        except CannotWork:
+            raise
+        except Exception as error:
+            run.failed[name] = f"{type(error).__name__}: {error}"
+
+    return name, guarded
