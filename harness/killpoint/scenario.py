@@ -359,6 +359,8 @@ class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     memory: MemoryModel = "sequential"
     first: Literal["writer", "readers"] = "writer"
     """Which tasks come first where nothing else decides."""
+    late: bool = False
+    """Whether what is on its way between two sockets may take longer than the writer's pauses."""
     schedule: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
     """The choices of the one schedule to play; None: the search is the case's."""
 

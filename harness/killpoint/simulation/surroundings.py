@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from killpoint.seams import Chooser
@@ -30,6 +31,8 @@ class Surroundings:
         threads: bool = False,
     ) -> None:
         self._threads = threads
+        self.is_own: Callable[[CodeType], bool] = lambda _: False
+        """Whether code is the target's: a play that traces lines asks for it."""
         self._make, self._make_sockets, self._limit = MODELS[memory], sockets, limit
         self.begin(_First())
 

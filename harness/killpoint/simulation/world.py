@@ -78,7 +78,7 @@ class World:
         limit: steps after which the run is broken off.
         recording: whether to write down what happens.
         early: whether a wait may end by its time although others could still run (a choice).
-        late: whether time may pass while something is on its way (a choice): see ``Source.lasting``.
+        late: whether time may pass while something is on its way (a choice; ``Source.lasting``).
         threads: whether tasks are threads, and not greenlets.
     """
 

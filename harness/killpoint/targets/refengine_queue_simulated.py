@@ -14,6 +14,7 @@ import select
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -49,7 +50,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
         adaptive: {"os": _system(surroundings)},
         local_readers: {
             "os": _system(surroundings),
-            "Door": lambda path, *rest: _Door(doors, path, *rest),
+            "Door": partial(_Door, doors),
             "Path": _NoPath,
             "new_directory": lambda: _NoPath(f"/simulated/{next(names)}"),
             "remove_directory": _nothing,
@@ -57,7 +58,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
         },
         receiving: {
             "os": _system(surroundings),
-            "Knock": lambda path, *_rest: _Knock(doors[path]),
+            "Knock": partial(_Knock, doors),
             "remove_if_orphan": _nothing,
         },
         overflow: {
@@ -67,9 +68,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
             "need": _nothing,
         },
     }
-    kept = [
-        (module, name, getattr(module, name)) for module, ns in stood_in.items() for name in ns
-    ]
+    kept = [(module, name, getattr(module, name)) for module, ns in stood_in.items() for name in ns]
     for module, contents in stood_in.items():
         for name, value in contents.items():
             setattr(module, name, value)
@@ -180,10 +179,10 @@ class _Door:
 class _Knock:
     """Gets the bells with the welcome, then the go."""
 
-    def __init__(self, bells: tuple[int, int]) -> None:
+    def __init__(self, doors: dict[str, tuple[int, int]], path: str, *_rest: object) -> None:
         self.peer = _Peer("writer")
         self.welcomed = False
-        self._bells = bells
+        self._bells = doors[path]
 
     def hear(self) -> tuple[bytes, list[int]]:
         if self.welcomed:
@@ -246,17 +245,28 @@ def _unwatched(queue: MessageQueue) -> Any:
 
 
 def _system(surroundings: Surroundings) -> Instead:
+    def eventfd(initval: int = 0, flags: int = 0) -> int:
+        return surroundings.sockets.descriptors.eventfd(initval, flags)
+
+    def eventfd_write(fd: int, value: int) -> None:
+        surroundings.sockets.descriptors.eventfd_write(fd, value)
+
+    def close(fd: int) -> None:
+        surroundings.sockets.descriptors.close(fd)
+
+    def sched_yield() -> None:
+        surroundings.spin("its next look")
+
     return Instead(
-        os,
-        eventfd=lambda *given: surroundings.sockets.descriptors.eventfd(*given),
-        eventfd_write=lambda fd, value: surroundings.sockets.descriptors.eventfd_write(fd, value),
-        close=lambda fd: surroundings.sockets.descriptors.close(fd),
-        sched_yield=lambda: surroundings.spin("its next look"),
+        os, eventfd=eventfd, eventfd_write=eventfd_write, close=close, sched_yield=sched_yield
     )
 
 
 def _selecting(surroundings: Surroundings) -> Instead:
-    return Instead(select, epoll=lambda *given: surroundings.sockets.descriptors.epoll(*given))
+    def epoll(sizehint: int = -1, flags: int = 0) -> Any:
+        return surroundings.sockets.descriptors.epoll(sizehint, flags)
+
+    return Instead(select, epoll=epoll)
 
 
 def _nothing(*_: object) -> None:

@@ -102,9 +102,11 @@ class SimulatedMemory:
         self._surroundings = surroundings
 
     def create(self, nbytes: int) -> _Segment:
+        """A new segment."""
         return _Segment(self._surroundings.create(nbytes))
 
     def attach(self, name: str, nbytes: int) -> _Segment:
+        """One that is there."""
         del nbytes
         return _Segment(self._surroundings.attach(name))
 
@@ -129,11 +131,13 @@ class SimulatedFence:
         self._fence = surroundings.fence
 
     def acquire(self, blocking: bool = True, /) -> bool:
+        """The first half."""
         del blocking
         self._fence()
         return True
 
     def release(self) -> None:
+        """The second half."""
         self._fence()
 
 

@@ -147,4 +147,3 @@ class Epoll:
         if mask & select.EPOLLET and thing.writes == self._seen[fd]:
             return 0
         return thing.events(mask)
-

@@ -34,6 +34,9 @@ class Publisher(Socket):
         for link in list(self.links):
             lane = link.lane_from(self)
             if not any(start.startswith(t) and link in s for t, s in self._subscribers.items()):
+                if self.network.world.recording:
+                    away = f"{lane.destination} has not subscribed to it"
+                    self.network.world.note(f"has nothing to say by its {self.kind}: {away}")
                 continue
             if self.finds_room(lane):
                 lane.post(parts)
