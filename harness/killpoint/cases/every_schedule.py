@@ -25,6 +25,8 @@ from killpoint.targets.protocol import QueueShape
 _CHUNK = 160
 _IDLE = 2.0
 """Longer than any release's busy loop, so that readers fall asleep in it."""
+_LONG = 100.0
+"""Longer than any sleeper's own limit."""
 _FULL = 60_000
 _NEEDS = frozenset({"queue", "sim_memory", "sim_sockets", "clock"})
 
@@ -32,7 +34,13 @@ _Play = tuple[Scenario, list[Ask]]
 
 
 def _waking(
-    case: str, memory: MemoryModel, pauses: list[float], readers: int = 1, *, late: bool = False
+    case: str,
+    memory: MemoryModel,
+    pauses: list[float],
+    readers: int = 1,
+    *,
+    chunks: int = 2,
+    late: bool = False,
 ) -> Scenario:
     steps: list[AnyStep] = [Make(), Attach(), Ready(), Receive(len(pauses))]
     for pause in pauses:
@@ -41,7 +49,7 @@ def _waking(
         case=case,
         judges=["Q8"],
         steps=[*steps, Wait()],
-        shape=QueueShape(readers=readers, chunk_bytes=_CHUNK, chunks=2),
+        shape=QueueShape(readers=readers, chunk_bytes=_CHUNK, chunks=chunks),
         simulated=Simulated(memory, late=late),
     )
 
@@ -89,24 +97,24 @@ def _beside(count: int) -> list[Ask]:
 
 _EVERY, _LATE = "Q8/every-schedule", "Q8/late-subscription"
 _SENDERS, _RECEIVERS = "Q13/two-senders-every-schedule", "Q13/two-receivers-every-schedule"
-_THRICE = [_IDLE, _IDLE, 0.0]
-_SIX = [_IDLE, 0.0, _IDLE, 0.0, _IDLE, 0.0]
+_THRICE = [_IDLE, 0.0, _LONG]
+_SIX = [_IDLE, 0.0, _IDLE, 0.0, 0.0, _LONG]
 """Two slots, each reused twice."""
 
 CASES: tuple[Case, ...] = (
     _case(
         _EVERY,
         "readers fall asleep at any instant before, during and after a publication",
-        (_waking(_EVERY, "sequential", _THRICE), [_preemptions(2, 5_000), *_beside(200)]),
-        (_waking(_EVERY, "tso", [_IDLE, _IDLE]), [_preemptions(2, 6_000), *_beside(200)]),
-        (_waking(_EVERY, "sequential", _SIX), [_preemptions(1, 2_000), *_beside(200)]),
-        (_waking(_EVERY, "sequential", [_IDLE, 0.0], 2), [_preemptions(1, 2_000), *_beside(200)]),
+        (_waking(_EVERY, "sequential", _THRICE, chunks=1), [_preemptions(2, 3_000)]),
+        (_waking(_EVERY, "tso", _THRICE, chunks=1), [_preemptions(2, 3_000), *_beside(200)]),
+        (_waking(_EVERY, "sequential", _SIX), [_preemptions(2, 3_000), *_beside(200)]),
+        (_waking(_EVERY, "sequential", [_IDLE, _LONG], 2), [_preemptions(2, 3_000), *_beside(200)]),
     ),
     _case(
         _LATE,
         "the same, while what was sent between sockets is on its way for longer than they idle",
         (
-            _waking(_LATE, "sequential", [_IDLE, _IDLE], late=True),
+            _waking(_LATE, "sequential", [_IDLE, _LONG], late=True),
             [_preemptions(2, 4_000), *_beside(200)],
         ),
     ),

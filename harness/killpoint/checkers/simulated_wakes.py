@@ -37,8 +37,8 @@ def woken(run: Woken) -> Violation | None:
         for number, (published, taken) in enumerate(zip(run.published, times, strict=False)):
             slow = any(begun < taken and ended > published for begun, ended in run.hurried)
             if taken - published > PROMPT and not slow:
-                late = f"{taken - published:g} s after its publication, by a time-out of its own"
-                return Violation("late", f"{reader} slept through message {number}, {late}")
+                late = f"it woke {taken - published:g} s later, with nothing on its way to wake it"
+                return Violation("late", f"{reader} slept through message {number}: {late}")
     if run.how != "done":
         return Violation("hang", _stuck(run))
     return None

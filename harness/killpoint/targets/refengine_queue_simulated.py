@@ -36,7 +36,8 @@ NOTES = (
     "simulated: the door is replaced, everybody has arrived from the start, nobody dies",
     "simulated: eventfd, epoll and sched_yield of vigil, waiting and bells; message sockets",
     "simulated: an overflow payload is fetched by the calling thread itself",
-    "simulated: the waiting strategy thinks that it has one core, and takes no bare looks",
+    "simulated: the waiting strategy takes no bare looks and yields for no time: who finds nothing"
+    " goes to sleep at once",
 )
 
 
@@ -47,7 +48,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
     names = itertools.count()
     stood_in: dict[ModuleType, dict[str, object]] = {
         vigil: {"os": _system(surroundings), "select": _selecting(surroundings)},
-        adaptive: {"os": _system(surroundings)},
+        adaptive: {"os": _system(surroundings), "_YIELDING": 0.0},
         local_readers: {
             "os": _system(surroundings),
             "Door": partial(_Door, doors),
