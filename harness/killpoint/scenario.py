@@ -479,6 +479,8 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             yield ["judges"], f"no invariant {id!r}; {known}"
     if scenario.namespaces:
         yield from _no_hosts(scenario)
+    if scenario.simulated is not None:
+        yield from _not_simulated(scenario)
     if scenario.shape.remote > scenario.shape.readers:
         what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
         yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
@@ -489,6 +491,15 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             *_bad_wire(scenario, step),
         ):
             yield ["steps", index, *place], what
+
+
+def _not_simulated(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What a simulated world does not have."""
+    for index, step in enumerate(scenario.steps):
+        if not isinstance(step, Make | Attach | Ready | Send | Receive | Wait):
+            yield ["steps", index], "not simulated; expected make, attach, send, receive, wait"
+    if scenario.shape.remote:
+        yield ["shape", "remote"], "remote readers are not simulated; expected none"
 
 
 _LINK_FAULTS = ("cut", "heal")

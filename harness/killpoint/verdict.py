@@ -136,7 +136,7 @@ def _strength(
     parts: list[str] = []
     if cases:
         parts = [f"{count} {unit}" for unit, count in _totals(cases).items() if count]
-    parts += [f"{c.id.partition('/')[2]}: {', '.join(c.searched)}" for c in cases if c.searched]
+    parts += [f"({each})" for case in cases for each in case.searched]
     aimed = sum(case.runs for case in cases if case.struck is not None)
     if aimed:
         parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")

@@ -164,14 +164,17 @@ def test_what_was_violated_or_cannot_be_asked_is_so_whatever_was_left_out() -> N
 
 def test_a_shard_speaks_only_of_the_cases_it_has_and_as_of_a_part() -> None:
     mine = [case for case in CASES if case.id == "R3/stream"]
-    assert _ids([], mine, (1, 3)) == {"R3"}
-    assert _ids(["R3", "R5"], mine, (1, 3)) == {"R3"}
-    assert not _asked_whole("R3", [], (1, 3))
+    assert _ids([], mine, (1, 3), None) == {"R3"}
+    assert _ids([], mine, (1, 1), "process") == {"R3"}
+    assert _ids(["R3", "R5"], mine, (1, 3), None) == {"R3"}
+    assert not _asked_whole("R3", [], (1, 3), None)
+    assert not _asked_whole("R5", [], (1, 1), "process")
+    assert _asked_whole("R5", [], (1, 1), "simulated")
 
 
 def test_all_of_it_speaks_of_every_invariant_or_of_those_asked_for() -> None:
-    assert _ids([], CASES, (1, 1)) == {item.id for item in CATALOGUE}
-    assert _ids(["R5", "Q9/x"], [], (1, 1)) == {"R5", "Q9"}
+    assert _ids([], CASES, (1, 1), None) == {item.id for item in CATALOGUE}
+    assert _ids(["R5", "Q9/x"], [], (1, 1), None) == {"R5", "Q9"}
 
 
 def test_a_machine_that_fails_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,40 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     _one(
+        "r5_no_fence_before_the_fill",
+        "R5/slot-reuse",
+        "wrong-data duplicate lost",
+        "writing.py",
+        "        cells[written] = 0\n        self._opened = number\n"
+        "        if not self._fence_in(False):\n            again(self._fence)\n",
+        "        cells[written] = 0\n        self._opened = number\n",
+    ),
+    _one(
+        "r5_no_fence_between_data_and_flag",
+        "R5/data-before-flag",
+        "wrong-data duplicate lost",
+        "writing.py",
+        "        cells[readers] = self._zeros\n        fence_out()\n        try:\n",
+        "        cells[readers] = self._zeros\n        try:\n",
+    ),
+    _one(
+        "r5_no_fence_between_own_flag_and_written",
+        "R5/slot-reuse",
+        "wrong-data duplicate lost",
+        "reading.py",
+        "            return False\n        if not self._fence_in(False):\n"
+        "            again(self._fence)\n",
+        "            return False\n",
+    ),
+    _one(
+        "r5_no_fence_between_flags_and_copy",
+        "R5/slot-reuse",
+        "wrong-data duplicate lost",
+        "reading.py",
+        "            return None\n        self._fence_out()\n        return self._areas",
+        "            return None\n        return self._areas",
+    ),
+    _one(
         "r6_array_points_into_the_slot",
         "R6/held-array-after-lap",
         "wrong-data",
@@ -311,8 +345,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "writing.py",
         "            cells[written] = 1\n            fence_in(False)\n            fence_out()\n"
         "            self.number = number + 1\n            if cells[READERS_SLEEP]:\n"
-        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets it again\n"
-        "                self.ring_readers()\n",
+        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets"
+        " it again\n                self.ring_readers()\n",
         "            if cells[READERS_SLEEP]:\n                cells[READERS_SLEEP] = 0\n"
         "                self.ring_readers()\n            cells[written] = 1\n"
         "            fence_in(False)\n            fence_out()\n"
@@ -332,8 +366,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q8/every-schedule",
         "late",
         "writing.py",
-        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets it again\n"
-        "                self.ring_readers()\n",
+        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets"
+        " it again\n                self.ring_readers()\n",
         "                self.ring_readers()\n                cells[READERS_SLEEP] = 0\n",
     ),
     _one(

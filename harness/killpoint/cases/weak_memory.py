@@ -23,7 +23,7 @@ from killpoint.targets.protocol import QueueShape
 
 _CHUNK = 80
 """A message of sixteen bytes fits in any of the formats."""
-_FULL = 400_000
+_FULL = 60_000
 
 
 class _Size(NamedTuple):
@@ -86,28 +86,28 @@ CASES: tuple[Case, ...] = (
         "R5/every-order",
         "each message once, whole, in order, in every order of steps on plain memory",
         ("sequential", ONE_SLOT, [_preemptions(5_000)]),
-        ("sequential", TWO_SLOTS, [_preemptions(8_000)]),
-        ("sequential", TWO_READERS, [_delays(2_500), *_beside(500)]),
+        ("sequential", TWO_SLOTS, [_delays(6_000)]),
+        ("sequential", TWO_READERS, [_delays(1_200), *_beside(250)]),
     ),
     _case(
         "R5/store-buffers",
         "the same with store buffers that drain late, as on x86",
-        ("tso", ONE_SLOT, [_preemptions(5_000)]),
-        ("tso", TWO_SLOTS, [_delays(5_000)]),
-        ("tso", TWO_READERS, [_delays(2_000), *_beside(400)]),
+        ("tso", ONE_SLOT, [_delays(5_000)]),
+        ("tso", TWO_SLOTS, [_delays(2_500)]),
+        ("tso", TWO_READERS, [_delays(1_000), *_beside(200)]),
     ),
     _case(
         "R5/data-before-flag",
         "a flag is never seen before the data that it stands for (relaxed store order)",
-        ("relaxed", FRESH, [_delays(4_000), *_beside(1_000)]),
-        ("relaxed", FRESH_FOR_TWO, [_delays(2_500), *_beside(500)]),
+        ("relaxed", FRESH, [_delays(3_000), *_beside(500)]),
+        ("relaxed", FRESH_FOR_TWO, [_delays(1_500), *_beside(250)]),
     ),
     _case(
         "R5/slot-reuse",
         "a slot that is reused is never read twice, nor overwritten unread (stale loads)",
-        ("view", ONE_SLOT, [_preemptions(5_000), *_beside(500)]),
+        ("view", ONE_SLOT, [_preemptions(5_000), *_beside(250)]),
         ("view", TWO_SLOTS, [_delays(6_000)]),
-        ("view", TWO_READERS, [_delays(2_000), *_beside(400)]),
-        ("relaxed", TWO_SLOTS, [_delays(3_000), *_beside(400)]),
+        ("view", TWO_READERS, [_delays(1_000), *_beside(200)]),
+        ("relaxed", TWO_SLOTS, [_delays(1_500), *_beside(200)]),
     ),
 )

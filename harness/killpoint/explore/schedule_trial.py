@@ -8,10 +8,10 @@ import msgspec
 
 from killpoint.checkers.finding import Finding
 from killpoint.errors import CannotWork
-from killpoint.explore.simulated import Ask, Errand, Explored, Play
+from killpoint.explore.simulated import LANE, Ask, Errand, Explored, Play
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated, dump
-from killpoint.simulation.delivery import Delivery
+from killpoint.simulation.delivery import WRONG, Delivery
 from killpoint.simulation.memory import MODELS, WEAK
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.waking import Waking
@@ -86,14 +86,21 @@ def messages_of(scenario: Scenario) -> int:
 
 def _told(scenario: Scenario, simulated: Simulated, explored: Explored) -> list[str]:
     """How far each search came, and in what."""
-    shape = scenario.shape
-    title = MODELS[simulated.memory].title
-    what = f"{title}, {_some(shape.readers, 'reader')}, {_some(shape.chunks, 'slot')}"
-    searches = " and ".join(str(each) for each in explored.searches)
-    steps = sum(each.seconds for each in explored.searches)
+    shape, messages = scenario.shape, _some(messages_of(scenario), "message")
+    what = f"{_some(shape.readers, 'reader')}, {_some(shape.chunks, 'slot')}, {messages}"
+    seconds = sum(each.seconds for each in explored.searches)
     count = sum(each.schedules for each in explored.searches)
-    rate = f" at {count / steps:.0f}/s" if steps else ""
-    return [f"{searches} ({what}{rate})"]
+    rate = f", {count / seconds:.0f}/s" if seconds else ""
+    searches = " + ".join(str(each) for each in explored.searches)
+    return [f"{simulated.memory}, {what}: {searches}{rate}"]
+
+
+def _up_to_the_wrong(lines: list[str]) -> list[str]:
+    """What happened until it went wrong."""
+    for place, line in enumerate(lines):
+        if WRONG in line or line[LANE:].startswith("raises "):
+            return lines[: place + 1]
+    return lines
 
 
 def _some(count: int, what: str) -> str:
@@ -106,7 +113,7 @@ def _convict(trial: Trial, scenario: Scenario, simulated: Simulated, explored: E
     only = "model only: " if simulated.memory in WEAK else ""
     cause = f"{only}with {model}, {explored.violation.cause}"
     found = msgspec.structs.replace(
-        explored.violation, cause=cause, evidence=explored.lines[-_SHOWN:]
+        explored.violation, cause=cause, evidence=_up_to_the_wrong(explored.lines)[-_SHOWN:]
     )
     kept = msgspec.structs.replace(simulated, schedule=explored.schedule)
     text = dump(msgspec.structs.replace(scenario, target=trial.target, simulated=kept))

@@ -30,6 +30,8 @@ from killpoint.targets.protocol import BlackBox, HasPoints, Simulates, Target
 from killpoint.verdict import Violation
 
 Play = Delivery | Waking | Sharing
+LANE = 10
+"""Columns of a schedule's line that say who did it."""
 Way = Literal["preemptions", "delays", "pct", "random", "replay"]
 
 
@@ -155,7 +157,7 @@ class _Played:
 
 def readable(ending: Ending) -> list[str]:
     """The schedule, a line for each thing that happened; looks in vain are told once."""
-    lines = [f"{line.lane:9} {line.text}" for line in ending.lines]
+    lines = [f"{line.lane:{LANE - 1}} {line.text}" for line in ending.lines]
     told: list[str] = []
     for line in lines:
         if "reads" not in line or line not in told[-3:]:

@@ -9,6 +9,7 @@ import msgspec
 
 from killpoint.checkers.simulated import Delivered, delivered
 from killpoint.errors import CannotWork
+from killpoint.seams import World
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.surroundings import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
@@ -17,6 +18,8 @@ from killpoint.verdict import Violation
 Judge = Callable[[Ending], Violation | None]
 
 _BYTES = 16
+WRONG = "but that it is not"
+"""In a schedule that was written down: here it went wrong, as where somebody ``raises``."""
 
 
 class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
@@ -50,15 +53,15 @@ class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
                 world.progress()
                 world.note(f"takes it for message {place}")
                 if got[-1] != content:
-                    world.note("but that it is not")
+                    world.note(WRONG)
                     return
 
-        tasks = [_guarded(run, "writer", write)]
+        tasks = [_guarded(world, run, "writer", write)]
         for rank in range(self.shape.readers):
             name = f"reader-{rank}"
             run.got[name] = []
             mine = box.attach(handle, rank)
-            tasks.append(_guarded(run, name, _bound(read, name, mine, run.got[name])))
+            tasks.append(_guarded(world, run, name, _bound(read, name, mine, run.got[name])))
         for name, task in tasks if self.first == "writer" else [*tasks[1:], tasks[0]]:
             world.task(name, task)
 
@@ -77,7 +80,9 @@ def _bound(run: Callable[..., None], *arguments: object) -> Callable[[], None]:
     return lambda: run(*arguments)
 
 
-def _guarded(run: Delivered, name: str, task: Callable[[], None]) -> tuple[str, Callable[[], None]]:
+def _guarded(
+    world: World, run: Delivered, name: str, task: Callable[[], None]
+) -> tuple[str, Callable[[], None]]:
     """A task whose errors are the target's; ours go through."""
 
     def guarded() -> None:
@@ -87,5 +92,6 @@ def _guarded(run: Delivered, name: str, task: Callable[[], None]) -> tuple[str, 
             raise
         except Exception as error:
             run.failed[name] = f"{type(error).__name__}: {error}"
+            world.note(f"raises {run.failed[name]}")
 
     return name, guarded

@@ -18,7 +18,7 @@ class Surroundings:
 
     Args:
         memory: the name of a memory model.
-        sockets: makes what stands in for sockets in a world; None: there are none.
+        sockets: makes what stands in for sockets in a world, whose fence is given; None: nothing.
         limit: steps of a run.
         threads: whether tasks are threads (for code that is traced), and not greenlets.
     """
@@ -26,7 +26,7 @@ class Surroundings:
     def __init__(
         self,
         memory: str = "sequential",
-        sockets: Callable[[World], Any] | None = None,
+        sockets: Callable[[World, Callable[[], None]], Any] | None = None,
         limit: int = STEP_LIMIT,
         threads: bool = False,
     ) -> None:
@@ -55,9 +55,11 @@ class Surroundings:
         )
         self.world = world
         self.memory = self._make(world)
-        self.sockets: Any = self._make_sockets(world) if self._make_sockets else None
+        self.sockets: Any = None
         self._segments: dict[str, SimSegment] = {}
         self.fence, self.spin = self.memory.fence, world.spin
+        if self._make_sockets is not None:
+            self.sockets = self._make_sockets(world, self.fence)
         return world
 
     def create(self, nbytes: int) -> SimSegment:

@@ -26,12 +26,16 @@ class Searched(msgspec.Struct):
     """Whether it ran every schedule that it means to run. If not, it found nothing *so far*."""
     steps: int
     seconds: float
+    violated: bool = False
+    """Whether its last schedule was a bad one."""
 
     def __str__(self) -> str:
         """``all 815 schedules with ≤ 2 preemptions``; a cap is always told."""
+        if self.violated:
+            return f"violated by schedule {self.schedules} of those with {self.name}"
         if self.name.startswith("≤"):
-            how = "all {}" if self.complete else "capped at {} of the"
-            return f"{how.format(self.schedules)} schedules with {self.name}"
+            how = "all" if self.complete else "capped at"
+            return f"{how} {self.schedules} schedules with {self.name}"
         return self.name if self.complete else f"{self.schedules} of {self.name}"
 
     @property
@@ -74,7 +78,8 @@ def explore(search: Search, play: Play, cap: int) -> tuple[Searched, Found | Non
             gc.enable()
     seconds = time.process_time() - began
     complete = found is None and search.exhausted
-    return Searched(search.name, count, complete, steps, round(seconds, 3)), found
+    searched = Searched(search.name, count, complete, steps, round(seconds, 3), found is not None)
+    return searched, found
 
 
 class Counting:

@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from killpoint.seams import Option
 
 _SURROUNDINGS = "-"
-_OTHERWISE = 0.1
-"""How often a task sees another value than the default."""
+_OTHERWISE = 0.6
+"""How often a task sees another value than the default: drawn for each run, up to this."""
 
 
 class PCT:
     """A given number of runs of depth ``depth``. The surroundings count as one task more."""
 
     def __init__(self, count: int, depth: int = 3, seed: int = 0) -> None:
-        self.name = f"{count} PCT schedules of depth {depth}"
+        self.name = f"{count} by PCT (depth {depth})"
         self._count, self._depth = count, depth
         self._random = random.Random(seed)
         self._length = 50
@@ -49,6 +49,7 @@ class Priorities:
         self.length = 0
         self._generator = generator
         self._priority: dict[str, float] = {}
+        self._otherwise = _OTHERWISE * generator.random()
         self._changes = {generator.randrange(length): -at for at in range(1, depth)}
 
     def choose(self, options: Sequence[Option]) -> int:
@@ -77,4 +78,4 @@ class Priorities:
 
     def _value(self, count: int) -> int:
         generator = self._generator
-        return generator.randrange(1, count) if generator.random() < _OTHERWISE else 0
+        return generator.randrange(1, count) if generator.random() < self._otherwise else 0

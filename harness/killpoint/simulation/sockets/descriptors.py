@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Callable
 from typing import Protocol
 
 from killpoint.seams import World
@@ -24,10 +25,14 @@ class Thing(Protocol):
 
 
 class Descriptors:
-    """The descriptors of a world. What a real one is, it does not know."""
+    """The descriptors of a world. What a real one is, it does not know.
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    Ringing and hearing are system calls that take one lock after the other: whoever hears sees
+    all that the one who rang had stored before. ``fence`` is that of the running task.
+    """
+
+    def __init__(self, world: World, fence: Callable[[], None]) -> None:
+        self.world, self.fence = world, fence
         self._things: dict[int, Thing] = {}
 
     def eventfd(self, initval: int = 0, flags: int = 0) -> int:
@@ -37,6 +42,7 @@ class Descriptors:
 
     def eventfd_write(self, fd: int, value: int) -> None:
         """Ring."""
+        self.fence()
         self.world.point()
         thing = self.find(fd)
         assert isinstance(thing, Counter)
@@ -127,6 +133,8 @@ class Epoll:
         found = self._news()
         for fd, _ in found:
             self._seen[fd] = self._descriptors.find(fd).writes
+        if found:
+            self._descriptors.fence()
         if world.recording:
             world.note("hears its bell" if found else "hears nothing")
         return found

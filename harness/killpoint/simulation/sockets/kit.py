@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from killpoint.seams import World
@@ -14,9 +15,9 @@ from killpoint.simulation.sockets.poller import Poller
 class Sockets:
     """``Surroundings.sockets``: made anew for each run."""
 
-    def __init__(self, world: World) -> None:
-        self.network = Network(world)
-        self.descriptors = Descriptors(world)
+    def __init__(self, world: World, fence: Callable[[], None]) -> None:
+        self.network = Network(world, fence)
+        self.descriptors = Descriptors(world, fence)
 
     def Context(self, io_threads: int = 1) -> Any:  # the library's own spelling
         """A context; its threads are the surroundings."""

@@ -21,12 +21,15 @@ class Network:
     Between processes each arrival is an action: messages of one direction come in order, those of
     different ones in any. Nothing that was accepted is lost while both ends live; what a socket
     drops, because nobody has subscribed or its pipe is full, never sets out.
+
+    Whoever receives sees all that the sender had stored before: locks and system calls are in
+    between. ``fence`` is that of the running task.
     """
 
     lasting = True
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, fence: Callable[[], None]) -> None:
+        self.world, self.fence = world, fence
         self.owner = ""
         """Whose sockets are made while no task runs: a name for people."""
         self.dropped: list[str] = []

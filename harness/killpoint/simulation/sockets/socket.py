@@ -170,6 +170,7 @@ class Socket:
 
     def _send(self, parts: Parts, flags: int) -> None:
         self._check(self.sends)
+        self.network.fence()
         self.network.world.point()
         self._hear()
         self.pass_on(parts, flags)
@@ -225,6 +226,7 @@ class Socket:
             raise zmq.Again
         self._check()
         parts = self.take()
+        self.network.fence()
         self.network.changed()
         if self.network.world.recording:
             self.network.world.note(f"receives {shown(parts)} by its {self.kind}")

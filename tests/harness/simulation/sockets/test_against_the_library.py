@@ -43,7 +43,7 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     if request.param == "library":
         made = Side(zmq, lambda: None)
     else:
-        sockets = Sockets(World(Again([])))
+        sockets = Sockets(World(Again([])), lambda: None)
         made = Side(sockets, sockets.network.flush)
     yield made
     made.close()
