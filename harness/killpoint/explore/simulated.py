@@ -19,7 +19,7 @@ from killpoint.explore.schedules.random_walk import RandomWalk
 from killpoint.explore.schedules.replay import Again, Replay
 from killpoint.explore.schedules.shrink import shrink
 from killpoint.scenario import MemoryModel
-from killpoint.seams import Chooser, Search
+from killpoint.seams import Chooser, Diverged, Search
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.sharing import Sharing
@@ -82,6 +82,8 @@ def answer(target: Target, data: bytes) -> bytes:
         explored = carry_out(target, errand)
     except CannotWork as error:
         explored = Explored([], error=str(error))
+    except Diverged as error:
+        explored = Explored([], doubt=str(error))
     return msgspec.msgpack.encode(explored)
 
 
@@ -125,7 +127,11 @@ def search_of(ask: Ask, seed: int) -> Search:
 
 def _prove(explored: Explored, play: _Played, found: Found, errand: Errand) -> None:
     """Replay the bad run once; only then is it a violation."""
-    violation, _, _ = play(Again(found.choices))
+    try:
+        violation, _, _ = play(Again(found.choices))
+    except Diverged as error:
+        explored.doubt = f"{found.violation.cause}; but {error}"
+        return
     if violation != found.violation:
         told = "held" if violation is None else violation.cause
         explored.doubt = f"{found.violation.cause}; but replayed, the same schedule says: {told}"

@@ -119,6 +119,7 @@ class World:
         self._menus: dict[int, _Menu] = {}
         self._how: How | None = None
         self._waiting: dict[str, str] = {}
+        self._divergence: Diverged | None = None
         self._ticks = 0
         self._progressed: dict[str, int] = {}
         self._lines: list[Line] = []
@@ -149,19 +150,23 @@ class World:
         """Run to the end, whichever it is.
 
         Raises:
+            Diverged: the schedule does not fit.
             Exception: what a task raised and did not handle.
         """
         self._hub = self._lets[1]()
-        while self._how is None:
-            if all(task.let.dead for task in self._tasks):
-                self._stop("done")
-                break
-            task = self._next()
-            if task is not None:
-                self._run(task)
-                task.let.switch()
-                self._bury()
+        with contextlib.suppress(Abort):
+            while self._how is None:
+                if all(task.let.dead for task in self._tasks):
+                    self._stop("done")
+                    break
+                task = self._next()
+                if task is not None:
+                    self._run(task)
+                    task.let.switch()
+                    self._bury()
         self._unwind()
+        if self._divergence is not None:
+            raise self._divergence
         how = self._how or "done"
         return Ending(how, self.choices, self.steps, self.now, self._waiting, self._lines)
 
@@ -201,7 +206,7 @@ class World:
             return 0
         taken = self._pick([_AS_EVER] + [_OTHERWISE] * (count - 1))
         if not 0 <= taken < count:
-            raise self._diverged(taken, count)
+            raise self._diverge(taken, count)
         self.choices.append(taken)
         if self.recording and taken:
             self.note(label(taken))
@@ -270,7 +275,7 @@ class World:
             if len(options) > 1:
                 taken = self._pick(options)
                 if not 0 <= taken < len(options):
-                    raise self._diverged(taken, len(options))
+                    raise self._diverge(taken, len(options))
                 self.choices.append(taken)
             else:
                 taken = 0
@@ -314,9 +319,12 @@ class World:
         self._running, self._menu = task, None
         self.current = "-" if task is None else task.name
 
-    def _diverged(self, taken: int, count: int) -> Diverged:
+    def _diverge(self, taken: int, count: int) -> Abort:
+        """The run is broken off; ``run`` raises why, past all that tasks may catch."""
         what = f"choice {len(self.choices)} is {taken} of {count}"
-        return Diverged(f"the schedule does not fit this run: {what}")
+        self._divergence = Diverged(f"the schedule does not fit this run: {what}")
+        self._stop("done")
+        return Abort()
 
     def _switch(self, following: _Task | None) -> None:
         """Leave the running task; returns when it is resumed."""

@@ -78,6 +78,9 @@ class View(Model):
     def fence(self) -> None:
         """Share what is known with all who fence."""
         name = self.world.current
+        if name == "-":
+            return
+        self._point()  # what was stored may be seen by who fences before this does
         self._fenced |= self._known.get(name, 0)
         self._known[name] = self._fenced
         if self.world.recording:
