@@ -395,6 +395,8 @@ class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
     memory: MemoryModel = "sequential"
     first: Literal["writer", "readers"] = "writer"
     """Which tasks come first where nothing else decides."""
+    late: bool = False
+    """Whether what is on its way between two sockets may take longer than the writer's pauses."""
     schedule: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
     """The choices of the one schedule to play; None: the search is the case's."""
 
@@ -535,11 +537,14 @@ def _unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             yield ["steps", index, *place], what
 
 
+_SIMULATED_STEPS = "not simulated; expected make, attach, ready, pause, send, receive, wait"
+
+
 def _not_simulated(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     """What a simulated world does not have."""
     for index, step in enumerate(scenario.steps):
-        if not isinstance(step, Make | Attach | Ready | Send | Receive | Wait):
-            yield ["steps", index], "not simulated; expected make, attach, send, receive, wait"
+        if not isinstance(step, Make | Attach | Ready | Pause | Send | Receive | Wait):
+            yield ["steps", index], _SIMULATED_STEPS
     if scenario.shape.remote:
         yield ["shape", "remote"], "remote readers are not simulated; expected none"
 

@@ -67,7 +67,10 @@ class Action(Protocol):
 
 
 class Source(Protocol):
-    """A part of the surroundings: a memory's store buffers, a network, a clock."""
+    """A part of the surroundings: a memory's store buffers, a network, a clock.
+
+    One with a true attribute ``lasting`` may take any time over what it has to do.
+    """
 
     def actions(self) -> Sequence[Action]:
         """What it may do now; offered at every point, after the tasks. Asked often: be quick."""

@@ -29,6 +29,10 @@ CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
 VerdictWord = Literal["holds", "violated", "inconclusive", "unsupported"]
 
 
+_SIMULATED = "schedules"
+"""What cases of the simulated tier count, and no others."""
+
+
 class Violation(msgspec.Struct, frozen=True):
     """One broken promise: of which kind, and the cause in one sentence."""
 
@@ -116,10 +120,11 @@ def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     have = _totals(cases)
     # A case that the target cannot be asked is no evidence, and none is expected of it.
     have["cases"] += sum(case.outcome == "unsupported" for case in cases)
+    unasked = any(case.outcome == "unsupported" for case in cases) and not have.get(_SIMULATED)
     missing = [
         f"{have.get(unit, 0)} of {least} {unit}"
         for unit, least in invariant.minimum.items()
-        if have.get(unit, 0) < least
+        if have.get(unit, 0) < least and not (unasked and unit == _SIMULATED)
     ]
     return ", ".join(missing)
 

@@ -155,7 +155,7 @@ def test_what_this_build_cannot_reach_is_inconclusive_for_who_asks_for_it() -> N
 def test_an_invariant_of_which_the_budget_left_a_case_out_does_not_hold(
     ran: list[CaseOutcome], only: list[str]
 ) -> None:
-    whole = _asked_whole("R3", only, (1, 1))
+    whole = _asked_whole("R3", only, (1, 1), None)
     verdict = _verdict(_ITEM, ran, ["queue"], whole, ["R3/left-out", "Q6/other"])
     assert verdict.verdict == "inconclusive"
     assert verdict.strength.endswith("left out: 1 case")

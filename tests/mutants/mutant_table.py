@@ -404,6 +404,62 @@ MUTANTS: tuple[Mutant, ...] = (
         "            if cells[READERS_SLEEP]:\n",
         "            if False:\n",
     ),
+    _one(
+        "q8_looks_before_it_says_that_it_sleeps",
+        "Q8/every-schedule",
+        "late",
+        "waiting/adaptive.py",
+        "            post.arm()\n            if look():\n                return True\n",
+        "            if look():\n                return True\n            post.arm()\n",
+    ),
+    _one(
+        "q8_rings_before_it_publishes",
+        "Q8/every-schedule",
+        "late",
+        "writing.py",
+        "            cells[written] = 1\n            fence_in(False)\n            fence_out()\n"
+        "            self.number = number + 1\n            if cells[READERS_SLEEP]:\n"
+        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets"
+        " it again\n                self.ring_readers()\n",
+        "            if cells[READERS_SLEEP]:\n                cells[READERS_SLEEP] = 0\n"
+        "                self.ring_readers()\n            cells[written] = 1\n"
+        "            fence_in(False)\n            fence_out()\n"
+        "            self.number = number + 1\n",
+    ),
+    _one(
+        "q8_sleeper_flag_without_a_fence",
+        "Q8/every-schedule",
+        "late",
+        "post.py",
+        "        self._cells[self._sleeper_at] = 1\n        self._fence_in(False)\n"
+        "        self._fence_out()\n",
+        "        self._cells[self._sleeper_at] = 1\n",
+    ),
+    _one(
+        "q8_rings_then_clears",
+        "Q8/every-schedule",
+        "late",
+        "writing.py",
+        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets"
+        " it again\n                self.ring_readers()\n",
+        "                self.ring_readers()\n                cells[READERS_SLEEP] = 0\n",
+    ),
+    _one(
+        "q13_two_may_enter",
+        "Q13/two-senders-every-schedule",
+        "lost wrong-data duplicate",
+        "guard.py",
+        "        self._lock = threading.RLock()\n",
+        "        self._lock = threading.BoundedSemaphore(2)\n",
+    ),
+    _one(
+        "q13_receivers_are_not_guarded",
+        "Q13/two-receivers-every-schedule",
+        "lost wrong-data duplicate",
+        "taking.py",
+        "        guard = self._guard\n",
+        "        guard = type(self._guard)()\n",
+    ),
     Mutant(
         "q9_gives_up_early",
         "Q9/receive-from-empty-ring",

@@ -15,6 +15,9 @@ from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
+QUEUES_CHANGED = ("0.11.0", "0.16.0", "0.18.0", "0.26.0", "0.27.0", "0.33.0")
+"""Where what Q8 and Q13 rest on changed, and the newest."""
+
 RECORD = [
     ("R7/undecodable-message", "0.26.0", "violated", "duplicate", "never marked read"),
     ("R7/undecodable-message", "0.27.0", "held", None, ""),
@@ -36,6 +39,21 @@ RECORD = [
     ("Q18/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
     ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
+    *(("Q8/every-schedule", release, "held", None, "") for release in QUEUES_CHANGED),
+    ("Q8/late-subscription", "0.11.0", "held", None, ""),
+    ("Q8/late-subscription", "0.16.0", "held", None, ""),
+    ("Q8/late-subscription", "0.18.0", "violated", "late", "it woke 60 s later"),
+    ("Q8/late-subscription", "0.26.0", "violated", "late", "it woke 60 s later"),
+    ("Q8/late-subscription", "0.27.0", "violated", "late", "it woke 5 s later"),
+    ("Q8/late-subscription", "0.33.0", "violated", "late", "it woke 5 s later"),
+    *(
+        ("Q13/two-senders-every-schedule", release, "violated", "lost", "never came")
+        for release in QUEUES_CHANGED
+    ),
+    *(
+        ("Q13/two-receivers-every-schedule", release, "violated", "duplicate", "came twice")
+        for release in QUEUES_CHANGED
+    ),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
     ("G1/all-to-all", "0.33.0", "violated", "wrong-data", "which rank-2 sent to rank-1"),
     ("G2/large-objects", "0.33.0", "violated", "growth", "rank-0 gains"),

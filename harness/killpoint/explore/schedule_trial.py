@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from killpoint.checkers.finding import Finding
-from killpoint.explore.simulated import LANE, Ask, Errand, Explored
+from killpoint.explore.simulated import LANE, Ask, Errand, Explored, Play
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Scenario, Send, Simulated, dump
+from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated, dump
 from killpoint.simulation.delivery import WRONG, Delivery
 from killpoint.simulation.memory import MODELS, WEAK
+from killpoint.simulation.sharing import Sharing
+from killpoint.simulation.waking import Waking
 
 _WHERE = "killpoint.explore.simulated:answer"
 _WITHIN = 900.0
@@ -26,8 +28,7 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
         Unsupported: nothing can be simulated here.
     """
     simulated = scenario.simulated or Simulated()
-    play = Delivery(scenario.shape, messages_of(scenario), simulated.first)
-    errand = Errand(play, simulated.memory, list(asks), trial.seed)
+    errand = Errand(play_of(scenario), simulated.memory, list(asks), trial.seed)
     answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
     explored = msgspec.msgpack.decode(answer, type=Explored)
     if explored.error:
@@ -50,6 +51,30 @@ def play_one(trial: Trial, scenario: Scenario, schedule: list[int]) -> None:
         Violated: as :func:`search`.
     """
     search(trial, scenario, [Ask("replay", schedule=schedule)])
+
+
+def play_of(scenario: Scenario) -> Play:
+    """What the steps are in a simulated world: threads on one end, pauses, or plain delivery."""
+    simulated = scenario.simulated or Simulated()
+    for step in scenario.steps:
+        if isinstance(step, Send | Receive) and step.threads > 1:
+            count = messages_of(scenario) // step.threads
+            return Sharing(scenario.shape, count, "send" if isinstance(step, Send) else "receive")
+    if simulated.late or any(isinstance(step, Pause) for step in scenario.steps):
+        return Waking(scenario.shape, list(_pauses(scenario)), simulated.late)
+    return Delivery(scenario.shape, messages_of(scenario), simulated.first)
+
+
+def _pauses(scenario: Scenario) -> Iterator[float]:
+    """How long the writer pauses before each message."""
+    pause = 0.0
+    for step in scenario.steps:
+        if isinstance(step, Pause):
+            pause = step.seconds
+        elif isinstance(step, Send):
+            for _ in range(sum(message.repeat for message in step.messages)):
+                yield pause
+                pause = 0.0
 
 
 def messages_of(scenario: Scenario) -> int:

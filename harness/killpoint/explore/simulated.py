@@ -22,10 +22,14 @@ from killpoint.scenario import MemoryModel
 from killpoint.seams import Chooser, Diverged, Search
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
+from killpoint.simulation.sharing import Sharing
+from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.surroundings import Surroundings
-from killpoint.targets.protocol import BlackBox, Simulates, Target
+from killpoint.simulation.waking import Waking
+from killpoint.targets.protocol import BlackBox, HasPoints, Simulates, Target
 from killpoint.verdict import Violation
 
+Play = Delivery | Waking | Sharing
 LANE = 10
 """Columns of a schedule's line that say who did it."""
 Way = Literal["preemptions", "delays", "pct", "random", "replay"]
@@ -46,7 +50,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
 class Errand(msgspec.Struct, frozen=True):
     """What is to be played, on which memory, and which of its schedules."""
 
-    play: Delivery
+    play: Play
     memory: MemoryModel
     asks: list[Ask]
     seed: int = 0
@@ -89,7 +93,10 @@ def carry_out(target: Target, errand: Errand) -> Explored:
     Raises:
         CannotWork: the target cannot be played so.
     """
-    around = Surroundings(errand.memory)
+    sockets = Sockets if errand.play.sockets else None
+    around = Surroundings(errand.memory, sockets, threads=errand.play.threads)
+    if isinstance(target, HasPoints):
+        around.is_own = target.is_own_code
     with cast("Simulates", target).simulated(around) as box:
         play = _Played(box, around, errand.play)
         explored = Explored([])
@@ -139,7 +146,7 @@ def _prove(explored: Explored, play: _Played, found: Found, errand: Errand) -> N
 class _Played:
     """One run of the play after another."""
 
-    def __init__(self, box: BlackBox, around: Surroundings, play: Delivery) -> None:
+    def __init__(self, box: BlackBox, around: Surroundings, play: Play) -> None:
         self._box, self._around, self._play = box, around, play
 
     def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
@@ -148,7 +155,7 @@ class _Played:
 
     def run(self, chooser: Chooser, *, recording: bool = False) -> tuple[Ending, Violation | None]:
         """In a fresh world."""
-        world = self._around.begin(chooser, recording=recording)
+        world = self._around.begin(chooser, recording=recording, late=self._play.late)
         judge = self._play.begin(self._box, self._around)
         ending = world.run()
         return ending, judge(ending)

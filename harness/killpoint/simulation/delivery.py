@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -22,8 +22,12 @@ WRONG = "but that it is not"
 """In a schedule that was written down: here it went wrong, as where somebody ``raises``."""
 
 
-class Delivery(msgspec.Struct, frozen=True):
+class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
     """So many messages from the writer to every reader. Nobody has a deadline."""
+
+    sockets: ClassVar[bool] = False
+    threads: ClassVar[bool] = False
+    late: ClassVar[bool] = False
 
     shape: QueueShape
     messages: int

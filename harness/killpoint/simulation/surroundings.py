@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from killpoint.seams import Chooser
@@ -17,27 +18,48 @@ class Surroundings:
 
     Args:
         memory: the name of a memory model.
-        sockets: makes what stands in for sockets in a world; None: there are none.
+        sockets: makes what stands in for sockets in a world, whose fence is given; None: nothing.
         limit: steps of a run.
+        threads: whether tasks are threads (for code that is traced), and not greenlets.
     """
 
     def __init__(
         self,
         memory: str = "sequential",
-        sockets: Callable[[World], Any] | None = None,
+        sockets: Callable[[World, Callable[[], None]], Any] | None = None,
         limit: int = STEP_LIMIT,
+        threads: bool = False,
     ) -> None:
+        self._threads = threads
+        self.is_own: Callable[[CodeType], bool] = lambda _: False
+        """Whether code is the target's: a play that traces lines asks for it."""
         self._make, self._make_sockets, self._limit = MODELS[memory], sockets, limit
         self.begin(_First())
 
-    def begin(self, chooser: Chooser, *, recording: bool = False, early: bool = False) -> World:
+    def begin(
+        self,
+        chooser: Chooser,
+        *,
+        recording: bool = False,
+        early: bool = False,
+        late: bool = False,
+    ) -> World:
         """A fresh world; whatever was made in an earlier one is of no use in it."""
-        world = World(chooser, limit=self._limit, recording=recording, early=early)
+        world = World(
+            chooser,
+            limit=self._limit,
+            recording=recording,
+            early=early,
+            late=late,
+            threads=self._threads,
+        )
         self.world = world
         self.memory = self._make(world)
-        self.sockets: Any = self._make_sockets(world) if self._make_sockets else None
+        self.sockets: Any = None
         self._segments: dict[str, SimSegment] = {}
         self.fence, self.spin = self.memory.fence, world.spin
+        if self._make_sockets is not None:
+            self.sockets = self._make_sockets(world, self.fence)
         return world
 
     def create(self, nbytes: int) -> SimSegment:

@@ -15,6 +15,7 @@ import greenlet
 from killpoint.errors import CannotWork
 from killpoint.seams import Action, Chooser, Diverged, Option, Source
 from killpoint.simulation.ending import Ending, How, Line
+from killpoint.simulation.threadlets import Threadlet, getcurrent
 
 STEP_LIMIT = 20_000
 _TICKS = (0.01, 1.0, 100.0)
@@ -28,6 +29,9 @@ _UNASKED = Option(None, preempts=True)
 _DUE = Option(None)
 _AS_EVER = Option(None, value=True)
 _OTHERWISE = Option(None, preempts=True, value=True)
+
+_GREENLETS = greenlet.greenlet, greenlet.getcurrent
+_THREADS = Threadlet, getcurrent
 
 _Menu = tuple[list[Option], list["_Task"]]
 
@@ -60,7 +64,7 @@ class _Task:
         "turn",
     )
 
-    def __init__(self, index: int, name: str, let: greenlet.greenlet) -> None:
+    def __init__(self, index: int, name: str, let: Any) -> None:
         self.index, self.name, self.let = index, name, let
         self.seen = -1
         """The version at its first point since it last spun; -1: none."""
@@ -85,6 +89,8 @@ class World:
         limit: steps after which the run is broken off.
         recording: whether to write down what happens.
         early: whether a wait may end by its time although others could still run (a choice).
+        late: whether time may pass while something is on its way (a choice; ``Source.lasting``).
+        threads: whether tasks are threads, and not greenlets.
     """
 
     def __init__(
@@ -94,8 +100,13 @@ class World:
         limit: int = STEP_LIMIT,
         recording: bool = False,
         early: bool = False,
+        late: bool = False,
+        threads: bool = False,
     ) -> None:
+        self._lets: Any = _THREADS if threads else _GREENLETS
         self.recording = recording
+        self.hurried: list[tuple[float, float]] = []
+        """When the clock went on by choice: from, to."""
         self.now = 0.0
         self.choices: list[int] = []
         self.steps = 0
@@ -104,6 +115,7 @@ class World:
         self._pick = chooser.choose
         self._limit = limit
         self._early = early
+        self._late = late
         self._tasks: list[_Task] = []
         self._running: _Task | None = None
         self.current = "-"
@@ -123,7 +135,7 @@ class World:
         self._ticks = 0
         self._progressed: dict[str, int] = {}
         self._lines: list[Line] = []
-        self._hub = greenlet.getcurrent()
+        self._hub = self._lets[1]()
 
     # -- what a stage calls -----------------------------------------------------------------
 
@@ -138,7 +150,7 @@ class World:
             except BaseException as error:
                 task.error = error
 
-        task = _Task(len(self._tasks), name, greenlet.greenlet(body, self._hub))
+        task = _Task(len(self._tasks), name, self._lets[0](body, self._hub))
         self._tasks.append(task)
         self._allow(task, True)
 
@@ -154,7 +166,7 @@ class World:
             Unfair: a task loops and never yields.
             Exception: what a task raised and did not handle.
         """
-        self._hub = greenlet.getcurrent()
+        self._hub = self._lets[1]()
         with contextlib.suppress(Abort):
             while self._how is None:
                 if all(task.let.dead for task in self._tasks):
@@ -266,6 +278,9 @@ class World:
             acts = self._acts(tasks) if self._sources or self._early else None
             if acts:
                 options = options + [_UNASKED if tasks else _DUE] * len(acts)
+                if self._late and not tasks and self._may_wait():
+                    acts.append(_Passing(self))
+                    options = [*options, _UNASKED]
             elif not tasks:
                 if not self._pass_time():
                     return None
@@ -403,6 +418,12 @@ class World:
         self._stop("deadlock")
         return False
 
+    def _may_wait(self) -> bool:
+        """Whether time can pass before the surroundings have done what they have left to do."""
+        if not any(task.deadline is not None for task in self._asleep):
+            return False
+        return not any(s.actions() for s in self._sources if not getattr(s, "lasting", False))
+
     def pass_to(self, when: float) -> None:
         """Move the clock on, and wake who waited for no longer than that."""
         self.now = max(self.now, when)
@@ -457,6 +478,7 @@ class _Passing:
 
     def apply(self) -> None:
         """To the next thing that is due."""
+        self._world.hurried.append((self._world.now, self._due()))
         self._world.pass_to(self._due())
 
     def _due(self) -> float:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import refengine
 from killpoint.seams import Surroundings
-from killpoint.targets import refengine_simulated
+from killpoint.targets import refengine_queue_simulated, refengine_simulated
 from killpoint.targets.protocol import (
     BlackBox,
     Capability,
@@ -80,6 +80,8 @@ class RefengineTarget:
             "points",
             "group",
             "sim_memory",
+            "sim_sockets",
+            "clock",
         )
     )
 
@@ -278,8 +280,10 @@ class RefengineTarget:
     # -- simulation -------------------------------------------------------------------------
 
     def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
-        """Rings of simulated memory."""
-        return refengine_simulated.rebound(surroundings)
+        """Whole queues, or rings alone in a world without sockets."""
+        if surroundings.sockets is None:
+            return refengine_simulated.rebound(surroundings)
+        return refengine_queue_simulated.rebound(surroundings)
 
     # -- points -----------------------------------------------------------------------------
 

@@ -26,11 +26,18 @@ _STRUCTS = {encoding: ("_COUNT", "_LENGTH", "_ONE", "_MARKER"), layout: ("_HEAD"
 @contextmanager
 def rebound(surroundings: Surroundings) -> Generator[RingsAlone]:
     """Until left, rings are made of simulated memory."""
+    with plain_structs():
+        yield RingsAlone(surroundings)
+
+
+@contextmanager
+def plain_structs() -> Generator[None]:
+    """Until left, structs pack into what is no real buffer, too."""
     kept = [(module, name, getattr(module, name)) for module, ns in _STRUCTS.items() for name in ns]
     for module, name, real in kept:
         setattr(module, name, _Struct(real))
     try:
-        yield RingsAlone(surroundings)
+        yield
     finally:
         for module, name, real in kept:
             setattr(module, name, real)
@@ -48,7 +55,7 @@ class RingsAlone:
         sizes = (shape.readers, shape.chunk_bytes, shape.chunks)
         ring = Ring.create(*sizes, **self._seams())
         segment: Any = ring.segment
-        segment.call(_namer(Layout(*sizes)))
+        segment.call(namer(Layout(*sizes)))
         return ring
 
     def handle(self, end: Ring) -> RingHandle:
@@ -82,20 +89,24 @@ class RingsAlone:
     def _seams(self) -> Any:
         around = self._surroundings
         return {
-            "memory": _Memory(around),
+            "memory": SimulatedMemory(around),
             "waiting": _Spinning(around),
-            "fence": _Fence(around),
+            "fence": SimulatedFence(around),
         }
 
 
-class _Memory:
+class SimulatedMemory:
+    """Segments of the surroundings' memory."""
+
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
 
     def create(self, nbytes: int) -> _Segment:
+        """A new segment."""
         return _Segment(self._surroundings.create(nbytes))
 
     def attach(self, name: str, nbytes: int) -> _Segment:
+        """One that is there."""
         del nbytes
         return _Segment(self._surroundings.attach(name))
 
@@ -113,18 +124,20 @@ class _Segment:
         """As above."""
 
 
-class _Fence:
+class SimulatedFence:
     """Both halves of the pair are full fences, each for itself."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._fence = surroundings.fence
 
     def acquire(self, blocking: bool = True, /) -> bool:
+        """The first half."""
         del blocking
         self._fence()
         return True
 
     def release(self) -> None:
+        """The second half."""
         self._fence()
 
 
@@ -157,7 +170,7 @@ class _Struct:
         return self._real.unpack(bytes(source[offset : offset + self.size]))
 
 
-def _namer(sizes: Layout) -> Callable[[int, int], str]:
+def namer(sizes: Layout) -> Callable[[int, int], str]:
     """What lies at an offset of a ring's memory."""
 
     def name(at: int, size: int) -> str:

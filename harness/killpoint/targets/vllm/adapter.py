@@ -247,6 +247,8 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "slots": features.slots,
         "group": features.group,
         "sim_memory": features.slots,
+        "sim_sockets": features.slots,
+        "clock": features.slots,
     }
     return frozenset(word for word, there in offered.items() if there)
 

@@ -52,6 +52,12 @@ def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
             "Context": _NoContext,
             "zmq": Instead(zmq, {"Poller": lambda: _NoPoller(spin), "Context": _NoContext}),
         }
+    else:
+        made: dict[str, object] = {
+            "Poller": lambda: surroundings.sockets.Poller(),
+            "Context": lambda: surroundings.sockets.Context(),
+        }
+        stood_in |= {"Context": made["Context"], "zmq": Instead(zmq, made)}
     return stood_in
 
 

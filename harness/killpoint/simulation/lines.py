@@ -1,0 +1,53 @@
+"""A point before each line of the target's own code, for what tasks share beside the memory.
+
+Its tasks must be threads: see :mod:`.threadlets`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from killpoint.seams import World
+
+
+class Lines:
+    """Runs tasks so that others may go on before every line.
+
+    ``count``: how many lines were points, over all tasks.
+    """
+
+    def __init__(self, world: World, is_own: Callable[[CodeType], bool]) -> None:
+        self._world = world
+        self._is_own = is_own
+        self.count = 0
+
+    def traced(self, run: Callable[[], None]) -> Callable[[], None]:
+        """The task, traced."""
+
+        def body() -> None:
+            sys.settrace(self._enter)
+            try:
+                run()
+            finally:
+                sys.settrace(None)
+
+        return body
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        del event, argument
+        return self._line if self._is_own(frame.f_code) else None
+
+    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        del argument
+        if event == "line":
+            self.count += 1
+            self._world.point()
+            if self._world.recording:
+                code = frame.f_code
+                where = f"{Path(code.co_filename).name}:{frame.f_lineno}"
+                self._world.note(f"{where} in {code.co_name}")
+        return self._line

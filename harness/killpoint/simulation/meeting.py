@@ -1,0 +1,34 @@
+"""A queue's ends in a simulated world, after their handshake, before the first task runs."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.targets.protocol import BlackBox, QueueShape
+
+
+@runtime_checkable
+class Meets(Protocol):
+    """A black box whose ends have a handshake."""
+
+    def ready(self, end: Any, timeout: float | None) -> None:
+        """See :class:`killpoint.targets.protocol.Target`."""
+        ...
+
+
+def meet(box: BlackBox, around: Surroundings, shape: QueueShape) -> tuple[Any, dict[str, Any]]:
+    """The writer's end and the readers'; what the handshake does not wait for is on its way."""
+    network = around.sockets.network
+    network.owner = "writer"
+    writer = box.make(shape)
+    handle = box.handle(writer)
+    readers: dict[str, Any] = {}
+    for rank in range(shape.readers):
+        network.owner = f"reader-{rank}"
+        readers[network.owner] = box.attach(handle, rank)
+    if isinstance(box, Meets):
+        for end in (writer, *readers.values()):
+            box.ready(end, None)
+    network.owner = ""
+    return writer, readers

@@ -1,0 +1,114 @@
+"""The play of two threads that use one end of a queue at once (Q13).
+
+What such threads share lies in the object's attributes, so there is a point before every line of
+the target's own code, beside those at memory and sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from killpoint.checkers.simulated_sharing import Shared, exactly_once
+from killpoint.errors import CannotWork
+from killpoint.simulation.delivery import Judge
+from killpoint.simulation.ending import Ending
+from killpoint.simulation.lines import Lines
+from killpoint.simulation.meeting import meet
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.verdict import Violation
+
+_AT_ONCE = -1.0
+"""A deadline that is over: the call must not wait."""
+_THREADS = 2
+
+
+class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
+    """Each of two threads makes so many calls; slots are enough that none has to wait."""
+
+    sockets: ClassVar[bool] = True
+    threads: ClassVar[bool] = True
+    late: ClassVar[bool] = False
+
+    shape: QueueShape
+    calls: int
+    operation: Literal["send", "receive"]
+
+    def begin(self, box: BlackBox, around: Surroundings) -> Judge:
+        """Make the queue and the tasks; who judges first empties the queue."""
+        world, run = around.world, Shared([], [], [])
+        writer, readers = meet(box, around, self.shape)
+        around.sockets.network.flush()
+        (reader,) = readers.values()
+        lines = Lines(world, around.is_own)
+        count = _THREADS * self.calls
+
+        def send(number: int) -> None:
+            try:
+                box.send(writer, number, _AT_ONCE if self.operation == "send" else None)
+            except CannotWork:
+                raise
+            except Exception as error:
+                run.refused.append(number)
+                world.note(f"its call raised {type(error).__name__}")
+            else:
+                run.accepted.append(number)
+                world.note(f"has sent message {number}")
+
+        def receive(_: int) -> None:
+            try:
+                got = box.receive(reader, _AT_ONCE)
+            except CannotWork:
+                raise
+            except Exception as error:
+                world.note(f"its call raised {type(error).__name__}")
+            else:
+                run.got.append(got)
+                world.note(f"has message {got}")
+
+        act = send if self.operation == "send" else receive
+        if self.operation == "receive":
+            for number in range(count):
+                send(number)
+        for thread in range(_THREADS):
+            numbers = range(thread, count, _THREADS)
+            world.task(f"thread-{thread}", lines.traced(_each(act, numbers)))
+
+        def judge(ending: Ending) -> Violation | None:
+            if not lines.count:
+                raise CannotWork("no line of the target's own code was a point")
+            run.how, run.waiting = ending.how, ending.waiting
+            if ending.how == "done":
+                _empty(box, reader, run, count)
+            return exactly_once(run)
+
+        return judge
+
+
+def _each(act: Callable[[int], None], numbers: range) -> Callable[[], None]:
+    def run() -> None:
+        for number in numbers:
+            act(number)
+
+    return run
+
+
+def _empty(box: BlackBox, reader: Any, run: Shared, most: int) -> None:
+    """Take what is left, until there is nothing, or what comes is no message."""
+    for _ in range(2 * most):
+        try:
+            got = box.receive(reader, _AT_ONCE)
+        except CannotWork:
+            raise
+        except TimeoutError:
+            return
+        except Exception as error:
+            run.broken = f"the reader's call raised {type(error).__name__}: {error}"
+            return
+        if not isinstance(got, int):
+            run.broken = f"something came that nobody sent: {got!r}"
+            return
+        run.got.append(got)

@@ -1,0 +1,77 @@
+"""A connection of two sockets: in each direction a pipe at either end, and the way between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from killpoint.simulation.sockets.parts import left, shown
+from killpoint.simulation.sockets.pipe import Pipe
+
+if TYPE_CHECKING:
+    from killpoint.simulation.sockets.parts import Parts
+    from killpoint.simulation.sockets.socket import Socket
+
+
+class Link:
+    """One socket has connected, the other is bound.
+
+    Inside a process what is sent has arrived. Otherwise the surroundings carry it: the connection
+    itself is made by the first message that they carry.
+    """
+
+    def __init__(self, connecting: Socket, bound: Socket, inside: bool) -> None:
+        self.connecting, self.bound, self.inside = connecting, bound, inside
+        self.leaver: Socket | None = None
+        """Who has closed its end; what it had sent may still be on its way."""
+        # libzmq has one pipe inside a process, and there the side that connects decides.
+        shared = connecting.conflates if inside else None
+        self.there = Lane(self, connecting, bound, shared)
+        self.back = Lane(self, bound, connecting, shared)
+
+    def lane_from(self, socket: Socket) -> Lane:
+        """The direction in which this socket sends."""
+        return self.there if socket is self.connecting else self.back
+
+    def lane_to(self, socket: Socket) -> Lane:
+        """The direction in which this socket receives."""
+        return self.back if socket is self.connecting else self.there
+
+    def peer(self, socket: Socket) -> Socket:
+        """The other socket."""
+        return self.bound if socket is self.connecting else self.connecting
+
+
+class Lane:
+    """One direction: messages go whole and in order."""
+
+    def __init__(
+        self, link: Link, source: Socket, destination: Socket, shared: bool | None
+    ) -> None:
+        self.link, self.source, self.destination = link, source, destination
+        self.inside = shared is not None
+        sending, receiving = source.send_limit, destination.receive_limit
+        if shared is None:
+            self.outbox = Pipe(sending)
+            self.inbox = Pipe(receiving, destination.conflates)
+        else:
+            limit = sending + receiving if sending and receiving else 0
+            self.outbox = self.inbox = Pipe(limit, shared)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether something is on its way that could arrive now."""
+        if self.inside or not self.outbox:
+            return False
+        self.inbox.listen()  # the library's own thread hears at once
+        return self.inbox.has_room()
+
+    def post(self, parts: Parts) -> None:
+        """The sender hands a message over; it has looked for room."""
+        self.outbox.put(parts)
+
+    def carry(self) -> None:
+        """The oldest message arrives."""
+        self.inbox.put(left(self.outbox.take()))
+
+    def __str__(self) -> str:
+        return f"{shown(self.outbox.head)} from {self.source} arrives at {self.destination}"

@@ -1,0 +1,79 @@
+"""The play of a writer that pauses, so that its readers fall asleep, and publishes again (Q8)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from killpoint.checkers.simulated_wakes import Woken, woken
+from killpoint.errors import CannotWork
+from killpoint.simulation.delivery import Judge
+from killpoint.simulation.ending import Ending
+from killpoint.simulation.meeting import meet
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.verdict import Violation
+
+
+class Waking(msgspec.Struct, frozen=True, tag="waking"):
+    """A message after each pause, to every reader. Nobody has a deadline."""
+
+    sockets: ClassVar[bool] = True
+    threads: ClassVar[bool] = False
+
+    shape: QueueShape
+    pauses: list[float]
+    """Simulated seconds before each message."""
+    late: bool = False
+    """Whether what was sent may be on its way for longer than a pause: subscriptions, above all,
+    that the readers' handshake did not wait for."""
+
+    def begin(self, box: BlackBox, around: Surroundings) -> Judge:
+        """Make the queue, hold its handshake, and make the tasks."""
+        world = around.world
+        run = Woken([], {})
+        writer, readers = meet(box, around, self.shape)
+        if not self.late:
+            around.sockets.network.flush()
+
+        def write() -> None:
+            for number, pause in enumerate(self.pauses):
+                if pause:
+                    around.sleep(pause)
+                box.send(writer, number, None)
+                run.published.append(world.now)
+                world.progress()
+                world.note(f"has published message {number}")
+
+        def read(name: str, end: object) -> None:
+            for number in range(len(self.pauses)):
+                got = box.receive(end, None)
+                if got != number:
+                    run.wrong = run.wrong or f"{name} got {got!r} in place of message {number}"
+                    return
+                run.taken[name].append(world.now)
+                world.progress()
+                world.note(f"has message {number}")
+
+        def guarded(name: str, end: object) -> None:
+            try:
+                if end is writer:
+                    write()
+                else:
+                    read(name, end)
+            except CannotWork:
+                raise
+            except Exception as error:
+                run.wrong = run.wrong or f"{name}'s call raised {type(error).__name__}: {error}"
+
+        for name, end in [("writer", writer), *readers.items()]:
+            if end is not writer:
+                run.taken[name] = []
+            world.task(name, lambda name=name, end=end: guarded(name, end))
+
+        def judge(ending: Ending) -> Violation | None:
+            run.how, run.waiting, run.hurried = ending.how, ending.waiting, world.hurried
+            return woken(run)
+
+        return judge

@@ -1,0 +1,274 @@
+"""Gives the reference's unmodified queue simulated memory, sockets, bells and time.
+
+Its own seams take memory, fences, clock, message sockets; what it asks the system for (eventfd,
+epoll, sched_yield) is replaced by module globals. Ring, waiting, vigil, guard, encoding, overflow
+and both ends are its own code. The door is not: everybody has arrived from the start, and no
+party ever dies.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import select
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import zmq
+
+from killpoint.seams import Surroundings
+from killpoint.targets import refengine_simulated
+from killpoint.targets.protocol import QueueShape
+from killpoint.targets.refengine_simulated import SimulatedFence, SimulatedMemory
+from refengine import local_readers, overflow, receiving, vigil
+from refengine.encoding import SMALLEST_CHUNK
+from refengine.handle import Handle
+from refengine.layout import Layout
+from refengine.queue import MessageQueue
+from refengine.rendezvous import NONCE_BYTES
+from refengine.waiting import Adaptive, adaptive
+
+NOTES = (
+    "simulated: the door is replaced, everybody has arrived from the start, nobody dies",
+    "simulated: eventfd, epoll and sched_yield of vigil, waiting and bells; message sockets",
+    "simulated: an overflow payload is fetched by the calling thread itself",
+    "simulated: the waiting strategy takes no bare looks and yields for no time: who finds nothing"
+    " goes to sleep at once",
+)
+
+
+@contextmanager
+def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
+    """Until left, queues are made of simulated parts."""
+    doors: dict[str, tuple[int, int]] = {}
+    names = itertools.count()
+    stood_in: dict[ModuleType, dict[str, object]] = {
+        vigil: {"os": _system(surroundings), "select": _selecting(surroundings)},
+        adaptive: {"os": _system(surroundings), "_YIELDING": 0.0},
+        local_readers: {
+            "os": _system(surroundings),
+            "Door": partial(_Door, doors),
+            "Path": _NoPath,
+            "new_directory": lambda: _NoPath(f"/simulated/{next(names)}"),
+            "remove_directory": _nothing,
+            "sweep": _nothing,
+        },
+        receiving: {
+            "os": _system(surroundings),
+            "Knock": partial(_Knock, doors),
+            "remove_if_orphan": _nothing,
+        },
+        overflow: {
+            "zmq": Instead(zmq, Poller=lambda: surroundings.sockets.Poller()),
+            "threading": Instead(threading, main_thread=lambda: None),
+            "Reserve": _NoReserve,
+            "need": _nothing,
+        },
+    }
+    kept = [(module, name, getattr(module, name)) for module, ns in stood_in.items() for name in ns]
+    for module, contents in stood_in.items():
+        for name, value in contents.items():
+            setattr(module, name, value)
+    try:
+        with refengine_simulated.plain_structs():
+            yield QueuesSimulated(surroundings)
+    finally:
+        for module, name, real in kept:
+            setattr(module, name, real)
+
+
+class QueuesSimulated:
+    """The black box over whole queues."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def make(self, shape: QueueShape) -> MessageQueue:
+        """The writer's end."""
+        sizes = (shape.readers, max(SMALLEST_CHUNK, shape.chunk_bytes), shape.chunks)
+        queue = MessageQueue(
+            shape.readers,
+            max_chunk_bytes=sizes[1],
+            max_chunks=shape.chunks,
+            **self._seams(shape.readers),
+        )
+        end: Any = _unwatched(queue)
+        end.ring.segment.call(refengine_simulated.namer(Layout(*sizes)))
+        return queue
+
+    def handle(self, end: MessageQueue) -> Handle:
+        """What a reader needs."""
+        return end.export_handle()
+
+    def attach(self, handle: Handle, rank: int) -> MessageQueue:
+        """The end of reader ``rank``."""
+        queue = MessageQueue.create_from_handle(handle, rank, **self._seams(handle.n_reader))
+        _unwatched(queue)
+        return queue
+
+    def ready(self, end: MessageQueue, timeout: float | None) -> None:
+        """What is left of the handshake."""
+        end.wait_until_ready(timeout)
+
+    def send(self, end: MessageQueue, obj: Any, timeout: float | None) -> None:
+        """Enqueue."""
+        end.enqueue(obj, timeout)
+
+    def receive(self, end: MessageQueue, timeout: float | None) -> Any:
+        """Dequeue."""
+        return end.dequeue(timeout)
+
+    def _seams(self, readers: int) -> Any:
+        around = self._surroundings
+        return {
+            "memory": SimulatedMemory(around),
+            "fence": SimulatedFence(around),
+            "clock": around.now,
+            "sockets": _Factory(around),
+            "waiting": Adaptive(readers, around.now, cores=1),
+        }
+
+
+class Instead:
+    """A module with a few of its contents replaced."""
+
+    def __init__(self, module: ModuleType, **instead: object) -> None:
+        self.__dict__.update(instead)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+class _Factory:
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def context(self) -> Any:
+        return self._surroundings.sockets.Context()
+
+
+class _Door:
+    """Whoever comes is let in at once, and stays."""
+
+    def __init__(
+        self,
+        doors: dict[str, tuple[int, int]],
+        path: str,
+        rendezvous: Any,
+        _payloads: Any,
+        bells: tuple[int, int],
+        *_rest: object,
+    ) -> None:
+        doors[path] = bells
+        self.peers = {rank: _Peer(f"reader {rank}") for rank in rendezvous.missing()}
+
+    def wait(self, _deadline: Callable[[], float | None], _vigil_fd: int) -> bool:
+        return True
+
+    def tell_go(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Knock:
+    """Gets the bells with the welcome, then the go."""
+
+    def __init__(self, doors: dict[str, tuple[int, int]], path: str, *_rest: object) -> None:
+        self.peer = _Peer("writer")
+        self.welcomed = False
+        self._bells = doors[path]
+
+    def hear(self) -> tuple[bytes, list[int]]:
+        if self.welcomed:
+            return b"", []
+        self.welcomed = True
+        return bytes(NONCE_BYTES), list(self._bells)
+
+
+class _Peer:
+    """A process that lives for ever."""
+
+    pid = pidfd = -1
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+
+    def watch(self, *_: object) -> None:
+        pass
+
+    unwatch = close = drop = watch
+
+
+class _NoPath:
+    """A path that leads nowhere."""
+
+    def __init__(self, path: object) -> None:
+        self._path = str(path)
+
+    def __truediv__(self, name: str) -> _NoPath:
+        return _NoPath(f"{self._path}/{name}")
+
+    def __str__(self) -> str:
+        return self._path
+
+    @property
+    def parent(self) -> _NoPath:
+        return _NoPath(self._path.rpartition("/")[0])
+
+    def chmod(self, mode: int) -> None:
+        pass
+
+
+class _NoReserve:
+    """Nothing has to be kept for a context without threads."""
+
+    def __init__(self, count: int) -> None:
+        pass
+
+    def give(self) -> None:
+        pass
+
+    close = give
+
+
+def _unwatched(queue: MessageQueue) -> Any:
+    """Dropped without a word: nobody is there to hear it. Its end."""
+    inside: Any = queue
+    inside._finalizer.cancel()
+    return inside._end
+
+
+def _system(surroundings: Surroundings) -> Instead:
+    def eventfd(initval: int = 0, flags: int = 0) -> int:
+        return surroundings.sockets.descriptors.eventfd(initval, flags)
+
+    def eventfd_write(fd: int, value: int) -> None:
+        surroundings.sockets.descriptors.eventfd_write(fd, value)
+
+    def close(fd: int) -> None:
+        surroundings.sockets.descriptors.close(fd)
+
+    def sched_yield() -> None:
+        surroundings.spin("its next look")
+
+    return Instead(
+        os, eventfd=eventfd, eventfd_write=eventfd_write, close=close, sched_yield=sched_yield
+    )
+
+
+def _selecting(surroundings: Surroundings) -> Instead:
+    def epoll(sizehint: int = -1, flags: int = 0) -> Any:
+        return surroundings.sockets.descriptors.epoll(sizehint, flags)
+
+    return Instead(select, epoll=epoll)
+
+
+def _nothing(*_: object) -> None:
+    pass
