@@ -33,8 +33,6 @@ def explain(id: str) -> str:
         f"  needs: {', '.join(found.needs)}",
         f"  minimum strength: {least}",
     ]
-    if found.awaits:
-        lines.append(f"  inconclusive in this build: {found.awaits}")
     lines.append("  cases:")
     lines += [f"    {c.id:42} {c.summary}" for c in CASES if c.invariant == id]
     return "\n".join(lines)

@@ -19,8 +19,6 @@ class Invariant(msgspec.Struct, frozen=True):
     minimum: dict[str, int]
     """Least evidence for `holds`: units are `cases`, `runs`, and what cases count themselves."""
     level: Literal["MUST", "SHOULD"] = "MUST"
-    awaits: str = ""
-    """Why this build cannot reach the minimum at all, if it cannot."""
 
 
 _QUEUE = ("queue",)

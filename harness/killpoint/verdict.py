@@ -115,8 +115,6 @@ def combine(
 
 def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     """What is missing to the invariant's minimum strength, empty if nothing is."""
-    if invariant.awaits:
-        return invariant.awaits
     have = _totals(cases)
     # A case that the target cannot be asked is no evidence, and none is expected of it.
     have["cases"] += sum(case.outcome == "unsupported" for case in cases)

@@ -22,8 +22,6 @@ from killpoint.verdict import (
 
 _ITEM = Invariant("R3", "in order", ("queue",), {"cases": 2, "messages": 10})
 
-_AWAITED = next(item.id for item in CATALOGUE if item.awaits)
-
 
 def _case(outcome: Any = "held", name: str = "a", **more: Any) -> CaseOutcome:
     more.setdefault("runs", 1)
@@ -100,13 +98,6 @@ def test_a_part_is_called_a_part() -> None:
     assert "a part of its cases" in verdict.strength
 
 
-def test_what_this_build_cannot_reach_is_inconclusive_however_much_ran() -> None:
-    item = Invariant("R5", "weak memory", (), {"cases": 1}, awaits="needs models")
-    verdict = combine(item, [_held(99)], [])
-    assert verdict.verdict == "inconclusive"
-    assert "needs models" in verdict.strength
-
-
 def test_the_strength_says_how_many_faults_struck() -> None:
     cases = [_case(runs=20, struck=19, counts={"messages": 9}), _held()]
     assert "19 of 20 faults struck" in combine(_ITEM, cases, []).strength
@@ -136,18 +127,6 @@ def test_exit_status_of_check(words: list[VerdictWord], status: int) -> None:
 
 def test_asked_for_something_and_ran_nothing_is_3() -> None:
     assert _judgement("unsupported", runs=0).status() == 3
-
-
-def test_what_this_build_cannot_reach_does_not_fail_a_whole_run() -> None:
-    judgement = _judgement("holds")
-    judgement.verdicts += _judgement("inconclusive", id=_AWAITED).verdicts
-    assert judgement.status() == 0
-
-
-def test_what_this_build_cannot_reach_is_inconclusive_for_who_asks_for_it() -> None:
-    judgement = _judgement("inconclusive", id=_AWAITED)
-    judgement.asked = [_AWAITED]
-    assert judgement.status() == 3
 
 
 @pytest.mark.parametrize("ran", [[], [_held(1)], [_held(), _held()], [_case("unsupported")]])
