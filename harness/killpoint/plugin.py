@@ -20,7 +20,7 @@ from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import FORMS, resolve
-from killpoint.verdict import CaseOutcome
+from killpoint.verdict import CaseOutcome, pace
 
 _PROPERTY = "killpoint"
 
@@ -236,4 +236,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         aimed = [o for o in outcomes if o.invariant == id and o.struck is not None]
         struck = sum(o.struck or 0 for o in aimed)
         faults = f"; {struck} of {sum(o.runs for o in aimed)} faults struck" if aimed else ""
-        terminalreporter.write_line(f"{id:4} {counts}{faults}")
+        paces = "".join(f"; {paced}" for o in aimed if (paced := pace(o)))
+        terminalreporter.write_line(f"{id:4} {counts}{faults}{paces}")

@@ -31,7 +31,7 @@ def around_copy(id: str, fault: FaultName, step: AnyStep) -> Scenario:
     steps: list[AnyStep] = [*OPEN]
     for _ in range(_ROUNDS):
         steps += [_large(2), Wait(("writer",)), Receive(2, timeout=10.0), Wait(within=20.0)]
-    steps += [step, _large(1)]
+    steps += [step, _large(1), Wait(("writer",))]  # nobody else stores until it is held
     if fault == "stop":
         steps += [Receive(1, timeout=10.0), Pause(_LOOKS), Fault("continue", "writer")]
         steps += [_large(2), Receive(2, timeout=10.0), Wait(within=20.0)]
