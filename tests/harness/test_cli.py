@@ -199,7 +199,7 @@ def _names(path: Path, done: subprocess.CompletedProcess[str]) -> bool:
 
 
 def test_a_shard_without_a_case_ran_nothing(folder: Path) -> None:
-    arguments = ["check", "--only", "R8/missing-segment,R9", "--jobs", "1", "--json"]
+    arguments = ["check", "--only", "R8/missing-segment", "--jobs", "1", "--json"]
     assert main([*arguments, "--shard", "2/2"]) == 3
     (written,) = folder.glob("runs/*/verdict.json")
     assert json.loads(written.read_text())["invariants"] == {}
