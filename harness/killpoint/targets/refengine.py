@@ -63,6 +63,7 @@ class RefengineTarget:
 
     name = "refengine"
     version = "reference"
+    notes = refengine_queue_simulated.NOTES
     capabilities: frozenset[Capability] = frozenset(
         (
             "queue",
