@@ -66,6 +66,7 @@ class RefengineTarget:
 
     name = "refengine"
     version = "reference"
+    notes = refengine_queue_simulated.NOTES
     capabilities: frozenset[Capability] = frozenset(
         (
             "queue",

@@ -51,6 +51,7 @@ NOTES = (
     " else sched_yield is the system call, and process groups are absent",
     "vllm.utils.system_utils: suppress_stdout does nothing",
     "vllm.platforms: a platform without accelerators",
+    "simulated: shared memory, the fence's lock, sched_yield, time, and zmq's contexts and pollers",
 )
 """What was replaced or switched off, for reports."""
 
