@@ -31,6 +31,9 @@ from killpoint.shelf import scenario_files
 from killpoint.targets.registry import FORMS
 from killpoint.verdict import CaseOutcome
 
+_SHRINK = 10.0
+"""Seconds: enough for some fifty plays of a case that fails at once."""
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -71,6 +74,13 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--device", choices=["cpu"], default="cpu")
     check.add_argument("--seed", type=int, default=0)
     check.add_argument("--budget", type=_seconds, metavar="SECONDS")
+    check.add_argument(
+        "--shrink",
+        type=_seconds_or_none,
+        default=_SHRINK,
+        metavar="SECONDS",
+        help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
+    )
     check.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N")
     check.add_argument("--jobs", type=_jobs, help="plays at a time (default: cores)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
@@ -121,6 +131,10 @@ def _seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds above 0")
 
 
+def _seconds_or_none(text: str) -> float:
+    return 0.0 if text.strip() == "0" else _seconds(text)
+
+
 def _check(options: argparse.Namespace) -> int:
     with _run_folder(options.out, options.target) as folder, _progress() as progress:
         judgement = judge(
@@ -134,6 +148,7 @@ def _check(options: argparse.Namespace) -> int:
             shard=options.shard,
             device=options.device,
             progress=progress,
+            shrinking=options.shrink,
         )
         verdict_json.write(judgement, folder)
     if options.json:

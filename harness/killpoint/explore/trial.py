@@ -74,6 +74,8 @@ class Trial:
         self.random = random.Random(f"{seed}/{case}")
         self.leaks: list[Leak] = []
         self.plays = 0
+        self.convicted: Scenario | None = None
+        """The scenario that violated, if one has."""
         self._player = player
         self._folder = folder
         self._target = target
@@ -160,6 +162,7 @@ class Trial:
         self.outcome.outcome = "violated"
         self.outcome.kind, self.outcome.cause = violation.kind, violation.cause
         self.outcome.evidence = violation.evidence
+        self.convicted = play.scenario
         self.outcome.replay = self.keep(play, self.outcome.id)
         raise Violated(violation.cause)
 
