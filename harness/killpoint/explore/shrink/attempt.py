@@ -15,18 +15,19 @@ T = TypeVar("T")
 
 
 def least(
-    now: int, lowest: int, build: Callable[[int], Scenario | None]
+    now: int, lowest: int, build: Callable[[int], Scenario | None], grain: int = 0
 ) -> Generator[Scenario, bool, int]:
     """Lower a number as far as it goes: the lowest first, then by halves of what is between.
 
-    Where failing is not monotonous this ends in a number whose predecessor does not fail.
+    Where failing is not monotonous this ends in a number whose predecessor does not fail. With a
+    grain it ends sooner, once all that is left to gain is a ``1 / grain`` of the number.
     """
     if now <= lowest:
         return now
     if (yield from offer(build(lowest))):
         return lowest
     passing = lowest
-    while now - passing > 1:
+    while now - passing > max(1, now // grain if grain else 0):
         middle = (now + passing) // 2
         if (yield from offer(build(middle))):
             now = middle

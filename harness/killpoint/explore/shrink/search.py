@@ -16,6 +16,7 @@ from killpoint.explore.shrink.sizes import (
     smaller_messages,
     smaller_ring,
     smaller_slots,
+    smallest_messages,
 )
 from killpoint.explore.shrink.steps import fewer_steps
 from killpoint.scenario import Scenario, dump, parse
@@ -30,8 +31,9 @@ PASSES: tuple[Pass, ...] = (
     fewer_rounds,
     fewer_options,
     plainer_messages,
-    smaller_ring,
     smaller_messages,
+    smaller_ring,
+    smallest_messages,
     smaller_slots,
 )
 """In this order: what makes every later play cheaper, and the report shorter, comes first."""

@@ -10,6 +10,7 @@ from killpoint.explore.shrink.attempt import least, offer
 from killpoint.explore.shrink.messages import replaced, sending, with_message
 from killpoint.scenario import Broadcast, Message, RingWrite, Scenario, Send, SendTo
 
+_ROUGHLY = 8
 _BROKEN = ("undecodable", "unencodable")
 
 
@@ -28,12 +29,21 @@ def plainer_messages(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def smaller_messages(scenario: Scenario) -> Generator[Scenario, bool]:
-    """Each message with as few buffers and bytes as still fail."""
+    """Each message with fewer buffers and bytes, as long as there is much to gain."""
+    yield from _smaller(scenario, _ROUGHLY)
+
+
+def smallest_messages(scenario: Scenario) -> Generator[Scenario, bool]:
+    """Each message with as few buffers and bytes as still fail, to the last one."""
+    yield from _smaller(scenario, 0)
+
+
+def _smaller(scenario: Scenario, grain: int) -> Generator[Scenario, bool]:
     for index, place, message in _all(scenario):
         if message.kind == "buffers":
-            scenario = yield from _lowered(scenario, index, place, "buffers", 0)
+            scenario = yield from _lowered(scenario, index, place, "buffers", 0, grain)
         lowest = max(0, -message.step * message.repeat)
-        scenario = yield from _lowered(scenario, index, place, "size", lowest)
+        scenario = yield from _lowered(scenario, index, place, "size", lowest, grain)
 
 
 def smaller_slots(scenario: Scenario) -> Generator[Scenario, bool]:
@@ -44,13 +54,13 @@ def smaller_slots(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def _lowered(
-    scenario: Scenario, index: int, place: int, field: str, lowest: int
+    scenario: Scenario, index: int, place: int, field: str, lowest: int, grain: int
 ) -> Generator[Scenario, bool, Scenario]:
     def build(value: int) -> Scenario:
         return with_message(scenario, index, place, **{field: value})
 
     message = next(m for i, p, m in _all(scenario) if (i, p) == (index, place))
-    return build((yield from least(getattr(message, field), lowest, build)))
+    return build((yield from least(getattr(message, field), lowest, build, grain)))
 
 
 def _filled_less(
@@ -82,10 +92,10 @@ def smaller_ring(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def resized(scenario: Scenario, chunk_bytes: int) -> Scenario:
-    """The scenario with smaller chunks; what was near or over their size stays so by as much."""
+    """The scenario with smaller chunks; what was near their size stays near by as much."""
     less = scenario.shape.chunk_bytes - chunk_bytes
     for index, place, message in _all(scenario):
-        if message.size >= scenario.shape.chunk_bytes // 2:
+        if scenario.shape.chunk_bytes // 2 <= message.size <= 2 * scenario.shape.chunk_bytes:
             size = max(0, message.size - less)
             scenario = with_message(scenario, index, place, size=size)
     for index, step in enumerate(scenario.steps):
