@@ -100,6 +100,14 @@ def test_every_operation_ends_with_its_fences_free():
     assert pair.reader.reader.waiting_chunks() == []
 
 
+def test_looking_at_a_full_ring_ends_with_the_fence_free():
+    pair = Pair(chunks=2)
+    send(pair.writer)
+    send(pair.writer)
+    assert len(pair.reader.reader.waiting_chunks()) == 2
+    assert pair.locked() == [False, False]
+
+
 def test_both_sides_count_what_has_passed():
     pair = Pair()
     assert (pair.writer.writer.number, pair.reader.reader.number) == (0, 0)
@@ -307,7 +315,8 @@ def test_an_attach_that_is_refused_leaves_nothing_mapped():
     name = writer.handle().name
     writer.segment.buf[:8] = bytes(8)  # no ring any more
     before = Path("/proc/self/maps").read_text().count(name)
-    with pytest.raises(AttachFailed):
+    with pytest.raises(AttachFailed) as caught:
         Ring.attach(RingHandle(1, 64, 2, name), 0)
+    assert caught.tb  # while its frames are kept, too
     assert Path("/proc/self/maps").read_text().count(name) == before
     writer.close()
