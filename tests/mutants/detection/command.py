@@ -9,7 +9,7 @@ from pathlib import Path
 from mutant_table import MUTANTS
 
 from detection.found import Found, Row
-from detection.methods import SIMULATED, SWEEPS, by_cases, by_random_killing
+from detection.methods import SIMULATED, SWEEPS, by_cases, by_random_killing, by_sweep
 from detection.table import METHODS, load, merged, render, save
 
 REFERENCE = "refengine"
@@ -30,7 +30,7 @@ def main(root: Path, arguments: Sequence[str] | None = None) -> int:
     wrong = False
     for name in names:
         row = Row(name, known[name])
-        for method in options.methods:
+        for method in (m for m in options.methods if _applies(m, row, options)):
             row.found[method] = _search(method, row, options)
             print(f"{name}: {METHODS[method]}: {row.found[method]}", flush=True)
         wrong |= name == REFERENCE and any(found.kind for found in row.found.values())
@@ -39,13 +39,17 @@ def main(root: Path, arguments: Sequence[str] | None = None) -> int:
     return int(wrong)
 
 
+def _applies(method: str, row: Row, options: argparse.Namespace) -> bool:
+    return bool({"case": row.case, "simulation": options.simulation}.get(method, True))
+
+
 def _search(method: str, row: Row, options: argparse.Namespace) -> Found:
     target = REFERENCE if row.mutant == REFERENCE else f"mutated:{row.mutant}"
     if method == "random":
         return by_random_killing(target, options.seconds, options.seed)
-    own = [row.case] if row.case else []
-    ids = {"case": own, "sweep": options.sweep, "simulation": options.simulation}[method]
-    return by_cases(target, ids, options.seed)
+    if method == "sweep":
+        return by_sweep(target, options.sweep, options.seed)
+    return by_cases(target, [row.case] if method == "case" else options.simulation, options.seed)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from detection.found import Found
 from detection.random_killing import kill_at_random
+from killpoint.cases import select
 from killpoint.errors import KillpointError
+from killpoint.explore.trial import Trial
 from killpoint.judge import judge
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
 SWEEPS = ("Q6/writer-killed-anywhere", "Q7/reader-killed-anywhere")
-SIMULATED = ("R5", "Q13")
+SIMULATED: tuple[str, ...] = ()
 """Cases, or invariants all of whose cases are simulated."""
 
 _UNITS = ("schedules", "stores", "lines")
@@ -24,6 +26,27 @@ def by_random_killing(target: str, seconds: float, seed: int) -> Found:
     """SIGKILLs at random times, for so many seconds."""
     with Stage(resolve(target)) as stage:
         return kill_at_random(stage, seconds, seed)
+
+
+def by_sweep(target: str, ids: Sequence[str], seed: int) -> Found:
+    """These cases in turn, up to the first that is violated or in a play of which something stays.
+
+    What a play leaves behind convicts it, too: a sweep is the same plays whoever judges them.
+    """
+    found = Found()
+    with Stage(resolve(target)) as stage:
+        has = set(stage.zygote.loaded.capabilities)
+        for case in select(list(ids)):
+            trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=target)
+            outcome = trial.judge(case.run, case.needs - has)
+            _add(found, outcome)
+            if outcome.outcome == "violated":
+                found.kind, found.by = str(outcome.kind), outcome.id
+                return found
+            if trial.leaks:
+                found.kind, found.by = trial.leaks[0].violation.kind, f"L1/in/{case.id}"
+                return found
+    return found
 
 
 def by_cases(target: str, ids: Sequence[str], seed: int, budget: float | None = None) -> Found:
