@@ -108,6 +108,8 @@ def _children(node: ast.AST) -> Iterator[tuple[tuple[str, int | None], ast.AST]]
     for name, value in ast.iter_fields(node):
         if name in _UNTOUCHED or isinstance(node, ast.JoinedStr):
             continue
+        if isinstance(node, ast.ClassDef) and name == "keywords":
+            continue
         if isinstance(value, ast.AST):
             yield (name, None), value
         elif isinstance(value, list):
