@@ -179,21 +179,31 @@ def _run_folder(out: Path, target: str) -> Generator[Path]:
 
 
 @contextlib.contextmanager
-def _progress() -> Generator[Progress | None]:
-    """A status line that follows the cases, where somebody is looking."""
+def _progress() -> Generator[Progress]:
+    """Each violation as it is found; and a status line, where somebody is looking."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield lambda outcome, _done, _total: _tell(outcome, console)
         return
     with console.status("starting the target") as status:
         violated = 0
 
         def tell(outcome: CaseOutcome, done: int, total: int) -> None:
             nonlocal violated
+            _tell(outcome, console)
             violated += outcome.outcome == "violated"
-            status.update(f"{done}/{total} cases, {violated} violated, last {outcome.id}")
+            then = "; looking for smaller scenarios" if violated and done == total else ""
+            status.update(f"{done}/{total} cases, {violated} violated, last {outcome.id}{then}")
 
         yield tell
+
+
+def _tell(outcome: CaseOutcome, console: Console) -> None:
+    """A violation, at once: it is there to be replayed while the rest is still played."""
+    if outcome.outcome == "violated":
+        text = f"✗ {outcome.id}: {outcome.kind}: {outcome.cause}"
+        replay = f"  killpoint replay {outcome.replay}" if outcome.replay else ""
+        console.print(text + "\n" + replay, markup=False, highlight=False, soft_wrap=True)
 
 
 def _replay(options: argparse.Namespace) -> int:
