@@ -3,14 +3,16 @@
 import signal
 import sys
 import threading
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from refengine.encoding import OUT_OF_BAND_FROM, Encoder, Limits
-from refengine.errors import Busy, DeadlinePassed, PeerDied
+from refengine.errors import AttachFailed, Busy, DeadlinePassed, PeerDied
 from refengine.queue import MessageQueue
 
 from .ends import attach as attached
@@ -107,6 +109,14 @@ def test_names_are_gone_as_soon_as_a_readers_told_of_the_writers_death():
             reader.dequeue(10)
         assert not leftovers(writer.pid)
         reader.close()
+
+
+def test_a_door_that_is_not_there_is_an_error_at_attach(tmp_path: Path):
+    writer = writer_for(1)
+    handle = replace(writer.export_handle(), door=str(tmp_path / "door"))
+    with pytest.raises(AttachFailed, match="door"):
+        MessageQueue.create_from_handle(handle, 0)
+    writer.close()
 
 
 # -- the encoder ----------------------------------------------------------------------------

@@ -194,10 +194,10 @@ def test_the_tests_that_touch_a_statement_are_asked_the_fastest_first() -> None:
     assert Control(tests).tests_for(_change(7)) == []
 
 
-def test_of_a_statement_that_runs_at_import_everybody_who_touches_the_file_is_asked() -> None:
-    tests = {"one": _trace(1, 6), "far": _trace(0, 6, file="b.py")}
+def test_of_a_statement_that_runs_at_import_all_beside_who_touches_its_file_are_asked() -> None:
+    tests = {"a::one": _trace(1, 6), "a::two": _trace(0), "b::far": _trace(0, 6, file="b.py")}
     control = Control(tests, imported=frozenset({("a.py", 2)}))
-    assert control.tests_for(_change(2)) == ["one"]
+    assert control.tests_for(_change(2)) == ["a::two", "a::one"]
 
 
 def test_who_caught_a_neighbour_is_asked_first_unless_slow() -> None:

@@ -25,6 +25,14 @@ class Trace(msgspec.Struct):
     seconds: float
     touched: frozenset[tuple[str, int]]
 
+    def reaches(self, change: Change) -> bool:
+        """Whether it touches the change's file at all."""
+        return any(file == change.file for file, _ in self.touched)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
 
 class Control(msgspec.Struct):
     """What the tests do when nothing is wrong."""
@@ -40,16 +48,13 @@ class Control(msgspec.Struct):
     def tests_for(self, change: Change) -> list[str]:
         """The tests that touch a change's statement, the fastest first.
 
-        One that runs at import shows in whoever touches its file at all.
+        One that runs at import may show in any test beside one that touches its file.
         """
         place = change.file, change.line
         found = [name for name, trace in self.tests.items() if place in trace.touched]
         if not found and place in self.imported:
-            found = [
-                name
-                for name, trace in self.tests.items()
-                if any(file == change.file for file, _ in trace.touched)
-            ]
+            files = {_file(name) for name, trace in self.tests.items() if trace.reaches(change)}
+            found = [name for name in self.tests if _file(name) in files]
         return sorted(found, key=lambda name: self.tests[name].seconds)
 
 
