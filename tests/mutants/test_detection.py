@@ -60,7 +60,7 @@ def test_the_page_shows_who_found_what_and_adds_it_up() -> None:
     ]
     page = render(rows, ["m2", "refengine", "m1", "gone"])
     assert page.index("`m2`") < page.index("`refengine`") < page.index("`m1`")
-    assert "| `m1` | **lost**, 1 plays, 0.2 s | no (0 plays, 0.0 s) |" in page
+    assert "| `m1` | **lost**, 1 play, 0.2 s | no (0 plays, 0.0 s) |" in page
     assert "not tried: no right to mount" in page
     assert "- its own case: 1 of 1 mutants found" in page
     assert "- random killing: 0 of 1 mutants found" in page

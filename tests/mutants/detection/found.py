@@ -22,7 +22,8 @@ class Found(msgspec.Struct, omit_defaults=True):
         """For a cell of the table."""
         if self.doubt:
             return f"not tried: {self.doubt}"
-        cost = f"{self.plays} {self.unit}, {self.seconds:.1f} s"
+        unit = self.unit.removesuffix("s") if self.plays == 1 else self.unit
+        cost = f"{self.plays} {unit}, {self.seconds:.1f} s"
         return f"**{self.kind}**, {cost}" if self.kind else f"no ({cost})"
 
 
