@@ -31,6 +31,9 @@ from killpoint.shelf import scenario_files
 from killpoint.targets.registry import FORMS
 from killpoint.verdict import CaseOutcome
 
+_SHRINK = 10.0
+"""Seconds: enough for some fifty plays of a case that fails at once."""
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -74,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--device", choices=["cpu"], default="cpu")
     check.add_argument("--seed", type=int, default=0)
     check.add_argument("--budget", type=_seconds, metavar="SECONDS")
+    check.add_argument(
+        "--shrink",
+        type=_seconds_or_none,
+        default=_SHRINK,
+        metavar="SECONDS",
+        help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
+    )
     check.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N")
     check.add_argument("--jobs", type=_jobs, help="plays at a time (default: cores)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
@@ -124,6 +134,10 @@ def _seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds above 0")
 
 
+def _seconds_or_none(text: str) -> float:
+    return 0.0 if text.strip() == "0" else _seconds(text)
+
+
 def _check(options: argparse.Namespace) -> int:
     with _run_folder(options.out, options.target) as folder, _progress() as progress:
         judgement = judge(
@@ -139,6 +153,7 @@ def _check(options: argparse.Namespace) -> int:
             device=options.device,
             depth=options.depth,
             progress=progress,
+            shrinking=options.shrink,
         )
         verdict_json.write(judgement, folder)
     if options.json:
@@ -169,21 +184,31 @@ def _run_folder(out: Path, target: str) -> Generator[Path]:
 
 
 @contextlib.contextmanager
-def _progress() -> Generator[Progress | None]:
-    """A status line that follows the cases, where somebody is looking."""
+def _progress() -> Generator[Progress]:
+    """Each violation as it is found; and a status line, where somebody is looking."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield lambda outcome, _done, _total: _tell(outcome, console)
         return
     with console.status("starting the target") as status:
         violated = 0
 
         def tell(outcome: CaseOutcome, done: int, total: int) -> None:
             nonlocal violated
+            _tell(outcome, console)
             violated += outcome.outcome == "violated"
-            status.update(f"{done}/{total} cases, {violated} violated, last {outcome.id}")
+            then = "; looking for smaller scenarios" if violated and done == total else ""
+            status.update(f"{done}/{total} cases, {violated} violated, last {outcome.id}{then}")
 
         yield tell
+
+
+def _tell(outcome: CaseOutcome, console: Console) -> None:
+    """A violation, at once: it is there to be replayed while the rest is still played."""
+    if outcome.outcome == "violated":
+        text = f"✗ {outcome.id}: {outcome.kind}: {outcome.cause}"
+        replay = f"  killpoint replay {outcome.replay}" if outcome.replay else ""
+        console.print(text + "\n" + replay, markup=False, highlight=False, soft_wrap=True)
 
 
 def _replay(options: argparse.Namespace) -> int:

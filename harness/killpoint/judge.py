@@ -15,9 +15,10 @@ import msgspec
 from killpoint.cases import CASES, select
 from killpoint.cases.case import Case, Tier
 from killpoint.errors import CannotWork
+from killpoint.explore.shrink.conviction import shrink
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant
-from killpoint.scenario import Depth
+from killpoint.scenario import Depth, Scenario
 from killpoint.stage.channel import Loaded
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
@@ -66,6 +67,7 @@ def judge(
     device: str = "cpu",
     depth: Depth = "line",
     progress: Progress | None = None,
+    shrinking: float = 0.0,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
 
@@ -78,6 +80,8 @@ def judge(
         jobs: plays at a time, each with a zygote of its own; the number of cores by default.
         depth: how fine the points of the sweeps are.
         shard: ``(i, n)``: only every n-th case, beginning with the i-th.
+        shrinking: seconds for each violation, once every case has been played, in which a smaller
+            scenario is looked for; they end with the budget.
 
     Raises:
         BadUsage, CannotWork: nothing was judged.
@@ -93,6 +97,7 @@ def judge(
             run = _Run(bench, target, seed, full, folder, progress, depth)
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
+            run.shrink(shrinking, end)
     except OSError as error:
         raise CannotWork(f"the harness could not do its work: {error}") from error
     ids = _ids(only, chosen, shard, tier)
@@ -210,6 +215,7 @@ class _Run:
         self._done = 0
         self._leaks: list[CaseOutcome] = []
         self._plays = 0
+        self._convicted: list[tuple[CaseOutcome, Scenario]] = []
 
     def all(self, cases: Sequence[Case], end: float | None) -> tuple[list[CaseOutcome], list[str]]:
         left_out: list[str] = []
@@ -232,6 +238,22 @@ class _Run:
             outcomes.append(self._every_play())
         return outcomes, left_out
 
+    def shrink(self, seconds: float, end: float | None) -> None:
+        """Look for smaller scenarios for what was violated."""
+
+        def work(convicted: tuple[CaseOutcome, Scenario]) -> None:
+            left = seconds if end is None else min(seconds, end - time.monotonic())
+            if left <= 0:
+                return
+            stage = self._bench.take()
+            try:
+                shrink(*convicted, stage, left, target=self._target)
+            finally:
+                self._bench.give(stage)
+
+        with concurrent.futures.ThreadPoolExecutor(self._bench.count) as pool:
+            list(pool.map(work, self._convicted))
+
     def _one(self, case: Case) -> CaseOutcome:
         stage = self._bench.take()
         trial = Trial(
@@ -249,6 +271,8 @@ class _Run:
             self._bench.give(stage)
         with self._lock:
             self._plays += trial.plays
+            if trial.convicted is not None:
+                self._convicted.append((outcome, trial.convicted))
             for leak in trial.leaks[:1]:
                 kept = CaseOutcome(_EVERY_PLAY, "L1", "violated", leak.violation.kind)
                 kept.cause = f"in {case.id}, {leak.violation.cause}"

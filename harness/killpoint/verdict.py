@@ -52,6 +52,10 @@ class CaseOutcome(msgspec.Struct):
     cause: str = ""
     replay: str | None = None
     """File that plays the violating scenario again."""
+    shrunk: str | None = None
+    """File of the smallest scenario found that violates in the same way."""
+    shrinkage: str = ""
+    """What shrinking came to, in words; empty if it was not tried."""
     evidence: list[str] = []
     runs: int = 0
     struck: int | None = None

@@ -1,8 +1,10 @@
 """Segments and names: R8, Q15, S2, L1."""
 
+import errno
 import gc
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,3 +123,72 @@ def test_an_orphan_is_not_removed_while_its_owner_lives():
     assert not remove_if_orphan(SHM / segment.name)
     assert (SHM / segment.name).exists()
     segment.unlink()
+
+
+def _names() -> set[str]:
+    return {path.name for path in SHM.glob("refengine-*") if f"-{os.getpid()}-" in path.name}
+
+
+def test_a_segment_is_exactly_as_long_as_asked_for():
+    segment = SharedSegment.create(5000)
+    assert (SHM / segment.name).stat().st_size == 5000
+    segment.unlink()
+    segment.close()
+
+
+@pytest.mark.parametrize("short", [0, 1])
+def test_room_is_looked_for_before_any_is_taken(short: int, monkeypatch: pytest.MonkeyPatch):
+    room = os.statvfs(SHM)
+    few = SimpleNamespace(f_bavail=2, f_frsize=room.f_frsize)
+    monkeypatch.setattr(os, "statvfs", lambda _: few)
+    before = _names()
+    nbytes = 2 * room.f_frsize + short
+    if short:
+        with pytest.raises(MemoryShort, match=os.strerror(errno.ENOSPC)):
+            SharedSegment.create(nbytes)
+    else:
+        segment = SharedSegment.create(nbytes)
+        segment.unlink()
+        segment.close()
+    assert _names() == before
+
+
+def test_room_that_is_taken_meanwhile_is_said_and_the_name_goes(monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.EDQUOT, "quota")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    before = _names()
+    with pytest.raises(MemoryShort, match=os.strerror(errno.EDQUOT)):
+        SharedSegment.create(4096)
+    assert _names() == before
+
+
+def test_an_interruption_comes_out_and_the_name_goes(monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "posix_fallocate", interrupted)
+    before = _names()
+    with pytest.raises(KeyboardInterrupt):
+        SharedSegment.create(4096)
+    assert _names() == before
+
+
+def test_what_is_no_segment_of_ours_is_not_attached(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(AttachFailed, match=os.strerror(errno.ENOENT)):
+        SharedSegment.attach("refengine-no-such", 1)
+    name = f"{new_name()}-pipe"
+    os.mkfifo(SHM / name)
+    try:
+        with pytest.raises(AttachFailed, match="not a file of this user"):
+            SharedSegment.attach(name, 0)
+    finally:
+        (SHM / name).unlink()
+    segment = SharedSegment.create(4096)
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    with pytest.raises(AttachFailed, match="not a file of this user"):
+        SharedSegment.attach(segment.name, 4096)
+    segment.unlink()
+    segment.close()

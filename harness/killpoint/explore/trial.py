@@ -90,6 +90,8 @@ class Trial:
         self.random = random.Random(f"{seed}/{case}")
         self.leaks: list[Leak] = []
         self.plays = 0
+        self.convicted: Scenario | None = None
+        """The scenario that violated, if one has."""
         self._player = player
         self._folder = folder
         self.target = target
@@ -184,6 +186,7 @@ class Trial:
         self.count(finding)
         if finding.violations:
             violation = finding.violations[0]
+            self.convicted = play.scenario
             self.convict(violation, self.keep(play, self.outcome.id))
 
     def count(self, finding: Finding) -> None:

@@ -67,3 +67,7 @@ def _print_violation(case: CaseOutcome, console: Console) -> None:
         console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True, style="dim")
     if case.replay:
         console.print(f"  killpoint replay {case.replay}", markup=False, soft_wrap=True)
+    if case.shrinkage:
+        console.print(f"  {case.shrinkage}", markup=False, soft_wrap=True, style="dim")
+    if case.shrunk:
+        console.print(f"  killpoint replay {case.shrunk}", markup=False, soft_wrap=True)

@@ -31,6 +31,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                         "kind": case.kind,
                         "cause": case.cause,
                         "replay": case.replay,
+                        "shrunk": case.shrunk,
                         "runs": case.runs,
                         "struck": case.struck,
                         "searched": case.searched,

@@ -1,0 +1,1 @@
+"""Which hand-made mutant is found by which method, and how fast."""

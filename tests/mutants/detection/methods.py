@@ -1,0 +1,77 @@
+"""The methods: each takes a target and tells what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from detection.found import Found
+from detection.random_killing import kill_at_random
+from killpoint.cases import select
+from killpoint.errors import KillpointError
+from killpoint.explore.trial import Trial
+from killpoint.judge import judge
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.verdict import CaseOutcome
+
+SWEEPS = ("Q6/writer-killed-anywhere", "Q7/reader-killed-anywhere")
+SIMULATED: tuple[str, ...] = ()
+"""Cases, or invariants all of whose cases are simulated."""
+
+_UNITS = ("schedules", "stores", "lines")
+"""What a case counts that says more than its plays."""
+
+
+def by_random_killing(target: str, seconds: float, seed: int) -> Found:
+    """SIGKILLs at random times, for so many seconds."""
+    with Stage(resolve(target)) as stage:
+        return kill_at_random(stage, seconds, seed)
+
+
+def by_sweep(target: str, ids: Sequence[str], seed: int) -> Found:
+    """These cases in turn, up to the first that is violated or in a play of which something stays.
+
+    What a play leaves behind convicts it, too: a sweep is the same plays whoever judges them.
+    """
+    found = Found()
+    with Stage(resolve(target)) as stage:
+        has = set(stage.zygote.loaded.capabilities)
+        for case in select(list(ids)):
+            trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=target)
+            outcome = trial.judge(case.run, case.needs - has)
+            _add(found, outcome)
+            if outcome.outcome == "violated":
+                found.kind, found.by = str(outcome.kind), outcome.id
+                return found
+            if trial.leaks:
+                found.kind, found.by = trial.leaks[0].violation.kind, f"L1/in/{case.id}"
+                return found
+    return found
+
+
+def by_cases(target: str, ids: Sequence[str], seed: int, budget: float | None = None) -> Found:
+    """These cases one after the other, up to the first that is violated."""
+    found = Found()
+    reached = False
+    for id in ids:
+        try:
+            judged = judge(target, [id], seed=seed, jobs=1, budget=budget)
+        except KillpointError as error:
+            return Found(doubt=str(error))
+        for outcome in (case for verdict in judged.verdicts for case in verdict.cases):
+            reached = reached or outcome.outcome in ("held", "violated")
+            _add(found, outcome)
+            if outcome.outcome == "violated":
+                found.kind, found.by = str(outcome.kind), outcome.id
+                return found
+    if not reached:
+        return Found(doubt="no case of it ran" if ids else "there are no such cases yet")
+    return found
+
+
+def _add(found: Found, outcome: CaseOutcome) -> None:
+    unit = next((unit for unit in _UNITS if unit in outcome.counts), "plays")
+    if unit != "plays":
+        found.unit = unit
+    found.plays += outcome.counts.get(unit, outcome.runs)
+    found.seconds = round(found.seconds + outcome.seconds, 1)

@@ -1,0 +1,73 @@
+"""docs/detection.md: the rows of the last runs as a table, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from detection.found import Row
+
+METHODS = {
+    "case": "its own case",
+    "random": "random killing",
+    "sweep": "sweep of kill points",
+    "simulation": "simulation",
+}
+_HEAD = """\
+# Which method finds which mutant, and how fast
+
+Made by `python ci/detection.py`; the figures lie in `detection.json` beside it. Each row is a
+broken variant of the reference (`tests/mutants/mutant_table.py`). *Its own case* is the one that
+is meant to catch it. *Random killing* plays traffic and kills the writer or a reader at a random
+time; the *sweep* kills at lines of every operation; the *simulation* explores schedules. **Bold**
+is the kind of violation found, with the work it took; *no* is what was spent in vain. The first
+row is the unbroken reference: whoever finds something there is wrong.
+"""
+
+
+def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """The rows with what was found anew in place of what was known."""
+    rows = {row.mutant: row for row in old}
+    for row in new:
+        known = rows.get(row.mutant)
+        found = (known.found if known else {}) | row.found
+        rows[row.mutant] = Row(row.mutant, row.case, found)
+    return list(rows.values())
+
+
+def render(rows: Sequence[Row], order: Sequence[str]) -> str:
+    """The page; mutants in the order of their table, of which some may be gone."""
+    by_name = {row.mutant: row for row in rows}
+    shown = [by_name[name] for name in order if name in by_name]
+    methods = [m for m in METHODS if any(m in row.found for row in shown)]
+    lines = [_HEAD, _line(["mutant", *(METHODS[method] for method in methods)])]
+    lines.append(_line(["---"] * (1 + len(methods))))
+    for row in shown:
+        cells = [str(row.found[m]) if m in row.found else "" for m in methods]
+        lines.append(_line([f"`{row.mutant}`", *cells]))
+    lines += ["", *(_sum(method, shown) for method in methods), ""]
+    return "\n".join(lines)
+
+
+def load(path: Path) -> list[Row]:
+    """The rows of earlier runs, if there are any."""
+    return msgspec.json.decode(path.read_bytes(), type=list[Row]) if path.exists() else []
+
+
+def save(path: Path, rows: Sequence[Row]) -> None:
+    """Keep the rows, a line each, so that a change of one is a change of a line."""
+    lines = ",\n".join(msgspec.json.encode(row).decode() for row in rows)
+    path.write_text(f"[\n{lines}\n]\n", "utf-8")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _sum(method: str, rows: Sequence[Row]) -> str:
+    mutants = [row for row in rows if row.case and method in row.found]
+    tried = [row.found[method] for row in mutants if not row.found[method].doubt]
+    hits = sum(bool(found.kind) for found in tried)
+    return f"- {METHODS[method]}: {hits} of {len(tried)} mutants found"

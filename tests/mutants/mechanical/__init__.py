@@ -1,0 +1,1 @@
+"""Mechanical mutants of the reference: each a small change that some test must notice."""

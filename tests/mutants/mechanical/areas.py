@@ -1,0 +1,59 @@
+"""Which files of the reference make up its ring, its queue and its group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from killpoint.errors import BadUsage
+
+AREAS: dict[str, tuple[str, ...]] = {
+    "ring": (
+        "ring.py",
+        "writing.py",
+        "reading.py",
+        "fence.py",
+        "layout.py",
+        "cells.py",
+        "memory.py",
+    ),
+    "queue": (
+        "queue.py",
+        "sending.py",
+        "receiving.py",
+        "taking.py",
+        "encoding.py",
+        "overflow.py",
+        "local_readers.py",
+        "remote_readers.py",
+        "remote_receiving.py",
+        "guard.py",
+        "vigil.py",
+        "post.py",
+        "recycling.py",
+        "waiting/",
+    ),
+    "group": ("group/",),
+}
+
+
+def files_of(words: list[str], home: Path) -> dict[str, list[str]]:
+    """The files that each word names: an area, a file of ``home``, or a folder of it.
+
+    Raises:
+        BadUsage: a word names nothing.
+    """
+    return {word: _expand(word, home) for word in words or list(AREAS)}
+
+
+def _expand(word: str, home: Path) -> list[str]:
+    files: list[str] = []
+    for part in AREAS.get(word, (word,)):
+        path = home / part
+        if path.is_dir():
+            files += sorted(str(found.relative_to(home)) for found in path.rglob("*.py"))
+        elif path.is_file():
+            files.append(part)
+        else:
+            expected = f"{', '.join(AREAS)}, or a file like group/store.py"
+            raise BadUsage(f"no area or file {part!r}; expected {expected}")
+    return files
