@@ -208,10 +208,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "R9/exception-in-receive",
         "lost",
         "receiving.py",
-        "            self._kept = kept = side.number, raw\n            side.done()\n            self._assembly.clear()\n"
+        "            self._kept = kept = side.number, raw\n            side.done()\n"
+        "            self._assembly.clear()\n"
         "            if self._by_payload:\n                self._payloads.forget()\n"
         "        return self._decode(*kept)\n",
-        "            kept = side.number, raw\n            side.done()\n            self._assembly.clear()\n"
+        "            kept = side.number, raw\n            side.done()\n"
+        "            self._assembly.clear()\n"
         "            if self._by_payload:\n                self._payloads.forget()\n"
         "        obj = self._decode(*kept)\n        self._kept = kept\n        return obj\n",
     ),
