@@ -32,15 +32,15 @@ def _raised(
 CASES: tuple[Case, ...] = (
     _raised(
         "R9/exception-in-send",
-        "an exception at lines of send: inline, in several buffers, overflow",
+        "an exception at lines of send: inline, in several buffers, overflow, large in a slot",
         _of(QUEUE, "send"),
-        21,
+        24,
     ),
     _raised(
         "R9/exception-in-receive",
-        "an exception at lines of receive: inline, in several buffers, overflow",
+        "an exception at lines of receive: inline, in several buffers, overflow, large in a slot",
         _of(QUEUE, "receive"),
-        15,
+        18,
     ),
     _raised(
         "R9/exception-in-send-remote",

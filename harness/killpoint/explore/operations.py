@@ -34,6 +34,8 @@ from killpoint.targets.protocol import GroupShape, QueueShape
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is told to stop."""
 _LARGE, _APART = Message("array", 100_000), Message("nested", 9000)
+_IN_A_SLOT = Message("array", 2_500_000)
+"""Large, and in a slot all the same: some implementations pass it on in pieces."""
 _GIVEN = 8.0
 """When a wait that should have ended by then is a hang."""
 _SMALL = Message(repeat=2)
@@ -60,6 +62,7 @@ class Operation(msgspec.Struct, frozen=True):
     """Whether others wait in ``during`` for this role to come (again)."""
     waits: bool = False
     """Whether it may have to wait for something that is on its way."""
+    chunk_bytes: int = 64 * 1024
 
     @property
     def steady(self) -> bool:
@@ -75,7 +78,7 @@ class Operation(msgspec.Struct, frozen=True):
 
     def scenario(self, id: str, *steps: AnyStep) -> Scenario:
         """A scenario of these steps, judged by the invariant that the case belongs to."""
-        shape = QueueShape(readers=2, chunks=8, remote=self.remote)
+        shape = QueueShape(2, self.chunk_bytes, chunks=8, remote=self.remote)
         group = GroupShape(ranks=self.ranks) if self.ranks else None
         return Scenario(id, [id.split("/")[0]], list(steps), shape=shape, group=group)
 
@@ -100,8 +103,18 @@ _MORE: list[AnyStep] = [
 def _send(name: str, message: Message, remote: int = 0) -> Operation:
     before: list[AnyStep] = [*_HERE, Send([_SMALL], timeout=10.0), Wait(("writer",))]
     now: list[AnyStep] = [Send([message], timeout=10.0)]
-    waits = message is _LARGE  # for descriptors, if it is the first
-    return Operation(f"send-{name}", "writer", "send", before, now, _MORE, remote, waits=waits)
+    waits = message in (_LARGE, _IN_A_SLOT)  # for descriptors, if it is the first; for readers
+    return Operation(
+        f"send-{name}",
+        "writer",
+        "send",
+        before,
+        now,
+        _MORE,
+        remote,
+        waits=waits,
+        chunk_bytes=_chunk_for(message),
+    )
 
 
 def _receive(name: str, message: Message, remote: int = 0) -> Operation:
@@ -111,10 +124,21 @@ def _receive(name: str, message: Message, remote: int = 0) -> Operation:
     if remote:
         before.append(Pause(0.05))  # what comes while it waits is received by other lines
     now: list[AnyStep] = [Receive(1, ("reader-1",), timeout=5.0)]
-    waits = message is _LARGE
     return Operation(
-        f"receive-{name}", "reader-1", "receive", before, now, _MORE, remote, waits=waits
+        f"receive-{name}",
+        "reader-1",
+        "receive",
+        before,
+        now,
+        _MORE,
+        remote,
+        waits=message in (_LARGE, _IN_A_SLOT),
+        chunk_bytes=_chunk_for(message),
     )
+
+
+def _chunk_for(message: Message) -> int:
+    return 4 << 20 if message is _IN_A_SLOT else 64 << 10
 
 
 def _ready(name: str, role: str, remote: int = 0) -> Operation:
@@ -160,9 +184,11 @@ QUEUE: tuple[Operation, ...] = (
     _send("inline", Message()),
     _send("apart", _APART),
     _send("overflow", _LARGE),
+    _send("large", _IN_A_SLOT),
     _receive("inline", Message()),
     _receive("apart", _APART),
     _receive("overflow", _LARGE),
+    _receive("large", _IN_A_SLOT),
     _closes("writer", "writer"),
     _closes("reader", "reader-1"),
 )
