@@ -122,7 +122,7 @@ def judge(
 
 
 def _ids(
-    only: Sequence[str], chosen: Sequence[Case], shard: tuple[int, int], tier: Tier | None
+    only: Sequence[str], chosen: Sequence[Case], shard: tuple[int, int], tier: Tier | None = None
 ) -> set[str]:
     """The invariants that are spoken of: a part is silent on those of which it has no case."""
     mine = {case.invariant for case in chosen}
@@ -131,7 +131,9 @@ def _ids(
     return mine | ({word.split("/")[0] for word in only} or {item.id for item in CATALOGUE})
 
 
-def _asked_whole(id: str, only: Sequence[str], shard: tuple[int, int], tier: Tier | None) -> bool:
+def _asked_whole(
+    id: str, only: Sequence[str], shard: tuple[int, int], tier: Tier | None = None
+) -> bool:
     every = tier is None or all(case.tier == tier for case in CASES if case.invariant == id)
     return (not only or id in only) and shard[1] == 1 and every
 

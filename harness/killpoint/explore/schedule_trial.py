@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from killpoint.checkers.finding import Finding
-from killpoint.errors import CannotWork
 from killpoint.explore.simulated import LANE, Ask, Errand, Explored, Play
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated, dump
@@ -26,15 +25,15 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
 
     Raises:
         Violated: a schedule broke the invariant, and did so again when it was replayed.
-        CannotWork: the target could not be played so.
+        Unsupported: nothing can be simulated here.
     """
     simulated = scenario.simulated or Simulated()
     errand = Errand(play_of(scenario), simulated.memory, list(asks), trial.seed)
     answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
     explored = msgspec.msgpack.decode(answer, type=Explored)
     if explored.error:
-        raise CannotWork(explored.error)
-    trial.plays += 1
+        trial.doubt(f"it could not be simulated: {explored.error}")
+        return explored
     schedules = sum(each.schedules for each in explored.searches)
     trial.count(Finding([], {"schedules": schedules}))
     trial.outcome.searched += _told(scenario, simulated, explored)

@@ -12,6 +12,7 @@ from typing import Any
 
 import greenlet
 
+from killpoint.errors import CannotWork
 from killpoint.seams import Action, Chooser, Diverged, Option, Source
 from killpoint.simulation.ending import Ending, How, Line
 from killpoint.simulation.threadlets import Threadlet, getcurrent
@@ -39,6 +40,13 @@ class Abort(BaseException):
     """Thrown into a task whose run is over: it may hold a ``finally``, nothing more."""
 
 
+class Unfair(CannotWork):
+    """A task looped without a yield, a spin or a wait, while others could have gone on.
+
+    On a machine they would have: nothing can be said of such a run.
+    """
+
+
 class _Task:
     """A task, and what it is doing when it does not run."""
 
@@ -53,6 +61,7 @@ class _Task:
         "ready",
         "seen",
         "stale",
+        "turn",
     )
 
     def __init__(self, index: int, name: str, let: Any) -> None:
@@ -68,6 +77,8 @@ class _Task:
         """What makes it go on; None: any change."""
         self.deadline: float | None = None
         self.error: BaseException | None = None
+        self.turn = 0
+        """The step at which it was last given the turn."""
 
 
 class World:
@@ -119,7 +130,8 @@ class World:
         self._menus: dict[int, _Menu] = {}
         self._how: How | None = None
         self._waiting: dict[str, str] = {}
-        self._divergence: Diverged | None = None
+        self._error: Exception | None = None
+        """Why the run says nothing."""
         self._ticks = 0
         self._progressed: dict[str, int] = {}
         self._lines: list[Line] = []
@@ -151,6 +163,7 @@ class World:
 
         Raises:
             Diverged: the schedule does not fit.
+            Unfair: a task loops and never yields.
             Exception: what a task raised and did not handle.
         """
         self._hub = self._lets[1]()
@@ -165,8 +178,8 @@ class World:
                     task.let.switch()
                     self._bury()
         self._unwind()
-        if self._divergence is not None:
-            raise self._divergence
+        if self._error is not None:
+            raise self._error
         how = self._how or "done"
         return Ending(how, self.choices, self.steps, self.now, self._waiting, self._lines)
 
@@ -317,12 +330,16 @@ class World:
     def _run(self, task: _Task | None) -> None:
         """Who runs from now on."""
         self._running, self._menu = task, None
-        self.current = "-" if task is None else task.name
+        if task is None:
+            self.current = "-"
+        else:
+            self.current = task.name
+            task.turn = self.steps
 
     def _diverge(self, taken: int, count: int) -> Abort:
         """The run is broken off; ``run`` raises why, past all that tasks may catch."""
         what = f"choice {len(self.choices)} is {taken} of {count}"
-        self._divergence = Diverged(f"the schedule does not fit this run: {what}")
+        self._error = Diverged(f"the schedule does not fit this run: {what}")
         self._stop("done")
         return Abort()
 
@@ -419,6 +436,12 @@ class World:
 
     def _exhausted(self) -> None:
         """The limit: tell who was starved, or that nobody got anything done."""
+        for task in self._tasks:
+            passed_over = self._can >> task.index & 1 and task is not self._running
+            if passed_over and task.turn < self._limit // 2:
+                self._error = Unfair(f"{self.current} loops without ever yielding to {task.name}")
+                self._stop("livelock")
+                raise Abort
         recent = [name for name, at in self._progressed.items() if at > self._limit // 2]
         self._stop("starvation" if recent else "livelock")
         raise Abort

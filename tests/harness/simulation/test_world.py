@@ -9,7 +9,7 @@ import pytest
 from killpoint.explore.schedules.replay import Again
 from killpoint.seams import Diverged
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.world import World
+from killpoint.simulation.world import Unfair, World
 
 
 def _run(
@@ -119,10 +119,25 @@ def test_who_gets_nothing_done_while_others_do_is_starved() -> None:
             world.point()
             world.moved()
             world.progress()
+            world.spin()
 
-    ending = _run(works, _steps)
+    def tries(world: World) -> None:
+        while True:
+            world.point()
+            world.spin()
+
+    ending = _run(works, tries)
     assert ending.how == "starvation"
     assert next(iter(ending.waiting)) == "b"
+
+
+def test_a_loop_that_never_yields_says_nothing_of_who_was_passed_over() -> None:
+    def loops(world: World) -> None:
+        while True:
+            world.point()
+
+    with pytest.raises(Unfair, match="a loops without ever yielding to b"):
+        _run(loops, _steps)
 
 
 def test_the_clock_moves_only_when_nobody_can_run() -> None:

@@ -25,6 +25,8 @@ class SglangTarget(VllmTarget):
     def __init__(self, sources: Sources) -> None:
         super().__init__(sources)
         self.capabilities |= frozenset[Capability](("remote", "wire"))
+        # It waits in loops that never yield through a global of its module's: no seam to give.
+        self.capabilities -= frozenset[Capability](("sim_memory",))
 
     def make(self, shape: QueueShape) -> Any:
         """The writer's end. The release decides where it listens: ``shape.host`` is told to it."""

@@ -165,7 +165,9 @@ class _NoSocket:
     def __getattr__(self, name: str) -> Any:
         if name in ("setsockopt", "setsockopt_string", "bind", "connect", "close"):
             return _nothing
-        raise CannotWork(f"vllm asked a socket to {name} in a world without sockets")
+        if name == "bind_to_random_port":
+            return _port
+        raise CannotWork(f"a socket was asked to {name} in a world without sockets")
 
     def send(self, content: Any, *_: object, **__: object) -> None:
         """The one-byte ping to whoever is idle, whom time wakes here; a payload is refused."""
@@ -190,6 +192,10 @@ class _NoPoller:
         """No news."""
         self._spin()
         return []
+
+
+def _port(*_: object, **__: object) -> int:
+    return 1
 
 
 def _nothing(*_: object, **__: object) -> None:
