@@ -59,6 +59,7 @@ class Threadlet:
 
     def _wait(self) -> None:
         if not self._turn.acquire(timeout=PATIENCE):
+            _here.let = None  # whoever blocks may end one day, and would wake it at a wrong time
             raise CannotWork(f"a task has not come to a point for {PATIENCE:g} s: does it block?")
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
