@@ -6,6 +6,7 @@ Sources are changed while they are imported, in forked children that run the tes
 the changed statement; nothing is written to the checkout.
 """
 
+import signal
 import sys
 from pathlib import Path
 
@@ -15,4 +16,6 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / part) for part in ("tests/mutants", "impl", "harness")]
     from mechanical.command import main
 
+    # Ended politely, it ends its children, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(ROOT))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -91,6 +92,7 @@ def seclude(folder: Path) -> None:
     A mutant may leave anything behind: it goes with the child, and nobody else sees it.
     """
     os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the command's own would be every role's
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
