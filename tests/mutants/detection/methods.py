@@ -14,8 +14,21 @@ from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
-SWEEPS = ("Q6/writer-killed-anywhere", "Q7/reader-killed-anywhere")
-SIMULATED: tuple[str, ...] = ()
+SWEEPS = (
+    "Q6/writer-killed-anywhere",
+    "Q7/reader-killed-anywhere",
+    "Q6/writer-killed-at-stores",
+    "Q7/reader-killed-at-stores",
+    "R2/killed-inside-copy",
+    "R9/exception-in-send",
+    "R9/exception-in-receive",
+)
+SIMULATED = (
+    "R5",
+    "Q8/every-schedule",
+    "Q13/two-senders-every-schedule",
+    "Q13/two-receivers-every-schedule",
+)
 """Cases, or invariants all of whose cases are simulated."""
 
 _UNITS = ("schedules", "stores", "lines")
