@@ -1,0 +1,150 @@
+"""What is a well-formed scenario, and can nevertheless not be played or judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from killpoint.invariants import BY_ID
+from killpoint.scenario.scenario import Scenario
+from killpoint.scenario.steps import (
+    NETWORK_FAULTS,
+    AnyStep,
+    Attach,
+    Count,
+    Fault,
+    Intrude,
+    Make,
+    Pause,
+    Ready,
+    Receive,
+    Send,
+    Wait,
+)
+from killpoint.scenario_errors import Place
+from killpoint.targets.protocol import QueueShape
+
+_MANY = 8
+"""Readers that a complaint names one by one."""
+
+
+def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What is well formed, and nothing that could be played or judged: where, and what."""
+    known = f"expected one of: {', '.join(BY_ID)}"
+    if not scenario.judges:
+        yield ["judges"], f"no invariant judges it; {known}"
+    for id in scenario.judges:
+        if id not in BY_ID:
+            yield ["judges"], f"no invariant {id!r}; {known}"
+    if scenario.namespaces:
+        yield from _no_hosts(scenario)
+    if scenario.simulated is not None:
+        yield from _not_simulated(scenario)
+    if scenario.shape.remote > scenario.shape.readers:
+        what = f"{scenario.shape.remote} remote readers of {scenario.shape.readers}"
+        yield ["shape", "remote"], f"{what}; expected at most as many as there are readers"
+    for index, step in enumerate(scenario.steps):
+        for place, what in (
+            *_bad_roles(scenario, step),
+            *_bad_point(step),
+            *_bad_wire(scenario, step),
+        ):
+            yield ["steps", index, *place], what
+
+
+_SIMULATED_STEPS = "not simulated; expected make, attach, ready, pause, send, receive, wait"
+
+
+def _not_simulated(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What a simulated world does not have."""
+    for index, step in enumerate(scenario.steps):
+        if not isinstance(step, Make | Attach | Ready | Pause | Send | Receive | Wait):
+            yield ["steps", index], _SIMULATED_STEPS
+    if scenario.shape.remote:
+        yield ["shape", "remote"], "remote readers are not simulated; expected none"
+
+
+_LINK_FAULTS = ("cut", "heal")
+
+
+def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """What cannot be played with a network namespace for each remote reader."""
+    if not scenario.connecting():
+        yield ["namespaces"], "namespaces without remote readers; expected `shape.remote` above 0"
+    if scenario.shm_bytes is not None:
+        yield ["shm_bytes"], "a /dev/shm beside namespaces; expected one of the two"
+    given = scenario.group or scenario.shape
+    if given.host != QueueShape().host:
+        place = "group" if scenario.group else "shape"
+        yield [place, "host"], "a host beside namespaces, which have their own; expected none"
+    for index, step in enumerate(scenario.steps):
+        if isinstance(step, Intrude):
+            yield ["steps", index], "an intruder cannot enter namespaces; expected none"
+        elif isinstance(step, Fault) and step.fault in {*NETWORK_FAULTS} - {*_LINK_FAULTS}:
+            what = f"{step.fault} of a link; expected one of: {', '.join(_LINK_FAULTS)}"
+            yield ["steps", index, "fault"], what
+
+
+def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
+    single = scenario.roles()
+    every = {"all", *single} if scenario.group else {"all", "readers", *single}
+    for role in getattr(step, "roles", ()):
+        if role not in every:
+            expected = ", ".join(_few(sorted(every)))
+            yield ["roles"], f"no role {role!r}; expected one of: {expected}"
+    for field in ("role", "to", "source"):
+        role = getattr(step, field, single[0])
+        if role not in single:
+            what = (
+                f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
+            )
+            yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
+
+
+def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
+    """A fault of connections where there are none."""
+    if not isinstance(step, Fault) or step.fault not in NETWORK_FAULTS:
+        return
+    if scenario.group is not None:
+        members = scenario.connecting()
+        if step.role == scenario.roles()[0] and not scenario.namespaces:
+            what = f"{step.fault} of {step.role!r}, which listens and connects to nobody"
+            expected = ", ".join(_few(members)) or "a group of more than one rank"
+            yield ["role"], f"{what}; expected a member that connects to it: {expected}"
+    elif step.role in scenario.roles():
+        remote = scenario.remote()
+        if not remote or step.role not in ("writer", *remote):
+            expected = ", ".join(_few(["writer", *remote])) if remote else "remote readers"
+            what = f"{step.fault} of {step.role!r}, which has no TCP connection"
+            yield ["role"], f"{what}; expected {'one of: ' if remote else ''}{expected}"
+
+
+def _few(roles: list[str]) -> list[str]:
+    """Role names for a complaint: of very many numbered ones, the first and the last."""
+    numbered = [role for role in roles if role[-1].isdigit()]
+    if len(numbered) <= _MANY:
+        return roles
+    span = min(numbered, key=len), max(numbered, key=lambda role: int(role.split("-")[1]))
+    return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})
+
+
+_AT_PAGES = ("kill", "stop")
+"""What can be done to a process that is inside one instruction."""
+
+
+def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
+    if isinstance(step, Count):
+        if step.of == "calls" and step.at.syscall is None:
+            yield ["at"], "a count of calls without their name; expected `syscall` in it"
+        if step.at.kind() is not None:
+            where = "line" if step.at.line is not None else step.at.kind() or ""
+            yield ["at", where], "a count names no line; expected `op` and `nth` alone"
+    elif isinstance(step, Fault):
+        if step.at is None and step.fault == "raise":
+            yield ["fault"], "a raise without a point; expected `at`"
+        if step.at is not None and step.at.kind() is None:
+            yield ["at"], "a point that is nowhere; expected `line` or `name` in it"
+        elif step.at is not None and step.at.page is not None and step.fault not in _AT_PAGES:
+            what = f"{step.fault} at a page; expected one of: {', '.join(_AT_PAGES)}"
+            yield ["fault"], what
+        elif step.at is not None and step.at.kind() == "calls" and step.fault != "kill":
+            yield ["fault"], f"{step.fault} at a native system call; expected: kill"

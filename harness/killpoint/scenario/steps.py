@@ -1,0 +1,377 @@
+"""What the director of a scenario does, step by step, and where a fault is placed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Verb = Literal[
+    "make",
+    "attach",
+    "ready",
+    "send",
+    "receive",
+    "close",
+    "join",
+    "send-to",
+    "receive-from",
+    "broadcast",
+    "gather",
+    "barrier",
+    "leave",
+]
+FaultName = Literal[
+    "kill",
+    "stop",
+    "continue",
+    "exit",
+    "raise",
+    "interrupt",
+    "slow",
+    "cut",
+    "heal",
+    "delay",
+    "reset",
+    "half-open",
+    "starve",
+    "jump-clock",
+    "fill-shm",
+]
+NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
+"""What is done to connections, by a relay between a remote party and its peer, or to a link."""
+MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
+Depth = Literal["line", "opcode"]
+"""How fine the points of a sweep are: the target's lines, or the interpreter's instructions."""
+StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
+MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
+
+PlaceKind = Literal["lines", "pages", "stores", "calls"]
+"""What an operation can be struck at."""
+
+Times = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
+Seconds = Annotated[float, msgspec.Meta(le=3600)]
+
+
+class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """A place in a role's execution: the n-th line of an operation, or a named one."""
+
+    op: Verb
+    line: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """The how-many-th line of the target's own code that the operation executes."""
+    name: Literal["overflow-marker"] | None = None
+    """``overflow-marker``: a slot that promises an overflow payload has just been published."""
+    page: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Before the first store to the how-many-th page of shared memory that the operation fills."""
+    store: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Before (even) or after (odd) the operation's stores to shared words: 2k and 2k + 1 are the
+    places around its k-th."""
+    syscall: str | None = None
+    """A system call's name: its calls by the role's native threads, since the declaration."""
+    call: Annotated[int, msgspec.Meta(ge=0, le=60_000)] | None = None
+    """As a thread enters its how-many-th such call, which it does not make any more."""
+    nth: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """In the how-many-th such operation after the fault was declared."""
+    depth: Depth = "line"
+    """What ``line`` counts, or a count is to count."""
+
+    def kind(self) -> PlaceKind | None:
+        """What it is a place among; None: nowhere."""
+        if self.page is not None:
+            return "pages"
+        if self.store is not None:
+            return "stores"
+        if self.syscall is not None and self.call is not None:
+            return "calls"
+        return None if self.line is None and self.name is None else "lines"
+
+
+class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
+    """One thing the director does; steps that name roles post an order and go on."""
+
+
+class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """One message, or a run of them whose size grows by ``step``."""
+
+    kind: MessageKind = "bytes"
+    size: Size = 64
+    """Bytes of its body; of each buffer for ``buffers``."""
+    buffers: Annotated[int, msgspec.Meta(ge=0, le=200_000)] = 1
+    repeat: Times = 1
+    step: int = 0
+
+
+class Make(Step, tag="make"):
+    """The writer makes the queue."""
+
+
+class Attach(Step, tag="attach"):
+    """Readers attach by the handle."""
+
+    roles: tuple[str, ...] = ("readers",)
+    rank: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] | None = None
+    """The rank that they claim; None: each its own."""
+
+
+class Ready(Step, tag="ready"):
+    """The collective handshake."""
+
+    roles: tuple[str, ...] = ("all",)
+    timeout: Seconds | None = None
+
+
+class Send(Step, tag="send"):
+    """The writer enqueues; unless told otherwise it overwrites each object right afterwards."""
+
+    messages: list[Message]
+    role: str = "writer"
+    timeout: Seconds | None = None
+    mutate: bool = True
+    threads: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    keep_on: bool = False
+    """Go on with the next message after one that could not be sent."""
+    burst: bool = False
+    """Build every message before the first is sent, so that they leave without a pause."""
+
+
+class Receive(Step, tag="receive"):
+    """Readers dequeue; what they got is held and judged again at the end."""
+
+    count: Times
+    roles: tuple[str, ...] = ("readers",)
+    timeout: Seconds | None = None
+    hold: bool = True
+    threads: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    keep_on: bool = False
+    """Go on after a call that raised (each such call counts towards ``count``)."""
+
+
+class RingWrite(Step, tag="ring-write"):
+    """Fill one slot at the level of the ring; ``fails`` raises inside the fill."""
+
+    size: Size = 64
+    role: str = "writer"
+    timeout: Seconds | None = None
+    fails: bool = False
+
+
+class RingRead(Step, tag="ring-read"):
+    """Read one slot at the level of the ring; ``fails`` raises inside the read."""
+
+    roles: tuple[str, ...] = ("readers",)
+    timeout: Seconds | None = None
+    fails: bool = False
+
+
+class RingAttach(Step, tag="ring-attach"):
+    """Attach to a segment that is not there, or not large enough, and look once."""
+
+    how: Literal["missing", "small"]
+    role: str = "reader-0"
+
+
+class ForkCopy(Step, tag="fork-copy"):
+    """The role forks; the child drops its copy of the end and exits, the parent goes on."""
+
+    role: str = "writer"
+
+
+class Join(Step, tag="join"):
+    """Ranks become members of the group; each returns once all are there."""
+
+    roles: tuple[str, ...] = ("all",)
+    timeout: Seconds | None = None
+
+
+class SendTo(Step, tag="send-to"):
+    """One rank sends to another."""
+
+    role: str
+    to: str
+    messages: list[Message]
+
+
+class ReceiveFrom(Step, tag="receive-from"):
+    """Ranks take what another one sent to them; what they got is judged by number and digest."""
+
+    roles: tuple[str, ...]
+    source: str
+    count: Times = 1
+    timeout: Seconds | None = None
+    keep_on: bool = False
+    """Go on after a call that raised (each such call counts towards ``count``)."""
+
+
+class Broadcast(Step, tag="broadcast"):
+    """The source sends to all; every other of the roles takes it."""
+
+    source: str
+    messages: list[Message]
+    roles: tuple[str, ...] = ("all",)
+    timeout: Seconds | None = None
+
+
+class Gather(Step, tag="gather"):
+    """Each of the roles gives an object and gets everybody's."""
+
+    message: Message = Message()
+    roles: tuple[str, ...] = ("all",)
+    times: Times = 1
+    timeout: Seconds | None = None
+
+
+class Barrier(Step, tag="barrier"):
+    """The roles meet."""
+
+    roles: tuple[str, ...] = ("all",)
+    times: Times = 1
+    timeout: Seconds | None = None
+
+
+class Leave(Step, tag="leave"):
+    """A clean leave, then the last reference is dropped."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Again(Step, tag="again"):
+    """The role does once more what an exception struck; nothing if its call came back all right."""
+
+    role: str
+
+
+class Look(Step, tag="look"):
+    """Record what the roles show to others: listeners, socket paths, segments, their rights."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Weigh(Step, tag="weigh"):
+    """Record the memory that the roles use now."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Intrude(Step, tag="intrude"):
+    """A stranger without a key connects to whatever TCP port the role listens at."""
+
+    role: str
+    how: Literal["listen", "speak"]
+    """``listen`` tries to get messages, ``speak`` to have one decoded."""
+
+
+class Recheck(Step, tag="recheck"):
+    """Roles compare everything they hold with what it was on arrival."""
+
+    roles: tuple[str, ...] = ("readers",)
+
+
+class Close(Step, tag="close"):
+    """A clean close, then the last reference is dropped."""
+
+    roles: tuple[str, ...] = ("all",)
+
+
+class Drop(Step, tag="drop"):
+    """The last reference is dropped without a close, out of a reference cycle if asked."""
+
+    roles: tuple[str, ...]
+    cycle: bool = False
+
+
+class Exit(Step, tag="exit"):
+    """The interpreter ends normally.
+
+    ``brief`` leaves at once: a role that has closed its end is only in the way, and tearing down
+    an interpreter's modules takes longer than everything else in a play.
+    """
+
+    roles: tuple[str, ...]
+    brief: bool = False
+
+
+class Cancel(Step, tag="cancel"):
+    """A second thread of the role cancels what its first one waits in."""
+
+    roles: tuple[str, ...]
+
+
+class Settle(Step, tag="settle"):
+    """Go on once these roles are seen waiting inside their operation."""
+
+    roles: tuple[str, ...]
+    within: Seconds = 5.0
+
+
+class Pause(Step, tag="pause"):
+    """Let the parties idle for a time: part of the workload, never a wait for something."""
+
+    seconds: Seconds
+
+
+class Wait(Step, tag="wait"):
+    """Go on once these roles have done all they were told; a hang if they do not in time."""
+
+    roles: tuple[str, ...] = ("all",)
+    within: Seconds = 10.0
+
+
+class Count(Step, tag="count"):
+    """Count the lines of the target's code that an operation executes (declare it before)."""
+
+    role: str
+    at: Point
+    of: PlaceKind = "lines"
+    """Or other places in it."""
+
+
+class Fault(Step, tag="fault"):
+    """A fault, at once, or when the role reaches a point (declare it before that operation)."""
+
+    fault: FaultName
+    role: str
+    at: Point | None = None
+    pause: Seconds = 0.0
+    """For ``slow``: seconds between two sends or receives; for ``delay``: seconds on the way."""
+    hours: Annotated[float, msgspec.Meta(ge=-100, le=100)] = 0.0
+    """For ``jump-clock``: how far the role's wall clock jumps, back if negative."""
+    toward: Literal["both", "role", "peer"] = "both"
+    """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
+    from the relay that they pass through."""
+    spare: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0
+    """For ``starve``: how many descriptors the role may still open."""
+
+
+AnyStep = (
+    Make
+    | Attach
+    | Ready
+    | Send
+    | Receive
+    | RingWrite
+    | RingRead
+    | RingAttach
+    | ForkCopy
+    | Join
+    | SendTo
+    | ReceiveFrom
+    | Broadcast
+    | Gather
+    | Barrier
+    | Leave
+    | Again
+    | Look
+    | Weigh
+    | Intrude
+    | Recheck
+    | Close
+    | Drop
+    | Exit
+    | Cancel
+    | Settle
+    | Pause
+    | Wait
+    | Count
+    | Fault
+)
