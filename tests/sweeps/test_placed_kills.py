@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.cases.deaths import PLACES, around_death
+from killpoint.cases.deaths import PLACES, around_death, may_miss
 from killpoint.explore.kills import count_lines
 from killpoint.explore.trial import Trial
 from killpoint.plugin import Referee
@@ -30,8 +30,8 @@ def test_nothing_hangs_tears_or_stays_after_a_death(chunk: int, referee: Referee
         if place not in counts:
             counts[place] = count_lines(trial, role, Point(op, nth=nth), around)
         assert counts[place] > 0, f"no line of {op} was counted"
-        line = random.randrange(counts[place])
-        trial.play(around(Fault("kill", role, Point(op, line=line, nth=nth))))
+        at = Point(op, line=random.randrange(counts[place]), nth=nth)
+        trial.play(around(Fault("kill", role, at)), may_miss=may_miss(at, counts[place]))
     for trial in trials.values():
         referee.report(trial.conclude())
         assert trial.leaks == []

@@ -67,7 +67,7 @@ def _stopped_writer(trial: Trial) -> None:
             id,
             *OPEN,
             step,
-            Send([Message("array", 2 * MIB, repeat=4)], timeout=10.0, mutate=False),
+            Send([Message("array", MIB + MIB // 2, repeat=4)], timeout=10.0, mutate=False),
             Receive(4, timeout=10.0),
             Pause(0.1),
             Fault("continue", "writer"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from killpoint.checkers.finding import evidence
+from killpoint.checkers.finding import Inconclusive, evidence
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.scenario import Message, RingWrite, Scenario, Send
@@ -132,6 +132,9 @@ def mismatches(
     Args:
         optional: numbers that may arrive or not.
         tail_may_miss: whether the reader may have stopped early (it was told, or told to).
+
+    Raises:
+        Inconclusive: it had stopped to receive before what did not arrive was sent.
     """
     expected = [m for m in sent(history) if m.ok or m.uncertain or m.seq in optional]
     may_miss = optional | {m.seq for m in expected if not m.ok}
@@ -159,8 +162,18 @@ def mismatches(
         position = index + 1
     missing = [m for m in expected[position:] if m.seq not in may_miss]
     if missing and not tail_may_miss:
+        _asked_for(history, reader, missing)
         return [_missing(history, reader, missing)]
     return []
+
+
+def _asked_for(history: History, reader: str, missing: list[Sent]) -> None:
+    """A reader that had stopped to receive before a message was sent can have lost nothing."""
+    calls = got(history, reader)
+    last = calls[-1].ended if calls else None
+    if last is not None and all(message.began.t > last.t for message in missing):
+        first = missing[0].seq
+        raise Inconclusive(f"{reader} had stopped to receive before message {first} was sent")
 
 
 def _after_error(expected: list[Sent], position: int, may_miss: frozenset[int]) -> int | None:

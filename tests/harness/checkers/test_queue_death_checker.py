@@ -128,7 +128,7 @@ def test_a_writer_that_errs_within_two_seconds_is_right(told: str) -> None:
 
 def test_a_writer_that_goes_on_with_the_others_is_right_if_they_lose_nothing() -> None:
     assert judged("Q7", _dead_reader().sent(1).gets(1, "reader-1"), readers=2).violations == []
-    assert _q7(_dead_reader().sent(1)) == "lost"
+    assert _q7(_dead_reader().sent(1).fails("timeout", reader="reader-1")) == "lost"
 
 
 def test_q7_without_a_dead_reader_is_inconclusive() -> None:

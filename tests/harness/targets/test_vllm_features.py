@@ -36,7 +36,7 @@ class MessageQueue:
     def dequeue(self): ...
     def create_from_handle(handle, rank): ...
 """
-ALWAYS = {"queue", "ring", "slots", "points"}
+ALWAYS = {"queue", "ring", "slots", "points", "sim_memory", "sim_sockets", "clock"}
 
 
 def target(root: Path, text: str) -> VllmTarget:

@@ -26,7 +26,7 @@ class SglangTarget(VllmTarget):
         super().__init__(sources)
         self.capabilities |= frozenset[Capability](("remote", "wire"))
         # It waits in loops that never yield through a global of its module's: no seam to give.
-        self.capabilities -= frozenset[Capability](("sim_memory",))
+        self.capabilities -= frozenset[Capability](("sim_memory", "sim_sockets", "clock"))
 
     def make(self, shape: QueueShape) -> Any:
         """The writer's end. The release decides where it listens: ``shape.host`` is told to it."""

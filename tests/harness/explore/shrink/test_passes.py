@@ -307,6 +307,8 @@ def _first_scenarios() -> list[Scenario]:
 
     found: list[Scenario] = []
     for case in CASES:
+        if case.tier != "process":
+            continue
         player = _Collector()
         trial = Trial(case.id, player, seed=0, full=False, folder=None)
         try:

@@ -21,9 +21,9 @@ from typing import Any
 import zmq
 
 from killpoint.seams import Surroundings
-from killpoint.targets import refengine_simulated
 from killpoint.targets.protocol import QueueShape
-from killpoint.targets.refengine_simulated import SimulatedFence, SimulatedMemory
+from killpoint.targets.refengine import simulated
+from killpoint.targets.refengine.simulated import SimulatedFence, SimulatedMemory
 from refengine import local_readers, overflow, receiving, vigil
 from refengine.encoding import SMALLEST_CHUNK
 from refengine.handle import Handle
@@ -74,7 +74,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
         for name, value in contents.items():
             setattr(module, name, value)
     try:
-        with refengine_simulated.plain_structs():
+        with simulated.plain_structs():
             yield QueuesSimulated(surroundings)
     finally:
         for module, name, real in kept:
@@ -97,7 +97,7 @@ class QueuesSimulated:
             **self._seams(shape.readers),
         )
         end: Any = _unwatched(queue)
-        end.ring.segment.call(refengine_simulated.namer(Layout(*sizes)))
+        end.ring.segment.call(simulated.namer(Layout(*sizes)))
         return queue
 
     def handle(self, end: MessageQueue) -> Handle:

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import refengine
 from killpoint.seams import Surroundings
-from killpoint.targets import refengine_queue_simulated, refengine_simulated
 from killpoint.targets.protocol import (
     BlackBox,
     Capability,
@@ -22,6 +21,7 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
+from killpoint.targets.refengine import queue_simulated, simulated
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -66,7 +66,7 @@ class RefengineTarget:
 
     name = "refengine"
     version = "reference"
-    notes = refengine_queue_simulated.NOTES
+    notes = queue_simulated.NOTES
     capabilities: frozenset[Capability] = frozenset(
         (
             "queue",
@@ -283,8 +283,8 @@ class RefengineTarget:
     def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
         """Whole queues, or rings alone in a world without sockets."""
         if surroundings.sockets is None:
-            return refengine_simulated.rebound(surroundings)
-        return refengine_queue_simulated.rebound(surroundings)
+            return simulated.rebound(surroundings)
+        return queue_simulated.rebound(surroundings)
 
     # -- points -----------------------------------------------------------------------------
 
