@@ -43,7 +43,8 @@ def _stream(
 
 
 _READERS = ("reader-0", "reader-1")
-_SMALL = Message(size=512, repeat=150)
+_SMALL = Message(size=512, repeat=400)
+"""Enough that what stays of each has filled what was free in the heap before it is judged."""
 
 CASES: tuple[Case, ...] = (
     _stream("Q12/paced-stream", "readers wait for each message", ("writer",), _SMALL),
