@@ -9,6 +9,7 @@ from .end import End, countdown
 from .errors import Busy, DeadlinePassed, PeerDied, QueueClosed
 from .fragments import SOCKET, Pace, publish_in_pieces
 from .handle import Handle
+from .keeping import Undo
 from .lines import Gone
 from .liveness import Peer
 from .local_readers import LocalReaders
@@ -39,30 +40,27 @@ class SendingEnd(End):
         max_chunks: int,
         host: str,
         settings: Settings,
+        undo: Undo,
     ) -> None:
-        super().__init__(settings.clock)
+        super().__init__(settings.clock, undo)
         self._settings, self._n_reader = settings, n_reader
         keys = Keys.fresh()
         empty = Handle(n_reader, tuple(local_ranks), None, "", "", keys, silence=settings.silence)
         self._local: LocalReaders | None = None
         self._remote: RemoteReaders | None = None
         self.handle = empty
-        with self._undo as undo:
-            vigil = self._vigil
-            if local_ranks:
-                local = self._local = LocalReaders(
-                    local_ranks, max_chunk_bytes, max_chunks, keys, settings, vigil, undo
-                )
-                paths = local.door_path, local.overflow_path
-                self.handle = replace(
-                    empty, ring=local.ring.handle(), door=paths[0], overflow=paths[1]
-                )
-            if empty.remote_reader_ranks:
-                self._remote = RemoteReaders(
-                    host, empty.remote_reader_ranks, max_chunks, keys, settings, vigil, undo
-                )
-                self.handle = replace(self.handle, remote=self._remote.address)
-            self._undo = undo.pop_all()
+        vigil = self._vigil
+        if local_ranks:
+            local = self._local = LocalReaders(
+                local_ranks, max_chunk_bytes, max_chunks, keys, settings, vigil, undo
+            )
+            paths = local.door_path, local.overflow_path
+            self.handle = replace(empty, ring=local.ring.handle(), door=paths[0], overflow=paths[1])
+        if empty.remote_reader_ranks:
+            self._remote = RemoteReaders(
+                host, empty.remote_reader_ranks, max_chunks, keys, settings, vigil, undo
+            )
+            self.handle = replace(self.handle, remote=self._remote.address)
         self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
         self._pace, self._slots = Pace(settings.clock), max_chunks

@@ -537,7 +537,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "no-error",
         "queue.py",
         '    raise RankRefused(rank, f"unknown; the ranks are {known}")\n',
-        "    return _receiving_end(handle, known[0], settings)\n",
+        "    return _receiving_end(handle, known[0], settings, undo)\n",
     ),
     _one(
         "s1_listens_everywhere",
@@ -552,8 +552,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "S2/umask-000",
         "exposure",
         "memory.py",
-        "        fd = os.open(path, flags, 0o600)\n",
-        "        fd = os.open(path, flags, 0o666)\n",
+        "        fd = own.open(os.open, path, flags, 0o600)\n",
+        "        fd = own.open(os.open, path, flags, 0o666)\n",
     ),
     _one(
         "s3_the_key_shows_in_the_repr",
