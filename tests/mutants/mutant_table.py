@@ -152,7 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("no-error", "crash"),
         (
             Edit(
-                "memory.py", "            if found.st_size < nbytes:\n", "            if False:\n"
+                "memory.py", "        if found.st_size < nbytes:\n", "        if False:\n"
             ),
             Edit("memory.py", "mmap.mmap(fd, nbytes), None)", "mmap.mmap(fd, 0), None)"),
             Edit(
