@@ -102,9 +102,9 @@ class SharedSegment:
         """Remove the name: only in the creating process, and only once."""
         if self._creator_pid != os.getpid():
             return
-        self._creator_pid = None
         with contextlib.suppress(FileNotFoundError):
             (SHM / self.name).unlink()
+        self._creator_pid = None
 
     def close(self) -> None:
         """Drop the mapping; views still held elsewhere keep it until they go."""

@@ -60,11 +60,10 @@ def new_directory() -> Path:
     try:
         path.mkdir(0o700)
         path.chmod(0o700)  # whatever the umask took away
+        return path  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         remove_directory(path)
         raise
-    else:
-        return path
 
 
 def _new_path() -> Path:

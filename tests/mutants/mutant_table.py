@@ -151,9 +151,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "R8/small-segment",
         ("no-error", "crash"),
         (
-            Edit(
-                "memory.py", "        if found.st_size < nbytes:\n", "        if False:\n"
-            ),
+            Edit("memory.py", "        if found.st_size < nbytes:\n", "        if False:\n"),
             Edit("memory.py", "mmap.mmap(fd, nbytes), None)", "mmap.mmap(fd, 0), None)"),
             Edit(
                 "ring.py",
