@@ -97,7 +97,7 @@ class Door:
         """Whether something is left of a round that an exception struck: no poll tells."""
         if self._let_in or any(caller.said for caller in self._pending.values()):
             return True
-        return bool(self._payloads.subscriptions()) or not self._rendezvous.missing()
+        return bool(self._payloads.subscriptions())
 
     def _accept(self) -> None:
         self._sort()

@@ -86,6 +86,10 @@ class RemoteReaders:
         """Ranks that have not arrived."""
         return sorted(set(self.ranks) - self._arrived)
 
+    def has_news(self) -> bool:
+        """Whether `refusal` or `news` has something to tell."""
+        return bool(self._refused or self._news)
+
     def refusal(self) -> RefengineError | None:
         """Somebody who knows the key asked for a wrong rank: told once."""
         return self._refused.popleft() if self._refused else None

@@ -187,6 +187,8 @@ class SendingEnd(End):
 
     def _arrive(self, left: Callable[[], float | None]) -> bool:
         local, remote = self._local, self._remote
+        if not self._awaits_somebody():
+            left = _no_time  # an exception struck the round in which all had come (R9)
         if local is None:
             self._vigil.block(left())
             complete = True
@@ -209,10 +211,18 @@ class SendingEnd(End):
                 local.go(self._local_gone)
         return complete
 
+    def _awaits_somebody(self) -> bool:
+        if self._remote is not None and self._remote.has_news():
+            return False
+        return bool(self._absent())
+
     def _missing(self) -> str:
+        return f"readers {self._absent()} to arrive"
+
+    def _absent(self) -> list[int]:
         missing = self._local.missing() if self._local else []
         missing += self._remote.missing() if self._remote else []
-        return f"readers {sorted(missing)} to arrive"
+        return sorted(missing)
 
     def _remote_left_early(self, rank: int, how: Gone) -> None:
         raise how.error(f"reader {rank}", "the rendezvous")
@@ -252,6 +262,10 @@ class SendingEnd(End):
             self._remote.part(seconds * 0.6)  # and its goodbye gets a tenth of a second more
         if self._local is not None:
             self._local.part(max(0.0, (left() or 0.0) * 0.75))
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 def _death(peer: Peer) -> Fault:
