@@ -222,6 +222,50 @@ MUTANTS: tuple[Mutant, ...] = (
         "            self._half = side.number, body\n            remote.post(*self._half)\n"
         "            self._publish_near",
     ),
+    _one(
+        "r9_a_half_made_queue_stays",
+        "R9/exception-in-make",
+        "leak",
+        "queue.py",
+        "            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))\n"
+        "        except BaseException:\n",
+        "            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))\n"
+        "        except ValueError:\n",
+    ),
+    _one(
+        "r9_hello_before_the_end_is_whole",
+        "R9/exception-in-attach",
+        "lost hang",
+        "door.py",
+        '        self.peer = Peer("writer", sockets.connect(path))\n',
+        '        self.peer = Peer("writer", sockets.connect(path))\n        self.say_hello()\n',
+    ),
+    Mutant(
+        "r9_a_round_of_arrivals_is_not_repeatable",
+        "R9/exception-in-ready",
+        ("lost", "hang"),
+        (
+            Edit(
+                "door.py",
+                "hello(caller.said[0], fd)\n",
+                "hello(caller.said.pop(), fd)\n",
+            ),
+            Edit(
+                "vigil.py", "        except FileExistsError:", "        except FloatingPointError:"
+            ),
+        ),
+    ),
+    _one(
+        "r9_a_struck_handshake_is_over",
+        "R9/exception-in-remote-ready",
+        "lost",
+        "end.py",
+        "                    raise DeadlinePassed(self._missing(), timeout or 0)\n"
+        "        finally:\n",
+        "                    raise DeadlinePassed(self._missing(), timeout or 0)\n"
+        "        except BaseException:\n            self.obstacle = _closed_here\n"
+        "            raise\n        finally:\n",
+    ),
     Mutant(
         "r9_only_errors_give_the_lock_back",
         "R9/signal-handler-raises",
