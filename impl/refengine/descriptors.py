@@ -7,29 +7,49 @@ import errno
 import fcntl
 import os
 import resource
+from collections.abc import Callable
+
+from .keeping import keep
 
 
-class Reserve:
-    """Descriptors held for later; OSError (EMFILE) at once if there is no room for them."""
+class Descriptors:
+    """Descriptors of ours: each is kept as it is opened, and closed at the latest with this."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self) -> None:
         self._held: list[int] = []
-        try:
-            for _ in range(count):
-                self._held.append(os.eventfd(0, os.EFD_CLOEXEC))
-        except OSError:
-            self.close()
-            raise
 
-    def give(self) -> None:
-        """Let go of one, for somebody who is about to need it."""
-        if self._held:
+    def open(self, call: Callable[..., int], *args: object) -> int:
+        """The descriptor that this call opens."""
+        keep(self._held, call, *args)
+        return self._held[-1]
+
+    def leave(self, count: int) -> None:
+        """Close all but so many."""
+        while len(self._held) > count:
             os.close(self._held.pop())
 
     def close(self) -> None:
-        """Let go of all."""
-        while self._held:
-            self.give()
+        """Close all."""
+        self.leave(0)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Reserve(Descriptors):
+    """Descriptors held for later; OSError (EMFILE) at once if there is no room for them.
+
+    `leave` lets go of some, for somebody who is about to need them.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        try:
+            for _ in range(count):
+                self.open(os.eventfd, 0, os.EFD_CLOEXEC)
+        except OSError:
+            self.close()
+            raise
 
 
 def need(count: int) -> None:

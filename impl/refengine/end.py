@@ -4,29 +4,31 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import ExitStack
 
 from .clock import Clock
-from .errors import DeadlinePassed, ForkedCopy, NotReady, QueueClosed, RefengineError
+from .errors import Busy, DeadlinePassed, ForkedCopy, NotReady, QueueClosed, RefengineError
 from .guard import Guard
+from .keeping import Undo
 from .ring import Ring
 from .vigil import EpollVigil
 
 
 class End(ABC):
-    """`obstacle` makes the error every operation raises while it stands (None: go ahead)."""
+    """`obstacle` makes the error every operation raises while it stands (None: go ahead).
 
-    def __init__(self, clock: Clock) -> None:
+    Whoever makes an end brings its `undo`, and closes that if the end is not made whole.
+    """
+
+    def __init__(self, clock: Clock, undo: Undo) -> None:
         self.obstacle: Callable[[str], RefengineError] | None = NotReady
         self.ready = False
         self._pid = os.getpid()
         self._clock = clock
         self._guard = Guard()
         self._closed = False
-        self._undo = ExitStack()
+        self._undo = undo
         self._undo.callback(setattr, self, "_closed", True)  # the last thing to be done
-        self._vigil = EpollVigil(clock)
-        self._undo.callback(self._vigil.close)
+        self._vigil = undo.made(EpollVigil.close, EpollVigil, clock)
         _ends.add(self)
 
     @abstractmethod
@@ -42,12 +44,17 @@ class End(ABC):
         if self.obstacle not in (None, NotReady):
             raise self.obstacle("wait_until_ready")
         guard = self._guard
-        guard.enter("wait_until_ready")
+        if guard.inside:
+            guard.refuse("wait_until_ready")
         try:
+            if not guard.acquire(False):
+                raise Busy("wait_until_ready")
+            guard.inside = True
             left = countdown(timeout, self._clock)
             while not self.ready:
                 if self._arrive(left):
-                    self.ready, self.obstacle = True, None
+                    self.obstacle = None
+                    self.ready = True
                 elif (seconds := left()) is not None and seconds <= 0:
                     raise DeadlinePassed(self._missing(), timeout or 0)
         finally:

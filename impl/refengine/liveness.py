@@ -23,17 +23,20 @@ class Peer:
     def __init__(self, role: str, link: socket.socket) -> None:
         self.role, self.link = role, link
         self.pid, self.uid = peer_of(link)
-        self.pidfd = pidfd_of(link, self.pid)
         self._vigil: EpollVigil | None = None
+        self.pidfd = pidfd_of(link, self.pid)
 
     def watch(self, vigil: EpollVigil, gone: Callable[["Peer"], None]) -> None:
-        """Call `gone` once, from the vigil, when this peer has ended or hung up."""
+        """Call `gone` once, from the vigil, when this peer has ended or hung up.
+
+        Said again, it changes nothing; if an exception strikes `gone`, that is called again.
+        """
         self._vigil = vigil
 
         def news() -> None:
             if self.is_gone():
-                self.unwatch()
                 gone(self)
+                self.unwatch()
 
         vigil.watch(self.link.fileno(), news, select.EPOLLRDHUP)
         if self.pidfd >= 0:
@@ -90,8 +93,7 @@ def pidfd_of(link: socket.socket, pid: int) -> int:
     connection is still up afterwards: then the number was not given to another process.
     """
     try:
-        raw = link.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, 4)
-        return struct.unpack("i", raw)[0]
+        return struct.unpack("i", link.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD, 4))[0]
     except ProcessLookupError:
         return -1
     except OSError:

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from .door import Door
 from .encoding import Buffer, overflows, put, put_marker
+from .keeping import Undo
 from .liveness import Peer
 from .overflow import PayloadSender
 from .ownership import SOCKETS, new_directory, remove_directory, sweep
@@ -31,45 +32,39 @@ class LocalReaders:
         keys: Keys,
         settings: Settings,
         vigil: EpollVigil,
-        undo: ExitStack,
+        undo: Undo,
     ) -> None:
         self.ranks, self._vigil = tuple(ranks), vigil
         self._max_chunk_bytes = max_chunk_bytes
         sweep()
-        self.ring = Ring.create(
-            len(ranks),
-            max_chunk_bytes,
-            max_chunks,
+        ring = partial(
+            Ring.create,
             memory=settings.memory,
             waiting=settings.waiting_for(len(ranks)),
             cells=settings.cells,
             fence=settings.fence,
         )
-        undo.callback(self.ring.drop)
+        self.ring = undo.made(Ring.drop, ring, len(ranks), max_chunk_bytes, max_chunks)
         self.side = self.ring.writer
-        self._directory = new_directory()
-        undo.callback(self._remove_names)
+        self._directory = undo.made(remove_directory, new_directory)
         self.door_path, self.overflow_path = (str(self._directory / name) for name in SOCKETS)
-        bells = tuple(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) for _ in range(2))
-        for fd in bells:
-            undo.callback(os.close, fd)
-        readers_bell, own_bell = bells
+        readers_bell, own_bell = bells = (
+            undo.made(os.close, os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK),
+            undo.made(os.close, os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK),
+        )
         vigil.watch_bell(own_bell)
         self.ring.hear(vigil)
         self.side.ring_readers = lambda: os.eventfd_write(readers_bell, 1)
-        self._payloads = PayloadSender("ipc://" + self.overflow_path, settings.sockets, len(ranks))
-        undo.callback(self._payloads.close, 0.0)
+        address = "ipc://" + self.overflow_path
+        self._payloads = undo.made(
+            PayloadSender.drop, PayloadSender, address, settings.sockets, len(ranks)
+        )
         Path(self.overflow_path).chmod(0o600)
         self._rendezvous = Rendezvous(self.ranks, keys)
-        self._door = Door(
-            self.door_path,
-            self._rendezvous,
-            self._payloads,
-            (readers_bell, own_bell),
-            settings.sockets,
-            self.has_left,
+        met = self._rendezvous, self._payloads, bells
+        self._door = undo.made(
+            Door.close, Door, self.door_path, *met, settings.sockets, self.has_left
         )
-        undo.callback(self._door.close)
 
     def publish(self, buffers: Sequence[Buffer], total: int, chunk: memoryview) -> None:
         """Fill the chunk just claimed, or send an overflow payload and fill in its marker."""

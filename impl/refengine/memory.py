@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Protocol
 
+from .descriptors import Descriptors
 from .errors import AttachFailed, MemoryShort
 from .ownership import SHM, new_name
 
@@ -59,50 +60,51 @@ class SharedSegment:
     def create(cls, nbytes: int) -> "SharedSegment":
         """A new segment with every page reserved; MemoryShort if there is no room."""
         name = new_name()
+        try:
+            return cls._named(name, nbytes)
+        except BaseException:  # wherever it came from, nothing stays behind (R9)
+            (SHM / name).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def _named(cls, name: str, nbytes: int) -> "SharedSegment":
         path = SHM / name
         room = os.statvfs(SHM)
         if nbytes > room.f_bavail * room.f_frsize:  # before taking it all from everybody
             raise MemoryShort(str(path), nbytes, os.strerror(errno.ENOSPC))
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(path, flags, 0o600)
+        own = Descriptors()
+        fd = own.open(os.open, path, flags, 0o600)
         try:
             os.fchmod(fd, 0o600)
             os.posix_fallocate(fd, 0, nbytes)
             return cls(name, mmap.mmap(fd, nbytes), os.getpid())
         except OSError as error:
-            path.unlink()
             raise MemoryShort(str(path), nbytes, os.strerror(error.errno or 0)) from error
-        except BaseException:
-            path.unlink()
-            raise
-        finally:
-            os.close(fd)
 
     @classmethod
     def attach(cls, name: str, nbytes: int) -> "SharedSegment":
         """Map an existing segment; AttachFailed if it is missing, foreign or too small."""
         path = str(SHM / Path(name).name)
+        own = Descriptors()
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = own.open(os.open, path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError as error:
             raise AttachFailed(path, os.strerror(error.errno or 0)) from error
-        try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                raise AttachFailed(path, "it is not a file of this user")
-            if found.st_size < nbytes:
-                raise AttachFailed(path, f"{found.st_size} bytes, {nbytes} needed")
-            return cls(name, mmap.mmap(fd, nbytes), None)
-        finally:
-            os.close(fd)
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            raise AttachFailed(path, "it is not a file of this user")
+        if found.st_size < nbytes:
+            raise AttachFailed(path, f"{found.st_size} bytes, {nbytes} needed")
+        return cls(name, mmap.mmap(fd, nbytes), None)
 
     def unlink(self) -> None:
         """Remove the name: only in the creating process, and only once."""
         if self._creator_pid != os.getpid():
             return
-        self._creator_pid = None
         with contextlib.suppress(FileNotFoundError):
             (SHM / self.name).unlink()
+        self._creator_pid = None
 
     def close(self) -> None:
         """Drop the mapping; views still held elsewhere keep it until they go."""

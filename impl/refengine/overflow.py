@@ -19,8 +19,9 @@ import zmq
 from .clock import Clock, monotonic
 from .descriptors import Reserve, need
 from .encoding import Buffer, Raw, put, split, total_of
+from .keeping import Undo, keep
 from .recycling import Recycler
-from .security import SocketFactory
+from .security import SocketFactory, destroy
 
 _ID = struct.Struct(">Q")
 _ROOM_TO_SEND = 16
@@ -38,21 +39,27 @@ class PayloadSender:
     """The writer's XPUB. Its queue is bounded by the ring: a payload needs a free slot first."""
 
     def __init__(self, address: str, sockets: SocketFactory, readers: int = 0) -> None:
-        self._context = sockets.context()
-        self._room = Reserve(readers)
-        self.socket = self._context.socket(zmq.XPUB)
-        self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
-        self.socket.setsockopt(zmq.SNDHWM, 0)
-        # For a connection that breaks: with the default, libzmq waits for ever to send what was
-        # still queued for it, and `close` with it. `close` has a linger of its own.
-        self.socket.setsockopt(zmq.LINGER, 0)
-        self.socket.bind(address)
         self._last_id = 0
         self._memory = Recycler()
+        self._heard: deque[bytes] = deque()
+        undo = Undo()
+        try:
+            self._context = undo.made(destroy, sockets.context)
+            self._room = undo.made(Reserve.close, Reserve, readers)
+            self.socket = self._context.socket(zmq.XPUB)
+            self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
+            self.socket.setsockopt(zmq.SNDHWM, 0)
+            # For a connection that breaks: with the default, libzmq waits for ever to send what
+            # was still queued for it, and `close` with it. `close` has a linger of its own.
+            self.socket.setsockopt(zmq.LINGER, 0)
+            self.socket.bind(address)
+        except BaseException:
+            undo.close()
+            raise
 
-    def expect_reader(self) -> None:
-        """One of the readers connects next: let its connection have the room kept for it."""
-        self._room.give()
+    def expect_readers(self, to_come: int) -> None:
+        """Keep room for so many; whoever else is here may connect, and have what was kept."""
+        self._room.leave(to_come)
 
     def send(self, buffers: Sequence[Buffer]) -> tuple[int, int]:
         """Copy, once, and send; returns (payload id, bytes) for the marker."""
@@ -66,12 +73,12 @@ class PayloadSender:
         self.socket.send(frame, copy=False)  # refers to the frame until it has left
         return self._last_id, nbytes
 
-    def subscription(self) -> bytes | None:
-        """The next frame a subscriber sent up, if one is there."""
-        try:
-            return self.socket.recv(zmq.NOBLOCK)
-        except zmq.Again:
-            return None
+    def subscriptions(self) -> deque[bytes]:
+        """The frames that subscribers sent up, for the caller to take away once it is done."""
+        with contextlib.suppress(zmq.Again):
+            while True:
+                keep(self._heard, self.socket.recv, zmq.NOBLOCK)
+        return self._heard
 
     def close(self, linger: float) -> None:
         """Send what is queued, for at most `linger` seconds."""
@@ -80,29 +87,43 @@ class PayloadSender:
             _flush(self.socket, linger)
             self._context.term()
 
+    def drop(self) -> None:
+        """Close without sending anything more."""
+        self.close(0.0)
+
 
 class PayloadReceiver:
     """A reader's SUB. Keeps a payload that arrived until its marker is consumed."""
 
     def __init__(self, sockets: SocketFactory, clock: Clock = monotonic) -> None:
         self._clock = clock
-        self._context = sockets.context()
-        self.socket = self._context.socket(zmq.SUB)
-        self.socket.setsockopt(zmq.RCVHWM, 0)
-        # Not -1: that ends the pipe with its connection, and payloads still in it with the pipe.
-        self.socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
-        self._monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._connected: list[object] = []
         self._found = 0
         self._one_thread = threading.RLock()  # holds whoever uses the socket
         self._inbox: deque[zmq.Frame] = deque()
-        self._receive = partial(self.socket.recv, copy=False)
         self.disconnected = False
         self._concluded = False
         self._gone_since: float | None = None
+        undo = Undo()
+        try:
+            self._context = undo.made(destroy, sockets.context)
+            self.socket = self._context.socket(zmq.SUB)
+            self.socket.setsockopt(zmq.RCVHWM, 0)
+            # Not -1: that ends the pipe with its connection, and payloads in it with the pipe.
+            self.socket.setsockopt(zmq.RECONNECT_IVL, _NEVER_MS)
+            self._monitor = self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            self._receive = partial(self.socket.recv, copy=False)
+        except BaseException:
+            undo.close()
+            raise
 
     def connect(self, address: str, nonce: bytes) -> None:
-        """Subscribe to everything, then to `nonce`, which tells the writer who subscribed."""
-        self.socket.connect(address)
+        """Subscribe to everything, then to `nonce`, which tells the writer who subscribed.
+
+        Said again, it changes nothing.
+        """
+        if not self._connected:
+            keep(self._connected, self.socket.connect, address)
         self.socket.setsockopt(zmq.SUBSCRIBE, b"")
         self.socket.setsockopt(zmq.SUBSCRIBE, nonce)
 

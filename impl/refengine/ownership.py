@@ -56,11 +56,20 @@ def new_name() -> str:
 
 def new_directory() -> Path:
     """A fresh private (0700) directory for sockets, short enough for a socket path in it."""
+    path = _new_path()
+    try:
+        path.mkdir(0o700)
+        path.chmod(0o700)  # whatever the umask took away
+        return path  # noqa: TRY300  an exception on the way out is one of those caught
+    except BaseException:
+        remove_directory(path)
+        raise
+
+
+def _new_path() -> Path:
     for parent in _temporary():
         path = parent / new_name()
         if len(str(path)) <= _LONGEST:
-            path.mkdir(0o700)
-            path.chmod(0o700)  # whatever the umask took away
             return path
     raise OSError("no directory for sockets has a path short enough")
 

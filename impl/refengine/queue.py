@@ -18,6 +18,7 @@ from .errors import RankRefused, WrongRole
 from .fence import Fence
 from .fragments import Pieces
 from .handle import Handle
+from .keeping import Undo
 from .memory import Memory, SharedSegment
 from .over_group import Members, Node, gathered, members_of, planned, reader_rank_of
 from .receiving import ReceivingEnd
@@ -76,14 +77,24 @@ class MessageQueue:
         ranks = list(range(n_local)) if local_reader_ranks is None else list(local_reader_ranks)
         _check(n_reader, n_local, ranks, max_chunk_bytes, max_chunks)
         host, settings = connect_ip or "127.0.0.1", Settings(**seams)
-        self._adopt(SendingEnd(n_reader, ranks, max_chunk_bytes, max_chunks, host, settings))
+        sizes, undo = (max_chunk_bytes, max_chunks), Undo()
+        try:
+            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))
+        except BaseException:
+            undo.close()
+            raise
 
     @classmethod
     def create_from_handle(cls, handle: Handle, rank: int, **seams: Unpack[Seams]) -> Self:
         """Reader `rank`'s end; AttachFailed, PeerDied or RankRefused if it cannot be."""
-        queue = cls.__new__(cls)
-        queue._adopt(_receiving_end(handle, rank, Settings(**seams)))
-        return queue
+        queue, undo = cls.__new__(cls), Undo()
+        try:
+            end = _receiving_end(handle, rank, Settings(**seams), undo)
+            queue._adopt(end)
+            return (end.say_hello(), queue)[1]  # no step comes after the hello (R9)
+        except BaseException:
+            undo.close()
+            raise
 
     @classmethod
     def create_from_process_group(
@@ -251,11 +262,11 @@ class MessageQueue:
         self.close()
 
 
-def _receiving_end(handle: Handle, rank: int, settings: Settings) -> TakingEnd:
+def _receiving_end(handle: Handle, rank: int, settings: Settings, undo: Undo) -> TakingEnd:
     if rank in handle.local_reader_ranks and handle.ring is not None:
-        return ReceivingEnd(handle, rank, handle.ring, settings)
+        return ReceivingEnd(handle, rank, handle.ring, settings, undo)
     if rank in handle.remote_reader_ranks and handle.remote:
-        return RemoteReceivingEnd(handle, rank, settings)
+        return RemoteReceivingEnd(handle, rank, settings, undo)
     known = sorted(handle.local_reader_ranks + handle.remote_reader_ranks)
     raise RankRefused(rank, f"unknown; the ranks are {known}")
 

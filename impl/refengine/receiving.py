@@ -3,6 +3,7 @@
 import os
 import select
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from .encoding import FRAGMENT, INLINE, OVERFLOW, Raw, marker, split, take, take
 from .errors import AttachFailed, DeadlinePassed, MessagesLost, PeerDied, QueueClosed
 from .fragments import Assembly
 from .handle import Handle
+from .keeping import Undo
 from .liveness import Peer
 from .overflow import PayloadReceiver
 from .ownership import SHM, Owner, remove_if_orphan
@@ -27,28 +29,29 @@ Left = Callable[[], float | None]
 class ReceivingEnd(TakingEnd):
     """Attaches to the ring of a handle's queue as one of its local ranks."""
 
-    def __init__(self, handle: Handle, rank: int, ring: RingHandle, settings: Settings) -> None:
-        super().__init__(handle, rank, settings)
+    def __init__(
+        self, handle: Handle, rank: int, ring: RingHandle, settings: Settings, undo: Undo
+    ) -> None:
+        super().__init__(handle, rank, settings, undo)
         self._segment_name = ring.name
-        with self._undo as undo:
-            try:
-                self._ring = Ring.attach(
-                    ring,
-                    handle.local_reader_ranks.index(rank),
-                    memory=settings.memory,
-                    waiting=settings.waiting_for(ring.n_reader),
-                    cells=settings.cells,
-                    fence=settings.fence,
-                )
-                undo.callback(self._ring.drop)
-                self._knock = Knock(handle.door, hello(rank, handle.keys), settings.sockets)
-            except (AttachFailed, OSError) as error:
-                raise self._cannot_attach(error) from error
-            self._peer = self._knock.peer
-            undo.callback(self._peer.close)
-            self._payloads = PayloadReceiver(settings.sockets, settings.clock)
-            undo.callback(self._payloads.close)
-            self._undo = undo.pop_all()
+        attached = partial(
+            Ring.attach,
+            memory=settings.memory,
+            waiting=settings.waiting_for(ring.n_reader),
+            cells=settings.cells,
+            fence=settings.fence,
+        )
+        index, greeting = handle.local_reader_ranks.index(rank), hello(rank, handle.keys)
+        try:
+            self._ring = undo.made(Ring.drop, attached, ring, index)
+            self._knock = undo.made(Knock.close, Knock, handle.door, greeting, settings.sockets)
+        except (AttachFailed, OSError) as error:
+            raise self._cannot_attach(error) from error
+        self._peer = self._knock.peer
+        self._payloads = undo.made(
+            PayloadReceiver.close, PayloadReceiver, settings.sockets, settings.clock
+        )
+        self._joined = False
         self._side = self._ring.reader
         self._ring.hear(self._vigil)
         self._peer.watch(self._vigil, self._writer_gone)
@@ -137,23 +140,25 @@ class ReceivingEnd(TakingEnd):
         """The ring it reads."""
         return self._ring
 
+    def say_hello(self) -> None:
+        """See `TakingEnd`."""
+        self._knock.say_hello()
+
     def _arrive(self, left: Left) -> bool:
+        if self._knock.go:
+            return True
         self._vigil.block(0)
         if self._vigil.stopped:
             raise self._refusal(self._missing())
         try:
-            heard = self._knock.hear()
+            news = self._knock.hear()
         except PeerDied:
             self._writer_gone(self._peer)
             raise self._refusal(self._missing()) from None
-        if heard is None:
+        if self._knock.welcomed and not self._joined:
+            self._join(*self._knock.welcome())
+        elif not news:
             self._sleep(left())
-            return False
-        nonce, fds = heard
-        if not fds:
-            return self._knock.welcomed
-        self._take_bells(*fds)
-        self._payloads.connect("ipc://" + self.handle.overflow, nonce)
         return False
 
     def _sleep(self, seconds: float | None) -> None:
@@ -162,11 +167,13 @@ class ReceivingEnd(TakingEnd):
         poller.register(self._vigil.fileno(), select.POLLIN)
         poller.poll(None if seconds is None else max(0.0, seconds) * 1000)
 
-    def _take_bells(self, own_bell: int, writers_bell: int) -> None:
-        self._undo.callback(os.close, own_bell)
-        self._undo.callback(os.close, writers_bell)
+    def _join(self, nonce: bytes, bells: list[int]) -> None:
+        """What a welcome is answered with. Struck, it is done again (SPEC R9)."""
+        own_bell, writers_bell = bells
         self._vigil.watch_bell(own_bell)
         self._ring.reader.ring_writer = lambda: os.eventfd_write(writers_bell, 1)
+        self._payloads.connect("ipc://" + self.handle.overflow, nonce)  # the writer says go to it
+        self._joined = True
 
     def _writer_gone(self, peer: Peer) -> None:
         if self._ring.writer_left():

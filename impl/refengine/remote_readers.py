@@ -4,10 +4,11 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from functools import partial
 
 from .encoding import Buffer, put, total_of
 from .errors import RankRefused, RefengineError
+from .keeping import Undo
 from .lines import Gone, Hub
 from .security import Keys
 from .settings import Settings
@@ -33,7 +34,7 @@ class RemoteReaders:
         keys: Keys,
         settings: Settings,
         vigil: EpollVigil,
-        undo: ExitStack,
+        undo: Undo,
     ) -> None:
         self.ranks, self._window = tuple(ranks), window
         self.posted = 0
@@ -41,20 +42,10 @@ class RemoteReaders:
         self._arrived: set[int] = set()
         self._news: deque[tuple[int, Gone]] = deque()
         self._refused: deque[RankRefused] = deque()
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        undo.callback(os.close, self._bell)
+        self._bell = undo.made(os.close, os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         vigil.watch_bell(self._bell)
-        self._hub = Hub(
-            host,
-            0,
-            ranks,
-            keys,
-            self,
-            sockets=settings.sockets,
-            clock=settings.clock,
-            silence=settings.silence,
-        )
-        undo.callback(self._hub.close, 0.0)
+        hub = partial(Hub, sockets=settings.sockets, clock=settings.clock, silence=settings.silence)
+        self._hub = undo.made(Hub.cut, hub, host, 0, ranks, keys, self)
         self.address = self._hub.address
 
     # -- the hub's thread -------------------------------------------------------------------
@@ -94,6 +85,10 @@ class RemoteReaders:
     def missing(self) -> list[int]:
         """Ranks that have not arrived."""
         return sorted(set(self.ranks) - self._arrived)
+
+    def has_news(self) -> bool:
+        """Whether `refusal` or `news` has something to tell."""
+        return bool(self._refused or self._news)
 
     def refusal(self) -> RefengineError | None:
         """Somebody who knows the key asked for a wrong rank: told once."""

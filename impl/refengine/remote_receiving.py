@@ -5,12 +5,14 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .encoding import Raw, split
 from .end import countdown
 from .errors import AttachFailed, DeadlinePassed, MessagesLost, RankRefused
 from .handle import Handle
+from .keeping import Undo
 from .lines import Gone, Spoke
 from .remote_readers import COUNT, GO
 from .settings import Settings
@@ -28,8 +30,8 @@ class RemoteReceivingEnd(TakingEnd):
     came before the writer's end is read before that end is told (SPEC Q6).
     """
 
-    def __init__(self, handle: Handle, rank: int, settings: Settings) -> None:
-        super().__init__(handle, rank, settings)
+    def __init__(self, handle: Handle, rank: int, settings: Settings, undo: Undo) -> None:
+        super().__init__(handle, rank, settings, undo)
         _probe(handle.remote)
         self._inbox: deque[tuple[int, memoryview]] = deque()
         self._came = 0
@@ -38,22 +40,21 @@ class RemoteReceivingEnd(TakingEnd):
         self._refused: RankRefused | None = None
         self._lost = 0
         self._ended: Fault | None = None
-        with self._undo as undo:
-            self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            undo.callback(os.close, self._bell)
-            self._vigil.watch_bell(self._bell)
-            self._spoke = Spoke(
-                handle.remote,
-                rank,
-                handle.keys,
-                self,
-                sockets=settings.sockets,
-                clock=settings.clock,
-                silence=handle.silence,
-                patience=handle.silence,
-            )
-            undo.callback(self._spoke.close, 0.0)
-            self._undo = undo.pop_all()
+        self._bell = undo.made(os.close, os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._vigil.watch_bell(self._bell)
+        spoke = partial(
+            Spoke,
+            sockets=settings.sockets,
+            clock=settings.clock,
+            silence=handle.silence,
+            patience=handle.silence,
+            starts=False,
+        )
+        self._spoke = undo.made(Spoke.cut, spoke, handle.remote, rank, handle.keys, self)
+
+    def say_hello(self) -> None:
+        """See `TakingEnd`."""
+        self._spoke.start()
 
     # -- the spoke's thread -----------------------------------------------------------------
 

@@ -45,11 +45,13 @@ class Rendezvous:
 
     def __init__(self, ranks: Collection[int], keys: Keys) -> None:
         self._ranks, self._keys = set(ranks), keys
-        self._nonces: dict[bytes, int] = {}
+        self._welcomes: dict[int, Welcome] = {}
         self._subscribed: set[int] = set()
 
-    def hello(self, message: bytes) -> Welcome | Refusal:
-        """Judge a connection's first message."""
+    def hello(self, message: bytes, caller: int) -> Welcome | Refusal:
+        """Judge a connection's first message; `caller`: which connection. Always the same."""
+        if caller in self._welcomes:
+            return self._welcomes[caller]
         if len(message) != _HELLO.size:
             return Refusal(-1, "that is no hello", False)
         magic, rank, secret = _HELLO.unpack(message)
@@ -57,17 +59,20 @@ class Rendezvous:
             return Refusal(-1, "wrong key", False)
         if rank not in self._ranks:
             return Refusal(rank, f"unknown; the ranks are {sorted(self._ranks)}", True)
-        if rank in self._nonces.values():
+        if any(given.rank == rank for given in self._welcomes.values()):
             return Refusal(rank, "another reader already has it", True)
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        self._nonces[nonce] = rank
-        return Welcome(rank, nonce)
+        self._welcomes[caller] = Welcome(rank, secrets.token_bytes(NONCE_BYTES))
+        return self._welcomes[caller]
 
     def subscription(self, frame: bytes) -> None:
         """A frame from the overflow socket: 1 + topic is an arrival, all else is not."""
-        rank = self._nonces.get(frame[1:])
-        if frame[:1] == b"\1" and rank is not None:
-            self._subscribed.add(rank)
+        if frame[:1] == b"\1":
+            nonce = frame[1:]
+            self._subscribed |= {w.rank for w in self._welcomes.values() if w.nonce == nonce}
+
+    def unheard(self) -> int:
+        """How many ranks have not said a good hello."""
+        return len(self._ranks) - len(self._welcomes)
 
     def missing(self) -> list[int]:
         """Ranks that have not fully arrived."""

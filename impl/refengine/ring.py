@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .cells import Cells, MakeCells, plain
 from .errors import DeadlinePassed, QueueClosed, RankRefused, WrongRole
 from .fence import Fence, lock_fence
+from .keeping import Undo
 from .layout import LEFT, READERS_SLEEP, WRITER_SLEEPS, WRITER_STATE, Layout
 from .memory import Memory, Segment, SharedSegment
 from .post import NoBell, RingPost, Vigil
@@ -73,9 +74,14 @@ class Ring:
     ) -> "Ring":
         """The writer's end of a new ring; MemoryShort if there is no room (SPEC Q15)."""
         layout = Layout(n_reader, max_chunk_bytes, max_chunks)
-        segment = memory.create(layout.total)
-        layout.stamp(segment.buf)
-        return cls(layout, segment, None, waiting, cells, fence)
+        undo = Undo()
+        try:
+            segment = undo.made(_remove, memory.create, layout.total)
+            layout.stamp(segment.buf)
+            return cls(layout, segment, None, waiting, cells, fence)
+        except BaseException:
+            undo.close()
+            raise
 
     @classmethod
     def attach(
@@ -92,13 +98,14 @@ class Ring:
         layout = Layout(handle.n_reader, handle.max_chunk_bytes, handle.max_chunks)
         if not 0 <= reader_rank < layout.n_reader:
             raise RankRefused(reader_rank, f"ranks are 0 … {layout.n_reader - 1}")
-        segment = memory.attach(handle.name, layout.total)
+        undo = Undo()
         try:
+            segment = undo.made(_unmap, memory.attach, handle.name, layout.total)
             layout.verify(segment.buf, handle.name)
+            return cls(layout, segment, reader_rank, waiting, cells, fence)
         except BaseException:
-            segment.close()
+            undo.close()
             raise
-        return cls(layout, segment, reader_rank, waiting, cells, fence)
 
     def handle(self) -> RingHandle:
         """For `attach` in another process."""
@@ -191,6 +198,15 @@ class Ring:
                 side.release()
         self.segment.unlink()
         self.segment.close()
+
+
+def _remove(segment: Segment) -> None:
+    segment.unlink()
+    segment.close()
+
+
+def _unmap(segment: Segment) -> None:
+    segment.close()
 
 
 def _writer_closed(_: str) -> QueueClosed:

@@ -127,6 +127,11 @@ class SocketFactory:
         return link
 
 
+def destroy(context: "zmq.Context[Any]") -> None:
+    """End it with its sockets, whoever still refers to one of them."""
+    context.destroy(linger=0)
+
+
 def is_ipv6(host: str) -> bool:
     """Whether this is an IPv6 address."""
     try:

@@ -9,6 +9,7 @@ from .end import End, countdown
 from .errors import Busy, DeadlinePassed, PeerDied, QueueClosed
 from .fragments import SOCKET, Pace, publish_in_pieces
 from .handle import Handle
+from .keeping import Undo
 from .lines import Gone
 from .liveness import Peer
 from .local_readers import LocalReaders
@@ -39,30 +40,27 @@ class SendingEnd(End):
         max_chunks: int,
         host: str,
         settings: Settings,
+        undo: Undo,
     ) -> None:
-        super().__init__(settings.clock)
+        super().__init__(settings.clock, undo)
         self._settings, self._n_reader = settings, n_reader
         keys = Keys.fresh()
         empty = Handle(n_reader, tuple(local_ranks), None, "", "", keys, silence=settings.silence)
         self._local: LocalReaders | None = None
         self._remote: RemoteReaders | None = None
         self.handle = empty
-        with self._undo as undo:
-            vigil = self._vigil
-            if local_ranks:
-                local = self._local = LocalReaders(
-                    local_ranks, max_chunk_bytes, max_chunks, keys, settings, vigil, undo
-                )
-                paths = local.door_path, local.overflow_path
-                self.handle = replace(
-                    empty, ring=local.ring.handle(), door=paths[0], overflow=paths[1]
-                )
-            if empty.remote_reader_ranks:
-                self._remote = RemoteReaders(
-                    host, empty.remote_reader_ranks, max_chunks, keys, settings, vigil, undo
-                )
-                self.handle = replace(self.handle, remote=self._remote.address)
-            self._undo = undo.pop_all()
+        vigil = self._vigil
+        if local_ranks:
+            local = self._local = LocalReaders(
+                local_ranks, max_chunk_bytes, max_chunks, keys, settings, vigil, undo
+            )
+            paths = local.door_path, local.overflow_path
+            self.handle = replace(empty, ring=local.ring.handle(), door=paths[0], overflow=paths[1])
+        if empty.remote_reader_ranks:
+            self._remote = RemoteReaders(
+                host, empty.remote_reader_ranks, max_chunks, keys, settings, vigil, undo
+            )
+            self.handle = replace(self.handle, remote=self._remote.address)
         self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
         self._pace, self._slots = Pace(settings.clock), max_chunks
@@ -189,6 +187,8 @@ class SendingEnd(End):
 
     def _arrive(self, left: Callable[[], float | None]) -> bool:
         local, remote = self._local, self._remote
+        if not self._awaits_somebody():
+            left = _no_time  # an exception struck the round in which all had come (R9)
         if local is None:
             self._vigil.block(left())
             complete = True
@@ -211,10 +211,18 @@ class SendingEnd(End):
                 local.go(self._local_gone)
         return complete
 
+    def _awaits_somebody(self) -> bool:
+        if self._remote is not None and self._remote.has_news():
+            return False
+        return bool(self._absent())
+
     def _missing(self) -> str:
+        return f"readers {self._absent()} to arrive"
+
+    def _absent(self) -> list[int]:
         missing = self._local.missing() if self._local else []
         missing += self._remote.missing() if self._remote else []
-        return f"readers {sorted(missing)} to arrive"
+        return sorted(missing)
 
     def _remote_left_early(self, rank: int, how: Gone) -> None:
         raise how.error(f"reader {rank}", "the rendezvous")
@@ -254,6 +262,10 @@ class SendingEnd(End):
             self._remote.part(seconds * 0.6)  # and its goodbye gets a tenth of a second more
         if self._local is not None:
             self._local.part(max(0.0, (left() or 0.0) * 0.75))
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 def _death(peer: Peer) -> Fault:

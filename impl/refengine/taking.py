@@ -8,6 +8,7 @@ from .encoding import Raw, decode
 from .end import End
 from .errors import Busy, QueueClosed, Undecodable
 from .handle import Handle
+from .keeping import Undo
 from .pickling import loads
 from .settings import Settings
 
@@ -19,8 +20,8 @@ class TakingEnd(End):
     the next call (SPEC R9).
     """
 
-    def __init__(self, handle: Handle, rank: int, settings: Settings) -> None:
-        super().__init__(settings.clock)
+    def __init__(self, handle: Handle, rank: int, settings: Settings, undo: Undo) -> None:
+        super().__init__(settings.clock, undo)
         self.handle, self.rank = handle, rank
         self._kept: tuple[int, Raw] | None = None
 
@@ -54,6 +55,14 @@ class TakingEnd(End):
                 vigil.end()
             guard.leave()
             raise
+
+    @abstractmethod
+    def say_hello(self) -> None:
+        """Let the writer know of this end: the last step of attaching.
+
+        An exception from outside comes before it, and the writer has never heard of this end; or
+        after attaching (SPEC R9).
+        """
 
     @abstractmethod
     def _next(self, timeout: float | None) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from .cancel import CancelToken, EventLike
 from .clock import Clock, monotonic
+from .descriptors import Descriptors
 from .errors import Cancelled
 from .waiting.strategy import Fault
 
@@ -28,7 +29,8 @@ class EpollVigil:
         self.lasting: Fault | None = None  # a peer's end; stays
         self.alarmed = False  # `fault()` may have something: one look on the fast path
         self._epoll = select.epoll()
-        self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._own = Descriptors()
+        self._stop = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.stopped = False
         self._epoll.register(self._stop, select.EPOLLIN)
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -43,13 +45,13 @@ class EpollVigil:
         return self._epoll.fileno()
 
     def watch_bell(self, fd: int) -> None:
-        """Wake at each ring of this eventfd."""
-        self._epoll.register(fd, select.EPOLLIN | select.EPOLLET)
+        """Wake at each ring of this eventfd. Said again, it changes nothing."""
+        self._register(fd, select.EPOLLIN | select.EPOLLET)
 
     def watch(self, fd: int, handler: Callable[[], None], events: int = select.EPOLLIN) -> None:
         """Call `handler` from `block` when `fd` has one of `events`, or is hung up."""
         self._handlers[fd] = handler
-        self._epoll.register(fd, events)
+        self._register(fd, events)
 
     def ignore(self, fd: int) -> None:
         """Undo `watch`."""
@@ -112,9 +114,14 @@ class EpollVigil:
         self.stopped = self.alarmed = True
         self._handlers.clear()
         self._epoll.close()
-        if self._stop >= 0:
-            fd, self._stop = self._stop, -1
-            os.close(fd)
+        self._stop = -1
+        self._own.close()
+
+    def _register(self, fd: int, events: int) -> None:
+        try:
+            self._epoll.register(fd, events)
+        except FileExistsError:  # an exception struck after it had been registered (R9)
+            self._epoll.modify(fd, events)
 
     def _bounded(self, seconds: float | None) -> float:
         now = self._clock()

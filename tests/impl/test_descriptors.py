@@ -47,13 +47,13 @@ def test_a_reserve_that_cannot_be_had_holds_nothing() -> None:
     assert _open() == before
 
 
-def test_a_reserve_gives_one_at_a_time() -> None:
+def test_a_reserve_keeps_what_it_is_told_to() -> None:
     reserve = Reserve(2)
     before = _open()
-    reserve.give()
+    reserve.leave(1)
     assert _open() == before - 1
     reserve.close()
-    reserve.give()
+    reserve.leave(1)
     assert _open() == before - 2
 
 

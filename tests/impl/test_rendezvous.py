@@ -9,7 +9,7 @@ KEYS = Keys.fresh()
 
 
 def arrived(meeting: Rendezvous, rank: int) -> bytes:
-    welcome = meeting.hello(hello(rank, KEYS))
+    welcome = meeting.hello(hello(rank, KEYS), 10 + rank)
     assert isinstance(welcome, Welcome)
     assert welcome.rank == rank
     return welcome.nonce
@@ -35,7 +35,7 @@ def test_a_departure_is_not_an_arrival():
 
 @pytest.mark.parametrize("rank", [1, 2**31])
 def test_an_unknown_rank_is_refused_and_the_writer_told(rank: int):
-    verdict = Rendezvous([0], KEYS).hello(hello(rank, KEYS))
+    verdict = Rendezvous([0], KEYS).hello(hello(rank, KEYS), 7)
     assert isinstance(verdict, Refusal)
     assert verdict.ours
 
@@ -43,7 +43,7 @@ def test_an_unknown_rank_is_refused_and_the_writer_told(rank: int):
 def test_a_rank_is_given_once():
     meeting = Rendezvous([0], KEYS)
     arrived(meeting, 0)
-    verdict = meeting.hello(hello(0, KEYS))
+    verdict = meeting.hello(hello(0, KEYS), 7)
     assert isinstance(verdict, Refusal)
     assert verdict.ours
 
@@ -54,6 +54,6 @@ def test_a_rank_is_given_once():
     ids=["empty", "short", "zeros", "wrong-key"],
 )
 def test_a_stranger_is_refused_without_troubling_the_writer(message: bytes):
-    verdict = Rendezvous([0], KEYS).hello(message)
+    verdict = Rendezvous([0], KEYS).hello(message, 7)
     assert isinstance(verdict, Refusal)
     assert not verdict.ours

@@ -151,9 +151,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "R8/small-segment",
         ("no-error", "crash"),
         (
-            Edit(
-                "memory.py", "            if found.st_size < nbytes:\n", "            if False:\n"
-            ),
+            Edit("memory.py", "        if found.st_size < nbytes:\n", "        if False:\n"),
             Edit("memory.py", "mmap.mmap(fd, nbytes), None)", "mmap.mmap(fd, 0), None)"),
             Edit(
                 "ring.py",
@@ -225,6 +223,50 @@ MUTANTS: tuple[Mutant, ...] = (
         "            self._half = side.number, body\n            self._publish_near",
         "            self._half = side.number, body\n            remote.post(*self._half)\n"
         "            self._publish_near",
+    ),
+    _one(
+        "r9_a_half_made_queue_stays",
+        "R9/exception-in-make",
+        "leak",
+        "queue.py",
+        "            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))\n"
+        "        except BaseException:\n",
+        "            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))\n"
+        "        except ValueError:\n",
+    ),
+    _one(
+        "r9_hello_before_the_end_is_whole",
+        "R9/exception-in-attach",
+        "lost hang",
+        "door.py",
+        '        self.peer = Peer("writer", sockets.connect(path))\n',
+        '        self.peer = Peer("writer", sockets.connect(path))\n        self.say_hello()\n',
+    ),
+    Mutant(
+        "r9_a_round_of_arrivals_is_not_repeatable",
+        "R9/exception-in-ready",
+        ("lost", "hang"),
+        (
+            Edit(
+                "door.py",
+                "hello(caller.said[0], fd)\n",
+                "hello(caller.said.pop(), fd)\n",
+            ),
+            Edit(
+                "vigil.py", "        except FileExistsError:", "        except FloatingPointError:"
+            ),
+        ),
+    ),
+    _one(
+        "r9_a_struck_handshake_is_over",
+        "R9/exception-in-remote-ready",
+        "lost",
+        "end.py",
+        "                    raise DeadlinePassed(self._missing(), timeout or 0)\n"
+        "        finally:\n",
+        "                    raise DeadlinePassed(self._missing(), timeout or 0)\n"
+        "        except BaseException:\n            self.obstacle = _closed_here\n"
+        "            raise\n        finally:\n",
     ),
     Mutant(
         "r9_only_errors_give_the_lock_back",
@@ -595,7 +637,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "no-error",
         "queue.py",
         '    raise RankRefused(rank, f"unknown; the ranks are {known}")\n',
-        "    return _receiving_end(handle, known[0], settings)\n",
+        "    return _receiving_end(handle, known[0], settings, undo)\n",
     ),
     _one(
         "s1_listens_everywhere",
@@ -610,8 +652,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "S2/umask-000",
         "exposure",
         "memory.py",
-        "        fd = os.open(path, flags, 0o600)\n",
-        "        fd = os.open(path, flags, 0o666)\n",
+        "        fd = own.open(os.open, path, flags, 0o600)\n",
+        "        fd = own.open(os.open, path, flags, 0o666)\n",
     ),
     _one(
         "s3_the_key_shows_in_the_repr",

@@ -61,6 +61,30 @@ CASES: tuple[Case, ...] = (
         8,
     ),
     _raised(
+        "R9/exception-in-make",
+        "an exception at lines of the making of a queue, which is then made: nothing stays behind",
+        (*_of(QUEUE, "make"), *_of(REMOTE, "make")),
+        6,
+    ),
+    _raised(
+        "R9/exception-in-attach",
+        "an exception at lines of a reader's attaching, near and remote; the others notice nothing",
+        (*_of(QUEUE, "attach"), *_of(REMOTE, "attach")),
+        6,
+    ),
+    _raised(
+        "R9/exception-in-ready",
+        "an exception at lines of the handshake, of writer and reader, who then go on with it",
+        _of(QUEUE, "ready"),
+        8,
+    ),
+    _raised(
+        "R9/exception-in-remote-ready",
+        "the same with a local and a remote reader",
+        _of(REMOTE, "ready"),
+        4,
+    ),
+    _raised(
         "R9/exception-in-group",
         "an exception at lines of each operation of a group but join, of host and member",
         GROUP,

@@ -20,7 +20,7 @@ _STOPS = (*_ENDS_WELL, "closed", "timeout")
 """How a reader's calls may end: it reads until there is nothing more to come."""
 
 
-def whole_or_not_at_all(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def whole_or_not_at_all(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """R9: the struck call had its effect once, everywhere, or nowhere; all others go on as ever.
 
     An exception that the target caught and forgot was raised there all the same: then its call
@@ -28,7 +28,7 @@ def whole_or_not_at_all(scenario: Scenario, history: History, _ledger: Ledger) -
     """
     strikes = struck(scenario, history)
     unharmed = group_unharmed if scenario.group else queue_unharmed
-    found = hangs(history) or unharmed(scenario, history)
+    found = hangs(history) or unharmed(scenario, history) or _left(history, ledger)
     return Finding(found[:1], weighed(history, strikes))
 
 
@@ -70,6 +70,14 @@ def _failed_orders(history: History) -> list[Violation]:
             call = f"{event.role}'s {event.text('op')}"
             return [_afterwards(history, call, event)]
     return []
+
+
+def _left(history: History, ledger: Ledger) -> list[Violation]:
+    """What was made by a call that an exception struck, and is still there after the end."""
+    if ledger.empty():
+        return []
+    cause = f"an exception struck {_where(history)}, and this was left: {ledger.words()}"
+    return [Violation("leak", cause, _shown(history, []))]
 
 
 def _failed_sends(history: History) -> list[Violation]:

@@ -9,7 +9,8 @@ from typing import Any
 import zmq
 
 from ..clock import Clock, monotonic
-from ..security import Keys, SocketFactory
+from ..keeping import Undo
+from ..security import Keys, SocketFactory, destroy
 from . import wire
 from .events import Gone, HubListener
 from .line import Body, Line
@@ -63,14 +64,14 @@ class Hub(Station):
         self._keys, self._listener = keys, listener
         self._broadcasts: deque[tuple[int, Body]] = deque()
         self._fars = {rank: _Far(rank) for rank in ranks}
-        self._context = sockets.context()
+        undo = Undo()
         try:
+            self._context = undo.made(destroy, sockets.context)
             self._socket, self.address = sockets.hub(self._context, host, port, keys, silence)
+            self.start()
         except BaseException:
-            self._context.term()
-            super().close(0)
+            undo.close()
             raise
-        self._start()
 
     def broadcast(self, number: int, body: Body) -> None:
         """Post the `number`-th message of every line; said again, it changes nothing (SPEC R9)."""

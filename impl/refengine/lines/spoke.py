@@ -10,7 +10,8 @@ from typing import Any
 import zmq
 
 from ..clock import Clock, monotonic
-from ..security import Keys, SocketFactory
+from ..keeping import Undo
+from ..security import Keys, SocketFactory, destroy
 from . import wire
 from .events import Gone, Listener
 from .line import Line
@@ -34,6 +35,7 @@ class Spoke(Station):
     its hello may have reached the hub, the new one must do: the hub speaks only to the newest.
 
     The hub need not listen yet. With `patience` it must welcome us within that many seconds.
+    Unless it `starts` at once, it says hello after `start`.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Spoke(Station):
         clock: Clock = monotonic,
         silence: float = 10.0,
         patience: float | None = None,
+        starts: bool = True,
     ) -> None:
         super().__init__(clock, silence)
         self._listener = listener
@@ -61,8 +64,14 @@ class Spoke(Station):
         self._broken_at: float | None = None
         self._patience = patience or 0.0
         self._welcome_by = None if patience is None else clock() + patience
-        self._context = sockets.context()
-        self._start()
+        undo = Undo()
+        try:
+            self._context = undo.made(destroy, sockets.context)
+            if starts:
+                self.start()
+        except BaseException:
+            undo.close()
+            raise
 
     def _turn(self) -> bool:
         closing = self._close_by is not None  # before the posts are taken: none comes after it

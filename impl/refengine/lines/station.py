@@ -13,6 +13,7 @@ from typing import Any
 import zmq
 
 from ..clock import Clock
+from ..descriptors import Descriptors
 from .line import Body
 from .pulse import Pulse
 
@@ -34,7 +35,8 @@ class Station(ABC):
         self._tick = min(0.5, silence / 20)
         self._posts: deque[tuple[int, Body]] = deque()
         self._close_by: float | None = None
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._own = Descriptors()
+        self._wake = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
         self._pid = os.getpid()
 
@@ -52,14 +54,22 @@ class Station(ABC):
             return
         self._close_by = self._clock() + seconds
         self._nudge()
-        if self._thread.is_alive():
+        if self._thread.ident is None:
+            self._tear_down(0)  # it was never started
+        elif self._thread.is_alive():
             self._thread.join()
-        fd, self._wake = self._wake, -1
-        os.close(fd)
+        self._wake = -1
+        self._own.close()
 
-    def _start(self) -> None:
-        self._thread.start()
+    def cut(self) -> None:
+        """Close without handing anything over."""
+        self.close(0.0)
+
+    def start(self) -> None:
+        """Begin to serve the lines, once. Nothing is done after the thread's start."""
         _stations.add(self)
+        if self._thread.ident is None:
+            self._thread.start()
 
     def _nudge(self) -> None:
         with contextlib.suppress(OSError):
