@@ -23,6 +23,8 @@ class Lines:
     def __init__(self, world: World, is_own: Callable[[CodeType], bool]) -> None:
         self._world = world
         self._is_own = is_own
+        self._known: dict[CodeType, Any] = {}
+        """What traces the lines of code that was entered before."""
         self.count = 0
 
     def traced(self, run: Callable[[], None]) -> Callable[[], None]:
@@ -39,7 +41,12 @@ class Lines:
 
     def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
         del event, argument
-        return self._line if self._is_own(frame.f_code) else None
+        code = frame.f_code
+        try:
+            return self._known[code]
+        except KeyError:
+            self._known[code] = traces = self._line if self._is_own(code) else None
+            return traces
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         del argument

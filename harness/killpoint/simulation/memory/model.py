@@ -26,6 +26,7 @@ class Model(ABC):
 
     def __init__(self, world: World, room: int = 1 << 16) -> None:
         self.world = world
+        self._recording = world.recording
         self.data = bytearray(room)
         """What is visible to everybody."""
         self._taken = 0
@@ -36,6 +37,10 @@ class Model(ABC):
     @abstractmethod
     def load(self, at: int, size: int) -> bytes:
         """What the running task sees there."""
+
+    def byte(self, at: int) -> int:
+        """What the running task sees in one place: flags are asked for most of the time."""
+        return self.load(at, 1)[0]
 
     @abstractmethod
     def store(self, at: int, content: bytes) -> None:
