@@ -204,18 +204,27 @@ class World:
         if task.seen < 0:
             task.seen = version
         menu = self._menu
-        if menu is not None and (not self._asleep or self._checked == version):
-            # Nearly always: what `_next` would do, without the calls.
-            choices = self.choices
-            if len(choices) >= self._scripted:
-                acts = self._offers() if self._offers else None
-                options = menu.beside(len(acts)) if acts else menu.options
-                if len(options) > 1:
-                    choices.append(0)
-                    if self._offered is not None:
-                        self._offered.append(options)
+        if menu is None or (self._asleep and self._checked != version):
+            following = self._next()
+        else:
+            # Nearly always: the first round of `_next`, without its calls.
+            acts = self._offers() if self._offers else None
+            options = menu.beside(len(acts)) if acts else menu.options
+            if len(options) < 2:
                 return
-        following = self._next()
+            if len(self.choices) >= self._scripted:
+                self.choices.append(0)
+                if self._offered is not None:
+                    self._offered.append(options)
+                return
+            taken = self._choose(options)
+            if not taken:
+                return
+            if taken < len(menu.tasks):
+                following = self._tasks[menu.tasks[taken]]
+            else:
+                self._act((acts or ())[taken - len(menu.tasks)])
+                following = self._next()
         if following is not task:
             self._switch(following)
 
@@ -303,10 +312,12 @@ class World:
             taken = self._choose(options) if len(options) > 1 else 0
             if taken < len(tasks):
                 return self._tasks[tasks[taken]]
-            act = (acts or ())[taken - len(tasks)]
-            if self.recording:
-                self._lines.append(Line("-", act.label, len(self.choices)))
-            act.apply()
+            self._act((acts or ())[taken - len(tasks)])
+
+    def _act(self, act: Action) -> None:
+        if self.recording:
+            self._lines.append(Line("-", act.label, len(self.choices)))
+        act.apply()
 
     def _choose(self, options: Sequence[Option]) -> int:
         """One of at least two, which becomes part of the schedule."""

@@ -14,7 +14,7 @@ from killpoint.verdict import Violation
 Play = Callable[[Chooser], tuple[Violation | None, list[int], int]]
 """One run: what was wrong, its choices, its steps."""
 
-_COLLECT_EVERY = 256
+_COLLECT_EVERY = 64
 
 
 class Searched(msgspec.Struct):

@@ -24,7 +24,7 @@ class Model(ABC):
     title = ""
     """For strengths: ``relaxed store order``."""
 
-    def __init__(self, world: World, room: int = 1 << 16) -> None:
+    def __init__(self, world: World, room: int = 0) -> None:
         self.world = world
         self._recording = world.recording
         self.data = bytearray(room)

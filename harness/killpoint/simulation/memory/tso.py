@@ -17,7 +17,7 @@ class TotalStoreOrder(Model):
 
     title = "total store order (x86)"
 
-    def __init__(self, world: World, room: int = 1 << 16) -> None:
+    def __init__(self, world: World, room: int = 0) -> None:
         super().__init__(world, room)
         self._buffers: dict[str, list[Buffered]] = {}
         self._offered: list[Buffered] | None = []

@@ -25,7 +25,7 @@ class View(Model):
 
     title = "stale loads"
 
-    def __init__(self, world: World, room: int = 1 << 16) -> None:
+    def __init__(self, world: World, room: int = 0) -> None:
         super().__init__(world, room)
         self._log: list[tuple[int, bytes]] = []
         self._known: dict[str, int] = {}
