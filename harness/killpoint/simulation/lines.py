@@ -22,6 +22,7 @@ class Lines:
 
     def __init__(self, world: World, is_own: Callable[[CodeType], bool]) -> None:
         self._world = world
+        self._point, self._recording = world.point, world.recording
         self._is_own = is_own
         self._known: dict[CodeType, Any] = {}
         """What traces the lines of code that was entered before."""
@@ -52,8 +53,8 @@ class Lines:
         del argument
         if event == "line":
             self.count += 1
-            self._world.point()
-            if self._world.recording:
+            self._point()
+            if self._recording:
                 code = frame.f_code
                 where = f"{Path(code.co_filename).name}:{frame.f_lineno}"
                 self._world.note(f"{where} in {code.co_name}")

@@ -110,10 +110,12 @@ class World:
         self.version = 0
         """Counts what others could see change."""
         self._pick = chooser.choose
-        scripted = isinstance(chooser, Script)
-        self._scripted = len(chooser.prefix) if scripted else _NEVER
-        """From how many choices on the default is taken without asking."""
-        self._offered = chooser.seen if scripted else None
+        script = chooser if isinstance(chooser, Script) else None
+        self._given = script.prefix if script else ()
+        """Choices that are known without asking."""
+        self._scripted = len(script.prefix) if script else _NEVER
+        """From how many choices on the default is taken, without asking either."""
+        self._offered = script.seen if script else None
         self._limit = self._end = limit
         self._early = early
         self._late = late
@@ -212,10 +214,15 @@ class World:
             options = menu.beside(len(acts)) if acts else menu.options
             if len(options) < 2:
                 return
-            if len(self.choices) >= self._scripted:
-                self.choices.append(0)
+            choices = self.choices
+            place = len(choices)
+            if place >= self._scripted:
+                choices.append(0)
                 if self._offered is not None:
                     self._offered.append(options)
+                return
+            if self._given and not self._given[place]:
+                choices.append(0)
                 return
             taken = self._choose(options)
             if not taken:
@@ -326,7 +333,7 @@ class World:
             if self._offered is not None:
                 self._offered.append(options)
         else:
-            taken = self._pick(options)
+            taken = self._given[len(self.choices)] if self._given else self._pick(options)
             if not 0 <= taken < len(options):
                 raise self._diverge(taken, len(options))
         self.choices.append(taken)
