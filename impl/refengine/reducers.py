@@ -23,14 +23,9 @@ def install(table: dict[type, Any], used: list[object]) -> None:
         table[torch.Tensor] = _tensor_reducer(torch, used.append)
 
 
-@cache
-def _codes(numpy: Any) -> dict[object, str]:
-    return {numpy.dtype(c): c for c in "?bBhHiIlLqQefdFD"}
-
-
 def _array_reducer(numpy: Any, note: Callable[[object], None]) -> Any:
     """A third of the time of numpy's own recipe, for plain C-ordered writable arrays."""
-    codes = _codes(numpy)
+    codes = {numpy.dtype(c): c for c in "?bBhHiIlLqQefdFD"}
     build = build_array
 
     def reduce(array: Any) -> Reduced:

@@ -21,7 +21,7 @@ class Threadlet:
     """A task. It runs when switched to, until it switches to another one or ends."""
 
     def __init__(self, run: Callable[[], object], parent: Threadlet | None = None) -> None:
-        self._run, self._parent = run, parent
+        self.run, self._parent = run, parent
         self._turn = threading.Lock()
         """Held, but for the moment in which its turn has come."""
         self._turn.acquire()
@@ -49,15 +49,6 @@ class Threadlet:
             return
         self._begun = True
         (_idle.pop() if _idle else _Thread()).give(self)
-
-    def live(self) -> None:
-        """From its first step to its last, on its thread."""
-        _here.let = self
-        try:
-            self._run()
-        finally:
-            _here.let = None
-            self.dead = True
 
     def end(self) -> None:
         """Its thread is free for another one; the parent goes on."""
@@ -92,9 +83,12 @@ class _Thread:
             self._given.acquire()
             let, self._let = self._let, None
             assert let is not None
+            _here.let = let
             try:
-                let.live()
+                let.run()
             finally:
+                _here.let = None
+                let.dead = True
                 _idle.append(self)
                 let.end()
 

@@ -10,7 +10,7 @@ from killpoint.seams import World
 Namer = Callable[[int, int], str]
 """(offset, bytes) within a segment: what lies there, for a person."""
 
-_ALIGNED = 4096
+ALIGNED = 4096
 _SHOWN = 12
 
 
@@ -24,7 +24,7 @@ class Model(ABC):
     title = ""
     """For strengths: ``relaxed store order``."""
 
-    def __init__(self, world: World, room: int = 0) -> None:
+    def __init__(self, world: World, room: int = ALIGNED) -> None:
         self.world = world
         self._recording = world.recording
         self.data = bytearray(room)
@@ -52,7 +52,7 @@ class Model(ABC):
     def reserve(self, size: int) -> int:
         """Where a new segment of that many zeroed bytes begins."""
         at = self._taken
-        self._taken = -(-(at + size) // _ALIGNED) * _ALIGNED
+        self._taken = -(-(at + size) // ALIGNED) * ALIGNED
         if self._taken > len(self.data):
             self.data.extend(bytes(self._taken - len(self.data)))
         return at

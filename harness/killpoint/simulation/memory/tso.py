@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.seams import World
-from killpoint.simulation.memory.model import Model
+from killpoint.simulation.memory.model import ALIGNED, Model
 
 
 class TotalStoreOrder(Model):
@@ -17,7 +17,7 @@ class TotalStoreOrder(Model):
 
     title = "total store order (x86)"
 
-    def __init__(self, world: World, room: int = 0) -> None:
+    def __init__(self, world: World, room: int = ALIGNED) -> None:
         super().__init__(world, room)
         self._buffers: dict[str, list[Buffered]] = {}
         self._offered: list[Buffered] | None = []

@@ -10,7 +10,7 @@ machines of Kang et al. 2017).
 from __future__ import annotations
 
 from killpoint.seams import World
-from killpoint.simulation.memory.model import Model
+from killpoint.simulation.memory.model import ALIGNED, Model
 from killpoint.simulation.memory.tso import lay
 
 STALE_MOST = 3
@@ -25,7 +25,7 @@ class View(Model):
 
     title = "stale loads"
 
-    def __init__(self, world: World, room: int = 0) -> None:
+    def __init__(self, world: World, room: int = ALIGNED) -> None:
         super().__init__(world, room)
         self._log: list[tuple[int, bytes]] = []
         self._known: dict[str, int] = {}
