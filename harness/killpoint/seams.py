@@ -37,6 +37,29 @@ class Chooser(Protocol):
         ...
 
 
+class Script:
+    """The given choices, then the default ones. A world that knows one need not ask it.
+
+    ``seen``: keeps the options at each place beyond the given choices; None: nobody wants them.
+    """
+
+    __slots__ = ("_at", "prefix", "seen")
+
+    def __init__(self, prefix: Sequence[int], seen: list[Sequence[Option]] | None = None) -> None:
+        self.prefix, self.seen = prefix, seen
+        self._at = 0
+
+    def choose(self, options: Sequence[Option]) -> int:
+        """What is given, then 0."""
+        at = self._at
+        if at < len(self.prefix):
+            self._at = at + 1
+            return self.prefix[at]
+        if self.seen is not None:
+            self.seen.append(options)
+        return 0
+
+
 class Search(Protocol):
     """Gives choosers, one for each run, until there is nothing new to try."""
 

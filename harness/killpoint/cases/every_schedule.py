@@ -108,7 +108,7 @@ CASES: tuple[Case, ...] = (
         (_waking(_EVERY, "sequential", _THRICE, chunks=1), [_preemptions(2, 3_000)]),
         (_waking(_EVERY, "tso", _THRICE, chunks=1), [_preemptions(2, 3_000), *_beside(200)]),
         (_waking(_EVERY, "sequential", _SIX), [_preemptions(2, 3_000), *_beside(200)]),
-        (_waking(_EVERY, "sequential", [_IDLE, _LONG], 2), [_preemptions(2, 3_000), *_beside(200)]),
+        (_waking(_EVERY, "sequential", [_IDLE, _LONG], 2), [_preemptions(2, 5_000), *_beside(200)]),
     ),
     _case(
         _LATE,
@@ -122,12 +122,12 @@ CASES: tuple[Case, ...] = (
         _SENDERS,
         "two threads send by one object, and each may be held up before any line",
         (_sharing(_SENDERS, 1, senders=2), [_preemptions(2, 6_000)]),
-        (_sharing(_SENDERS, 2, senders=2), _beside(150)),
+        (_sharing(_SENDERS, 2, senders=2), _beside(300)),
     ),
     _case(
         _RECEIVERS,
         "two threads receive by one object, and each may be held up before any line",
         (_sharing(_RECEIVERS, 1, receivers=2), [_preemptions(2, 6_000)]),
-        (_sharing(_RECEIVERS, 2, receivers=2), _beside(150)),
+        (_sharing(_RECEIVERS, 2, receivers=2), _beside(300)),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from killpoint.cases.case import Case
@@ -54,9 +55,14 @@ def _scenario(case: str, memory: MemoryModel, size: _Size) -> Scenario:
     )
 
 
-def _case(name: str, summary: str, *plays: tuple[MemoryModel, _Size, list[Ask]]) -> Case:
+_Play = tuple[MemoryModel, _Size, list[Ask]]
+
+
+def _case(name: str, summary: str, *plays: _Play, fully: Sequence[_Play] = ()) -> Case:
+    """``fully``: what only ``--full`` has the time for."""
+
     def run(trial: Trial) -> None:
-        for memory, size, asks in plays:
+        for memory, size, asks in (*plays, *fully) if trial.full else plays:
             wide = [_wide(ask) for ask in asks] if trial.full else asks
             search(trial, _scenario(name, memory, size), wide)
 
@@ -86,15 +92,16 @@ CASES: tuple[Case, ...] = (
         "R5/every-order",
         "each message once, whole, in order, in every order of steps on plain memory",
         ("sequential", ONE_SLOT, [_preemptions(5_000)]),
-        ("sequential", TWO_SLOTS, [_delays(6_000)]),
-        ("sequential", TWO_READERS, [_delays(800), *_beside(150)]),
+        ("sequential", TWO_SLOTS, [_preemptions(12_000)]),
+        ("sequential", TWO_READERS, [_delays(1_000), *_beside(150)]),
     ),
     _case(
         "R5/store-buffers",
         "the same with store buffers that drain late, as on x86",
         ("tso", ONE_SLOT, [_delays(5_000)]),
-        ("tso", TWO_SLOTS, [_delays(2_000)]),
-        ("tso", TWO_READERS, [_delays(600), *_beside(150)]),
+        ("tso", TWO_SLOTS, [_delays(3_500)]),
+        ("tso", TWO_READERS, [_delays(700), *_beside(150)]),
+        fully=[("tso", TWO_SLOTS, [_preemptions(_FULL)])],
     ),
     _case(
         "R5/data-before-flag",

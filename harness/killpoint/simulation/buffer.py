@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex, overload
 
 from killpoint.simulation.memory.model import Model
 
+_BYTES = tuple(bytes((value,)) for value in range(256))
 _ENDED = "operation forbidden on released memoryview object"
 
 
@@ -39,19 +40,22 @@ class Buffer:
     def __getitem__(self, index: slice, /) -> Buffer: ...
     def __getitem__(self, index: SupportsIndex | slice, /) -> int | Buffer:
         if type(index) is int and 0 <= index < self._size and self._live:
-            return self._model.load(self._at + index, 1)[0]  # nearly always
+            return self._model.byte(self._at + index)  # nearly always
         if not self._live:
             raise ValueError(_ENDED)
         if isinstance(index, slice):
             first, size = self._span(index)
             return Buffer(self._model, self._at + first, size)
-        return self._model.load(self._at + self._place(index), 1)[0]
+        return self._model.byte(self._at + self._place(index))
 
     @overload
     def __setitem__(self, index: SupportsIndex, value: int, /) -> None: ...
     @overload
     def __setitem__(self, index: slice, value: Any, /) -> None: ...
     def __setitem__(self, index: SupportsIndex | slice, value: Any, /) -> None:
+        if type(index) is int and 0 <= index < self._size and self._live:
+            self._model.store(self._at + index, _byte(value))  # nearly always
+            return
         if not self._live:
             raise ValueError(_ENDED)
         if isinstance(index, slice):
@@ -62,7 +66,7 @@ class Buffer:
             if content:
                 self._model.store(self._at + first, content)
             return
-        self._model.store(self._at + self._place(index), bytes((value,)))
+        self._model.store(self._at + self._place(index), _byte(value))
 
     def __iter__(self) -> Iterator[int]:
         return (self[index] for index in range(len(self)))
@@ -105,6 +109,10 @@ class Buffer:
         self._live = False
 
     def _span(self, part: slice) -> tuple[int, int]:
+        first, last, step = part.start, part.stop, part.step
+        known = type(first) is int and type(last) is int and step is None
+        if known and 0 <= first <= last <= self._size:
+            return first, last - first  # nearly always
         first, last, step = part.indices(self._size)
         if step != 1:
             raise ValueError("simulated memory is sliced in steps of 1 only")
@@ -117,6 +125,10 @@ class Buffer:
         if not 0 <= place < self._size:
             raise IndexError("index out of bounds on dimension 1")
         return place
+
+
+def _byte(value: int) -> bytes:
+    return _BYTES[value] if type(value) is int and 0 <= value < 256 else bytes((value,))
 
 
 class Words:

@@ -22,7 +22,10 @@ class Lines:
 
     def __init__(self, world: World, is_own: Callable[[CodeType], bool]) -> None:
         self._world = world
+        self._point, self._recording = world.point, world.recording
         self._is_own = is_own
+        self._known: dict[CodeType, Any] = {}
+        """What traces the lines of code that was entered before."""
         self.count = 0
 
     def traced(self, run: Callable[[], None]) -> Callable[[], None]:
@@ -39,14 +42,19 @@ class Lines:
 
     def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
         del event, argument
-        return self._line if self._is_own(frame.f_code) else None
+        code = frame.f_code
+        try:
+            return self._known[code]
+        except KeyError:
+            self._known[code] = traces = self._line if self._is_own(code) else None
+            return traces
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         del argument
         if event == "line":
             self.count += 1
-            self._world.point()
-            if self._world.recording:
+            self._point()
+            if self._recording:
                 code = frame.f_code
                 where = f"{Path(code.co_filename).name}:{frame.f_lineno}"
                 self._world.note(f"{where} in {code.co_name}")

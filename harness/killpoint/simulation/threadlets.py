@@ -21,8 +21,10 @@ class Threadlet:
     """A task. It runs when switched to, until it switches to another one or ends."""
 
     def __init__(self, run: Callable[[], object], parent: Threadlet | None = None) -> None:
-        self._run, self._parent = run, parent
-        self._turn = threading.Semaphore(0)
+        self.run, self._parent = run, parent
+        self._turn = threading.Lock()
+        """Held, but for the moment in which its turn has come."""
+        self._turn.acquire()
         self._begun = parent is None
         self._thrown: type[BaseException] | None = None
         self.dead = False
@@ -46,16 +48,12 @@ class Threadlet:
             self._turn.release()
             return
         self._begun = True
-        threading.Thread(target=self._live, daemon=True).start()
+        (_idle.pop() if _idle else _Thread()).give(self)
 
-    def _live(self) -> None:
-        _here.let = self
-        try:
-            self._run()
-        finally:
-            self.dead = True
-            if self._parent is not None:
-                self._parent._go()
+    def end(self) -> None:
+        """Its thread is free for another one; the parent goes on."""
+        if self._parent is not None:
+            self._parent._go()
 
     def _wait(self) -> None:
         if not self._turn.acquire(timeout=PATIENCE):
@@ -64,6 +62,38 @@ class Threadlet:
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
             raise thrown
+
+
+class _Thread:
+    """A thread that lives one task after another: to start one costs as much as thirty steps."""
+
+    def __init__(self) -> None:
+        self._let: Threadlet | None = None
+        self._given = threading.Lock()
+        self._given.acquire()
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def give(self, let: Threadlet) -> None:
+        """Live this one."""
+        self._let = let
+        self._given.release()
+
+    def _work(self) -> None:
+        while True:
+            self._given.acquire()
+            let, self._let = self._let, None
+            assert let is not None
+            _here.let = let
+            try:
+                let.run()
+            finally:
+                _here.let = None
+                let.dead = True
+                _idle.append(self)
+                let.end()
+
+
+_idle: list[_Thread] = []
 
 
 def getcurrent() -> Threadlet:

@@ -7,14 +7,16 @@ choices is the schedule.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import greenlet
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Action, Chooser, Diverged, Option, Source
+from killpoint.seams import Action, Chooser, Diverged, Option, Script, Source
 from killpoint.simulation.ending import Ending, How, Line
+from killpoint.simulation.menus import Menu, Menus, menus_of, values
 from killpoint.simulation.threadlets import Threadlet, getcurrent
 
 STEP_LIMIT = 20_000
@@ -25,15 +27,10 @@ _LOOKS = 4
 _THROWS = 50
 """How often a task that is broken off may swallow it."""
 
-_UNASKED = Option(None, preempts=True)
-_DUE = Option(None)
-_AS_EVER = Option(None, value=True)
-_OTHERWISE = Option(None, preempts=True, value=True)
-
 _GREENLETS = greenlet.greenlet, greenlet.getcurrent
 _THREADS = Threadlet, getcurrent
 
-_Menu = tuple[list[Option], list["_Task"]]
+_NEVER = sys.maxsize
 
 
 class Abort(BaseException):
@@ -113,21 +110,29 @@ class World:
         self.version = 0
         """Counts what others could see change."""
         self._pick = chooser.choose
-        self._limit = limit
+        script = chooser if isinstance(chooser, Script) else None
+        self._given = script.prefix if script else ()
+        """Choices that are known without asking."""
+        self._scripted = len(script.prefix) if script else _NEVER
+        """From how many choices on the default is taken, without asking either."""
+        self._offered = script.seen if script else None
+        self._limit = self._end = limit
         self._early = early
         self._late = late
         self._tasks: list[_Task] = []
         self._running: _Task | None = None
         self.current = "-"
         """The name of the running task; ``-`` outside of all."""
-        self._menu: _Menu | None = None
+        self._menu: Menu | None = None
         """What there is to choose from among tasks; None: it has changed."""
         self._can = 0
         """A bit for each task that can run."""
         self._asleep: list[_Task] = []
         self._checked = 0
         self._sources: list[Source] = []
-        self._menus: dict[int, _Menu] = {}
+        self._offers: Callable[[], Sequence[Action]] | None = self._acts if early else None
+        """What the surroundings may do now; None: never anything."""
+        self._menus: Menus = {}
         self._how: How | None = None
         self._waiting: dict[str, str] = {}
         self._error: Exception | None = None
@@ -152,11 +157,14 @@ class World:
 
         task = _Task(len(self._tasks), name, self._lets[0](body, self._hub))
         self._tasks.append(task)
+        self._menus = menus_of(tuple(each.name for each in self._tasks))
         self._allow(task, True)
 
     def add(self, source: Source) -> None:
         """A further part of the surroundings."""
         self._sources.append(source)
+        one = len(self._sources) == 1 and not self._early
+        self._offers = source.actions if one else self._acts
 
     def run(self) -> Ending:
         """Run to the end, whichever it is.
@@ -190,14 +198,40 @@ class World:
         task = self._running
         if task is None:
             return
-        if self._how is not None:
-            raise Abort
-        self.steps += 1
-        if self.steps > self._limit:
-            self._exhausted()
+        steps = self.steps
+        if steps >= self._end:
+            self._over()
+        self.steps = steps + 1
+        version = self.version
         if task.seen < 0:
-            task.seen = self.version
-        following = self._next()
+            task.seen = version
+        menu = self._menu
+        if menu is None or (self._asleep and self._checked != version):
+            following = self._next()
+        else:
+            # Nearly always: the first round of `_next`, without its calls.
+            acts = self._offers() if self._offers else None
+            options = menu.beside(len(acts)) if acts else menu.options
+            if len(options) < 2:
+                return
+            choices = self.choices
+            place = len(choices)
+            if place >= self._scripted:
+                choices.append(0)
+                if self._offered is not None:
+                    self._offered.append(options)
+                return
+            if self._given and not self._given[place]:
+                choices.append(0)
+                return
+            taken = self._choose(options)
+            if not taken:
+                return
+            if taken < len(menu.tasks):
+                following = self._tasks[menu.tasks[taken]]
+            else:
+                self._act((acts or ())[taken - len(menu.tasks)])
+                following = self._next()
         if following is not task:
             self._switch(following)
 
@@ -217,10 +251,7 @@ class World:
             raise Abort
         if count < 2 or self._running is None:
             return 0
-        taken = self._pick([_AS_EVER] + [_OTHERWISE] * (count - 1))
-        if not 0 <= taken < count:
-            raise self._diverge(taken, count)
-        self.choices.append(taken)
+        taken = self._choose(values(count))
         if self.recording and taken:
             self.note(label(taken))
         return taken
@@ -274,52 +305,54 @@ class World:
             menu = self._menu
             if menu is None:
                 menu = self._menu = self._new_menu()
-            options, tasks = menu
-            acts = self._acts(tasks) if self._sources or self._early else None
+            tasks, options = menu.tasks, menu.options
+            acts = self._offers() if self._offers else None
             if acts:
-                options = options + [_UNASKED if tasks else _DUE] * len(acts)
-                if self._late and not tasks and self._may_wait():
-                    acts.append(_Passing(self))
-                    options = [*options, _UNASKED]
+                waits = self._late and not tasks and self._may_wait()
+                if waits:
+                    acts = [*acts, _Passing(self)]
+                options = menu.beside(len(acts), waits)
             elif not tasks:
                 if not self._pass_time():
                     return None
                 continue
-            if len(options) > 1:
-                taken = self._pick(options)
-                if not 0 <= taken < len(options):
-                    raise self._diverge(taken, len(options))
-                self.choices.append(taken)
-            else:
-                taken = 0
+            taken = self._choose(options) if len(options) > 1 else 0
             if taken < len(tasks):
-                return tasks[taken]
-            act = (acts or [])[taken - len(tasks)]
-            if self.recording:
-                self._lines.append(Line("-", act.label, len(self.choices)))
-            act.apply()
+                return self._tasks[tasks[taken]]
+            self._act((acts or ())[taken - len(tasks)])
 
-    def _acts(self, tasks: list[_Task]) -> list[Action]:
-        """What the surroundings may do now."""
-        acts: list[Action] = []
-        for source in self._sources:
-            acts += source.actions()
-        if self._early and tasks and any(task.deadline is not None for task in self._asleep):
+    def _act(self, act: Action) -> None:
+        if self.recording:
+            self._lines.append(Line("-", act.label, len(self.choices)))
+        act.apply()
+
+    def _choose(self, options: Sequence[Option]) -> int:
+        """One of at least two, which becomes part of the schedule."""
+        if len(self.choices) >= self._scripted:
+            taken = 0
+            if self._offered is not None:
+                self._offered.append(options)
+        else:
+            taken = self._given[len(self.choices)] if self._given else self._pick(options)
+            if not 0 <= taken < len(options):
+                raise self._diverge(taken, len(options))
+        self.choices.append(taken)
+        return taken
+
+    def _acts(self) -> Sequence[Action]:
+        """What the surroundings may do now, if they have several parts."""
+        acts = [act for source in self._sources for act in source.actions()]
+        if self._early and self._can and any(task.deadline is not None for task in self._asleep):
             acts.append(_Passing(self))
         return acts
 
-    def _new_menu(self) -> _Menu:
-        """The running task first, if it can go on; then the others in their order."""
-        running, can = self._running, self._can
-        key = can if running is None else can | 1 << (len(self._tasks) + running.index)
+    def _new_menu(self) -> Menu:
+        running = self._running
+        key = self._can if running is None else self._can | 1 << len(self._tasks) + running.index
         menu = self._menus.get(key)
         if menu is None:
-            goes_on = running is not None and bool(can >> running.index & 1)
-            tasks = [task for task in self._tasks if can >> task.index & 1 and task is not running]
-            options = [Option(task.name, preempts=goes_on) for task in tasks]
-            if running is not None and goes_on:
-                options, tasks = [Option(running.name), *options], [running, *tasks]
-            menu = self._menus[key] = options, tasks
+            names = [task.name for task in self._tasks]
+            menu = self._menus[key] = Menu(names, self._can, running.index if running else None)
         return menu
 
     def _allow(self, task: _Task, can: bool) -> None:
@@ -434,6 +467,13 @@ class World:
 
     # -- the end ------------------------------------------------------------------------------
 
+    def _over(self) -> None:
+        """At a point of a run that has ended, or that has come to the limit now."""
+        if self._how is not None:
+            raise Abort
+        self.steps += 1
+        self._exhausted()
+
     def _exhausted(self) -> None:
         """The limit: tell who was starved, or that nobody got anything done."""
         for task in self._tasks:
@@ -448,7 +488,7 @@ class World:
 
     def _stop(self, how: How) -> None:
         """The run is over; who was not done is told with those first who starved the longest."""
-        self._how = how
+        self._how, self._end = how, -1
         unfinished = [task for task in self._tasks if not task.let.dead]
         unfinished.sort(key=lambda task: self._progressed.get(task.name, 0))
         self._waiting = {task.name: task.label or "its turn" for task in unfinished}

@@ -11,21 +11,30 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from killpoint.seams import Option
+from killpoint.seams import Option, Script
 
 Cost = Callable[[Option], int]
 
 _Branch = tuple[list[int], int, int]
 """The choices of an earlier run, where to leave them, and for which option instead."""
+_Ways = tuple[Sequence[Option], list[tuple[int, int]]]
+"""What is offered, and the options beside the default that can be paid, with their cost."""
 
 
 class Bounded:
-    """All schedules whose choices other than 0 cost at most ``bound`` in sum."""
+    """All schedules whose choices other than 0 cost at most ``bound`` in sum.
 
-    def __init__(self, name: str, bound: int, cost: Cost, seed: int = 0) -> None:
+    Args:
+        least: what the cheapest choice costs; beyond the bound nobody asks what there was.
+    """
+
+    def __init__(self, name: str, bound: int, cost: Cost, seed: int = 0, least: int = 0) -> None:
         self.name = name
         self.bound = bound
         self._cost = cost
+        self._least = least
+        self._ways: dict[tuple[int, int], _Ways] = {}
+        """By the identity of what is offered, and what may still be spent."""
         self._random = random.Random(seed)
         self._begun = False
         self._in_hand = False
@@ -36,53 +45,37 @@ class Bounded:
         """Whether all have been run."""
         return self._begun and not self._in_hand and not any(self._to_come)
 
-    def __iter__(self) -> Iterator[Path]:
+    def __iter__(self) -> Iterator[Script]:
         """The next one, by cost."""
         self._begun = True
-        yield from self._run(Path([]), 0)
+        yield from self._run([], 0)
         for spent, branches in enumerate(self._to_come):
             while branches:
                 at = self._random.randrange(len(branches))
                 branches[at], branches[-1] = branches[-1], branches[at]
                 before, leave, option = branches.pop()
-                yield from self._run(Path([*before[:leave], option]), spent)
+                yield from self._run([*before[:leave], option], spent)
 
-    def _run(self, path: Path, spent: int) -> Iterator[Path]:
+    def _run(self, prefix: list[int], spent: int) -> Iterator[Script]:
         self._in_hand = True
-        yield path
-        self._branch(path, spent)
+        room = self.bound - spent
+        seen: list[Sequence[Option]] | None = [] if room >= self._least else None
+        yield Script(prefix, seen)
+        if seen:
+            self._branch(prefix, seen, room)
         self._in_hand = False
 
-    def _branch(self, path: Path, spent: int) -> None:
+    def _branch(self, prefix: list[int], seen: list[Sequence[Option]], room: int) -> None:
         """Where else the run could have gone, at the places beyond its prefix."""
-        choices, room = path.choices(), self.bound - spent
-        for at, options in enumerate(path.seen, len(path.prefix)):
-            for other in range(1, len(options)):
-                cost = self._cost(options[other])
-                if cost <= room:
-                    self._to_come[spent + cost].append((choices, at, other))
+        choices, spent = prefix + [0] * len(seen), self.bound - room
+        for at, options in enumerate(seen, len(prefix)):
+            _, ways = self._ways.get((id(options), room)) or self._new_ways(options, room)
+            for other, cost in ways:
+                self._to_come[spent + cost].append((choices, at, other))
 
-
-class Path:
-    """The given choices, then the default ones."""
-
-    __slots__ = ("_at", "prefix", "seen")
-
-    def __init__(self, prefix: list[int]) -> None:
-        self.prefix = prefix
-        self._at = 0
-        self.seen: list[Sequence[Option]] = []
-        """The options at each place beyond the prefix."""
-
-    def choose(self, options: Sequence[Option]) -> int:
-        """What the prefix says, then 0."""
-        at = self._at
-        if at < len(self.prefix):
-            self._at = at + 1
-            return self.prefix[at]
-        self.seen.append(options)
-        return 0
-
-    def choices(self) -> list[int]:
-        """All that were taken."""
-        return self.prefix + [0] * len(self.seen)
+    def _new_ways(self, options: Sequence[Option], room: int) -> _Ways:
+        """Kept by identity, as worlds offer the same few objects all the time."""
+        costs = [(other, self._cost(options[other])) for other in range(1, len(options))]
+        ways = options, [(other, cost) for other, cost in costs if cost <= room]
+        self._ways[id(options), room] = ways
+        return ways

@@ -13,4 +13,4 @@ class Delays(Bounded):
     """
 
     def __init__(self, bound: int, seed: int = 0) -> None:
-        super().__init__(f"≤ {bound} delays", bound, lambda _: 1, seed)
+        super().__init__(f"≤ {bound} delays", bound, lambda _: 1, seed, least=1)

@@ -14,7 +14,8 @@ from killpoint.verdict import Violation
 Play = Callable[[Chooser], tuple[Violation | None, list[int], int]]
 """One run: what was wrong, its choices, its steps."""
 
-_COLLECT_EVERY = 256
+_COLLECT_EVERY = 16
+"""More seldom costs more: what a run leaves behind has then gone out of the caches."""
 
 
 class Searched(msgspec.Struct):

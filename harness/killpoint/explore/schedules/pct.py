@@ -49,6 +49,8 @@ class Priorities:
         self.length = 0
         self._generator = generator
         self._priority: dict[str, float] = {}
+        self._best: dict[int, tuple[Sequence[Option], int]] = {}
+        """What was offered since a priority changed, by its identity."""
         self._otherwise = _OTHERWISE * generator.random()
         self._changes = {generator.randrange(length): -at for at in range(1, depth)}
 
@@ -57,10 +59,12 @@ class Priorities:
         self.length += 1
         if options[0].value:
             return self._value(len(options))
-        best = self._highest(options)
+        known = self._best.get(id(options))
+        best = known[1] if known else self._highest(options)
         lowered = self._changes.get(self.length)
         if lowered is not None:
             self._priority[options[best].task or _SURROUNDINGS] = lowered
+            self._best.clear()
             best = self._highest(options)
         if options[best].task is None:
             first = next(at for at, option in enumerate(options) if option.task is None)
@@ -68,7 +72,9 @@ class Priorities:
         return best
 
     def _highest(self, options: Sequence[Option]) -> int:
-        return max(range(len(options)), key=lambda at: self._of(options[at]))
+        best = max(range(len(options)), key=lambda at: self._of(options[at]))
+        self._best[id(options)] = options, best
+        return best
 
     def _of(self, option: Option) -> float:
         name = option.task or _SURROUNDINGS

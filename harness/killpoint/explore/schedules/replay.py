@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from killpoint.seams import Option
+from killpoint.seams import Script
 
 
 class Replay:
@@ -24,13 +24,7 @@ class Replay:
         self.exhausted = True
 
 
-class Again:
+class Again(Script):
     """Takes the listed choices."""
 
-    def __init__(self, choices: Sequence[int]) -> None:
-        self._choices = iter(choices)
-
-    def choose(self, options: Sequence[Option]) -> int:
-        """The next one listed."""
-        del options
-        return next(self._choices, 0)
+    __slots__ = ()

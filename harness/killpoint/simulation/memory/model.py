@@ -10,7 +10,7 @@ from killpoint.seams import World
 Namer = Callable[[int, int], str]
 """(offset, bytes) within a segment: what lies there, for a person."""
 
-_ALIGNED = 4096
+ALIGNED = 4096
 _SHOWN = 12
 
 
@@ -24,8 +24,9 @@ class Model(ABC):
     title = ""
     """For strengths: ``relaxed store order``."""
 
-    def __init__(self, world: World, room: int = 1 << 16) -> None:
+    def __init__(self, world: World, room: int = ALIGNED) -> None:
         self.world = world
+        self._recording = world.recording
         self.data = bytearray(room)
         """What is visible to everybody."""
         self._taken = 0
@@ -37,6 +38,10 @@ class Model(ABC):
     def load(self, at: int, size: int) -> bytes:
         """What the running task sees there."""
 
+    def byte(self, at: int) -> int:
+        """What the running task sees in one place: flags are asked for most of the time."""
+        return self.load(at, 1)[0]
+
     @abstractmethod
     def store(self, at: int, content: bytes) -> None:
         """Store by the running task."""
@@ -47,7 +52,7 @@ class Model(ABC):
     def reserve(self, size: int) -> int:
         """Where a new segment of that many zeroed bytes begins."""
         at = self._taken
-        self._taken = -(-(at + size) // _ALIGNED) * _ALIGNED
+        self._taken = -(-(at + size) // ALIGNED) * ALIGNED
         if self._taken > len(self.data):
             self.data.extend(bytes(self._taken - len(self.data)))
         return at

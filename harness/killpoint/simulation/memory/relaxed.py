@@ -5,7 +5,7 @@ As SPARC's partial store order, with full fences only. Loads stay in order.
 
 from __future__ import annotations
 
-from killpoint.simulation.memory.tso import Entry, TotalStoreOrder
+from killpoint.simulation.memory.tso import Buffered, TotalStoreOrder
 
 
 class Relaxed(TotalStoreOrder):
@@ -13,11 +13,13 @@ class Relaxed(TotalStoreOrder):
 
     title = "relaxed store order"
 
-    def _next_of(self, buffer: list[Entry]) -> list[Entry]:
+    def _next_of(self, buffer: list[Buffered]) -> list[Buffered]:
         """Each store that overlaps no older one of the task."""
-        free: list[Entry] = []
-        for index, (at, content) in enumerate(buffer):
-            end = at + len(content)
-            if not any(s < end and at < s + len(c) for s, c in buffer[:index]):
-                free.append((at, content))
-        return free
+        if len(buffer) == 1:
+            return buffer[:]
+        return [each for index, each in enumerate(buffer) if not _overlaps(each, buffer[:index])]
+
+
+def _overlaps(store: Buffered, older: list[Buffered]) -> bool:
+    at, end = store.at, store.end
+    return any(each.at < end and at < each.end for each in older)

@@ -14,14 +14,21 @@ class Sequential(Model):
         """What was stored last."""
         self._point()
         content = bytes(self.data[at : at + size])
-        if self.world.recording:
+        if self._recording:
             self.world.note(f"reads {self.shown(at, content)}")
         return content
+
+    def byte(self, at: int) -> int:
+        """As ``load``."""
+        if self._recording:
+            return self.load(at, 1)[0]
+        self._point()
+        return self.data[at]
 
     def store(self, at: int, content: bytes) -> None:
         """Visible to all."""
         self._point()
         self.data[at : at + len(content)] = content
         self._moved()
-        if self.world.recording:
+        if self._recording:
             self.world.note(f"stores {self.shown(at, content)}")

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.seams import World
-from killpoint.simulation.memory.model import Model
-
-Entry = tuple[int, bytes]
+from killpoint.simulation.memory.model import ALIGNED, Model
 
 
 class TotalStoreOrder(Model):
@@ -19,10 +17,10 @@ class TotalStoreOrder(Model):
 
     title = "total store order (x86)"
 
-    def __init__(self, world: World, room: int = 1 << 16) -> None:
+    def __init__(self, world: World, room: int = ALIGNED) -> None:
         super().__init__(world, room)
-        self._buffers: dict[str, list[Entry]] = {}
-        self._offered: list[Drain] | None = []
+        self._buffers: dict[str, list[Buffered]] = {}
+        self._offered: list[Buffered] | None = []
         """What may drain now; None: to be found out."""
         world.add(self)
 
@@ -33,12 +31,24 @@ class TotalStoreOrder(Model):
         world = self.world
         buffer = self._buffers.get(world.current)
         if buffer:
-            for start, stored in buffer:
-                if start < at + size and at < start + len(stored):
-                    lay(stored, start, content, at)
-        if world.recording:
+            for each in buffer:
+                if each.at < at + size and at < each.end:
+                    lay(each.content, each.at, content, at)
+        if self._recording:
             world.note(f"reads {self.shown(at, bytes(content))}")
         return bytes(content)
+
+    def byte(self, at: int) -> int:
+        """As ``load``."""
+        if self._recording:
+            return self.load(at, 1)[0]
+        self._point()
+        buffer = self._buffers.get(self.world.current)
+        if buffer:
+            for each in reversed(buffer):
+                if each.at <= at < each.end:
+                    return each.content[at - each.at]
+        return self.data[at]
 
     def store(self, at: int, content: bytes) -> None:
         """Into the queue, which nobody else sees: what matters is when it comes out."""
@@ -47,62 +57,64 @@ class TotalStoreOrder(Model):
         if name == "-":
             self.data[at : at + len(content)] = content
             return
-        self._buffers.setdefault(name, []).append((at, bytes(content)))
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            buffer = self._buffers[name] = []
+        buffer.append(Buffered(self, name, at, bytes(content)))
         self._offered = None
         self._moved()
-        if world.recording:
+        if self._recording:
             world.note(f"stores {self.shown(at, content)}, not visible yet")
 
     def fence(self) -> None:
         """The task's queue drains, a step for each store."""
-        name = self.world.current
-        buffer = self._buffers.get(name)
+        buffer = self._buffers.get(self.world.current)
         while buffer:
             self._point()
             if buffer:
-                entry = buffer[0]
-                self.drain(name, entry)
-                if self.world.recording:
-                    self.world.note(f"fence: visible is {self.shown(*entry)}")
+                oldest = buffer[0]
+                oldest.apply()
+                if self._recording:
+                    self.world.note(f"fence: visible is {self.shown(oldest.at, oldest.content)}")
 
-    def actions(self) -> Sequence[Drain]:
+    def actions(self) -> Sequence[Buffered]:
         """A drain of one store by each task that has any."""
-        if self._offered is None:
-            self._offered = [
-                Drain(self, name, entry)
-                for name, buffer in self._buffers.items()
-                for entry in self._next_of(buffer)
-            ]
-        return self._offered
+        offered = self._offered
+        if offered is None:
+            buffers = self._buffers.values()
+            offered = [each for buffer in buffers if buffer for each in self._next_of(buffer)]
+            self._offered = offered
+        return offered
 
-    def drain(self, name: str, entry: Entry) -> None:
+    def drain(self, store: Buffered) -> None:
         """One store becomes visible."""
-        self._buffers[name].remove(entry)
-        at, content = entry
-        self.data[at : at + len(content)] = content
+        self._buffers[store.task].remove(store)
+        self.data[store.at : store.end] = store.content
         self._offered = None
         self._moved()
 
-    def _next_of(self, buffer: list[Entry]) -> list[Entry]:
+    def _next_of(self, buffer: list[Buffered]) -> list[Buffered]:
         return buffer[:1]
 
 
-class Drain:
-    """A buffered store becomes visible to all."""
+class Buffered:
+    """A store that only its task sees; as an action, it becomes visible to all."""
 
-    __slots__ = ("_entry", "_model", "_task")
+    __slots__ = ("_model", "at", "content", "end", "task")
 
-    def __init__(self, model: TotalStoreOrder, task: str, entry: Entry) -> None:
-        self._model, self._task, self._entry = model, task, entry
+    def __init__(self, model: TotalStoreOrder, task: str, at: int, content: bytes) -> None:
+        self._model, self.task, self.at, self.content = model, task, at, content
+        self.end = at + len(content)
 
     @property
     def label(self) -> str:
         """Whose, and what."""
-        return f"{self._task}'s store becomes visible: {self._model.shown(*self._entry)}"
+        what = self._model.shown(self.at, self.content)
+        return f"{self.task}'s store becomes visible: {what}"
 
     def apply(self) -> None:
         """Now."""
-        self._model.drain(self._task, self._entry)
+        self._model.drain(self)
 
 
 def lay(stored: bytes, start: int, over: bytearray, at: int) -> None:

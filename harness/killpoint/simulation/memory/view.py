@@ -10,7 +10,7 @@ machines of Kang et al. 2017).
 from __future__ import annotations
 
 from killpoint.seams import World
-from killpoint.simulation.memory.model import Model
+from killpoint.simulation.memory.model import ALIGNED, Model
 from killpoint.simulation.memory.tso import lay
 
 STALE_MOST = 3
@@ -25,7 +25,7 @@ class View(Model):
 
     title = "stale loads"
 
-    def __init__(self, world: World, room: int = 1 << 16) -> None:
+    def __init__(self, world: World, room: int = ALIGNED) -> None:
         super().__init__(world, room)
         self._log: list[tuple[int, bytes]] = []
         self._known: dict[str, int] = {}
@@ -34,31 +34,40 @@ class View(Model):
         """The bits that were known at some fence."""
         self._before = b""
         """The memory before the log's first entry."""
-        self._places: dict[tuple[int, int], tuple[int, list[int]]] = {}
-        """For a range that was loaded: how much of the log was looked through, and what hits."""
+        self._hits: dict[tuple[int, int], list[int]] = {}
+        """For a range that was loaded: which entries of the log overlap it, the oldest first."""
+        self._hit_by: dict[tuple[int, int], list[list[int]]] = {}
+        """For a range that was stored to: the lists of the ranges that it overlaps."""
         self._stale: dict[str, int] = {}
 
     def load(self, at: int, size: int) -> bytes:
         """The newest value, or by choice an older one that the task may still see."""
         self._point()
         name = self.world.current
-        hits = self._hits(at, size)
-        back = 0
-        if hits and name != "-":
-            known = self._known.get(name, 0)
-            newer = 0
-            while newer < len(hits) and not known >> hits[-1 - newer] & 1:
-                newer += 1
-            if newer and self._stale.get(name, 0) < STALE_MOST:
-                back = self.world.decide(newer + 1, _label)
-            for entry in hits[len(hits) - newer : len(hits) - back]:
-                known |= 1 << entry
-            self._known[name] = known
+        hits = self._hits.get((at, size))
+        if hits is None:
+            hits = self._hits_of(at, size)
+        back = self._choose(name, hits) if hits and name != "-" else 0
         content = self._old(at, size, hits, back) if back else bytes(self.data[at : at + size])
-        if self.world.recording:
+        if self._recording:
             old = ", which is an old value" if back else ""
             self.world.note(f"reads {self.shown(at, content)}{old}")
         return content
+
+    def byte(self, at: int) -> int:
+        """As ``load``."""
+        if self._recording:
+            return self.load(at, 1)[0]
+        self._point()
+        name = self.world.current
+        hits = self._hits.get((at, 1))
+        if hits is None:
+            hits = self._hits_of(at, 1)
+        if hits and name != "-":
+            back = self._choose(name, hits)
+            if back:
+                return self._old(at, 1, hits, back)[0]
+        return self.data[at]
 
     def store(self, at: int, content: bytes) -> None:
         """Made, and known to this task."""
@@ -68,11 +77,17 @@ class View(Model):
             self._point()
             if not self._log:
                 self._before = bytes(self.data)
-            self._known[name] = self._known.get(name, 0) | 1 << len(self._log)
+            entry = len(self._log)
+            self._known[name] = self._known.get(name, 0) | 1 << entry
             self._log.append((at, bytes(content)))
+            lists = self._hit_by.get((at, len(content)))
+            if lists is None:
+                lists = self._lists_of(at, len(content))
+            for hits in lists:
+                hits.append(entry)
             self._moved()
         self.data[at : at + len(content)] = content
-        if world.recording:
+        if self._recording:
             world.note(f"stores {self.shown(at, content)}")
 
     def fence(self) -> None:
@@ -83,7 +98,7 @@ class View(Model):
         self._point()  # what was stored may be seen by who fences before this does
         self._fenced |= self._known.get(name, 0)
         self._known[name] = self._fenced
-        if self.world.recording:
+        if self._recording:
             self.world.note("fence")
 
     def _old(self, at: int, size: int, hits: list[int], back: int) -> bytes:
@@ -97,18 +112,42 @@ class View(Model):
             lay(stored, start, content, at)
         return bytes(content)
 
-    def _hits(self, at: int, size: int) -> list[int]:
-        """Which entries of the log overlap a range, the oldest first."""
-        looked, hits = self._places.get((at, size), (0, []))
-        log = self._log
-        if looked < len(log):
-            end = at + size
-            for entry in range(looked, len(log)):
-                start, stored = log[entry]
-                if start < end and at < start + len(stored):
-                    hits.append(entry)
-            self._places[at, size] = len(log), hits
+    def _choose(self, name: str, hits: list[int]) -> int:
+        """How many of the newest stores to a place a task does not see now."""
+        known = self._known.get(name, 0)
+        if known >> hits[-1] & 1:
+            return 0
+        count, newer = len(hits), 1
+        while newer < count and not known >> hits[-1 - newer] & 1:
+            newer += 1
+        back = 0
+        if self._stale.get(name, 0) < STALE_MOST:
+            back = self.world.decide(newer + 1, _label)
+        for entry in hits[count - newer : count - back]:
+            known |= 1 << entry
+        self._known[name] = known
+        return back
+
+    def _hits_of(self, at: int, size: int) -> list[int]:
+        """A range that was not loaded before; from now on the list is kept up."""
+        end = at + size
+        hits = self._hits[at, size] = [
+            entry
+            for entry, (start, stored) in enumerate(self._log)
+            if start < end and at < start + len(stored)
+        ]
+        for (start, length), lists in self._hit_by.items():
+            if start < end and at < start + length:
+                lists.append(hits)
         return hits
+
+    def _lists_of(self, start: int, length: int) -> list[list[int]]:
+        """A range that was not stored to before."""
+        end = start + length
+        lists = self._hit_by[start, length] = [
+            hits for (at, size), hits in self._hits.items() if start < at + size and at < end
+        ]
+        return lists
 
 
 def _label(back: int) -> str:
