@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -137,5 +138,10 @@ def test_a_tensor_goes_out_of_band_though_torch_came_late(monkeypatch: pytest.Mo
 
 def test_an_encoder_does_not_keep_the_memory_of_a_large_pickle():
     encoder = Encoder(Limits())
-    encoder.encode(["x" * (4 << 20)])
-    assert sys.getsizeof(encoder._file) < 1 << 20
+    tracemalloc.start()
+    try:
+        encoder.encode(["x" * (4 << 20)])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1 << 20
