@@ -136,6 +136,13 @@ def test_a_tensor_goes_out_of_band_though_torch_came_late(monkeypatch: pytest.Mo
     assert [len(buffer) for buffer in encoder.encode([tensor])][1:] == [2 * OUT_OF_BAND_FROM]
 
 
+@pytest.mark.parametrize("whose", ["writer", "reader"])
+def test_a_shutdown_after_the_close_changes_nothing(whose: str):
+    for each in (ends := pair()):
+        each.close()
+    ends[whose == "reader"].shutdown()
+
+
 def test_an_encoder_does_not_keep_the_memory_of_a_large_pickle():
     encoder = Encoder(Limits())
     tracemalloc.start()
