@@ -42,14 +42,14 @@ class Pickler:
         self._pickler.dispatch_table = table
         first: Any = pickle.Pickler(io.BytesIO())
         first.memo = {id(b): (place, b) for place, b in enumerate(reducers.BUILDERS)}
-        self._memo = first.memo
+        self._memo = self._pickler.memo = first.memo
         self._dump = self._pickler.dump
 
     def dumps(self, obj: object) -> list[Buffer]:
         """The pickle, then the buffers. After an exception this pickler is spoiled."""
         parts = self._parts
-        self._pickler.memo = self._memo
         self._dump(obj)
+        self._pickler.memo = self._memo  # now, so that nothing of the object is kept
         prelude = _WITHOUT
         if self._used:
             self._used.clear()

@@ -83,7 +83,7 @@ class EpollVigil:
     def stop(self) -> None:
         """Wake everybody, for good (from any thread)."""
         self.stopped = self.alarmed = True
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # closed, also just now
             os.eventfd_write(self._stop, 1)
 
     def block(self, seconds: float | None) -> None:

@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -135,9 +136,19 @@ def test_a_tensor_goes_out_of_band_though_torch_came_late(monkeypatch: pytest.Mo
     assert [len(buffer) for buffer in encoder.encode([tensor])][1:] == [2 * OUT_OF_BAND_FROM]
 
 
+@pytest.mark.parametrize("whose", ["writer", "reader"])
+def test_a_shutdown_after_the_close_changes_nothing(whose: str):
+    for each in (ends := pair()):
+        each.close()
+    ends[whose == "reader"].shutdown()
+
+
 def test_an_encoder_does_not_keep_the_memory_of_a_large_pickle():
     encoder = Encoder(Limits())
-    encoder.encode(["x" * (4 << 20)])
-    kept = encoder._dumps.__self__
-    assert not kept._parts
-    assert not kept._large
+    tracemalloc.start()
+    try:
+        encoder.encode(["x" * (4 << 20)])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1 << 20

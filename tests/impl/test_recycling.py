@@ -1,6 +1,7 @@
 """Buffers come back once nobody has them, and not a moment earlier."""
 
 import numpy as np
+import pytest
 
 from refengine.recycling import Recycler
 
@@ -59,3 +60,48 @@ def test_a_buffer_larger_than_the_bound_is_given_and_not_kept():
     memory = Recycler(most=1 << 16)
     assert len(memory.take(1 << 20)) == 1 << 20
     assert memory._held == 0
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "size"),
+    [
+        (0, 4096),
+        (1, 4096),
+        (4096, 4096),
+        (4097, 8192),
+        (65_536, 65_536),
+        (65_537, 73_728),
+        (1 << 20, 1 << 20),
+        ((1 << 20) + 1, (1 << 20) + (1 << 17)),
+        ((1 << 21) - 1, 1 << 21),
+    ],
+)
+def test_sizes_are_rounded_to_eight_steps_a_doubling(nbytes: int, size: int):
+    memory = Recycler()
+    memory.take(nbytes)
+    assert (list(memory._by_size), memory._held) == ([size], size)
+
+
+def test_sizes_used_last_are_kept():
+    memory = Recycler(most=3 << 20)
+    for size in (1, 1.5):
+        memory.take(int(size * (1 << 20)))
+    memory.take(1 << 20)  # again: now the other one is the oldest
+    memory.take(2 << 20)
+    assert list(memory._by_size) == [1 << 20, 2 << 20]
+    assert memory._held == 3 << 20
+
+
+def test_exactly_as_much_as_allowed_is_kept_and_one_buffer_at_a_time_goes():
+    memory = Recycler(most=4 << 20)
+    held = [memory.take(1 << 20) for _ in range(4)]
+    assert memory._held == 4 << 20
+    assert [len(each) for each in memory._by_size.values()] == [4]
+    memory.take(2 << 20)
+    assert {size: len(each) for size, each in memory._by_size.items()} == {1 << 20: 2, 2 << 20: 1}
+    assert memory._held == 4 << 20
+    del held
+
+
+def test_what_is_kept_unasked_is_an_eighth_of_a_gigabyte():
+    assert Recycler()._most == 128 << 20

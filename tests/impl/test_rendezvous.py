@@ -57,3 +57,43 @@ def test_a_stranger_is_refused_without_troubling_the_writer(message: bytes):
     verdict = Rendezvous([0], KEYS).hello(message, 7)
     assert isinstance(verdict, Refusal)
     assert not verdict.ours
+
+
+def test_a_hello_is_magic_rank_and_key():
+    message = hello(258, KEYS)
+    assert message == b"RFE1" + b"\0\0\1\2" + KEYS.secret
+    assert len(message) == HELLO_BYTES == 40
+
+
+@pytest.mark.parametrize(
+    ("message", "refusal"),
+    [
+        (b"", Refusal(-1, "that is no hello", False)),
+        (hello(0, KEYS) + b"x", Refusal(-1, "that is no hello", False)),
+        (hello(0, Keys.fresh()), Refusal(-1, "wrong key", False)),
+        (b"RFE2" + hello(0, KEYS)[4:], Refusal(-1, "wrong key", False)),
+        (hello(1, KEYS), Refusal(1, "unknown; the ranks are [0, 2]", True)),
+    ],
+)
+def test_a_refusal_says_why(message: bytes, refusal: Refusal):
+    assert Rendezvous([2, 0], KEYS).hello(message) == refusal
+
+
+def test_a_rank_that_was_given_is_refused_with_its_number():
+    meeting = Rendezvous([0, 2], KEYS)
+    arrived(meeting, 2)
+    assert meeting.hello(hello(2, KEYS)) == Refusal(2, "another reader already has it", True)
+    assert isinstance(meeting.hello(hello(0, KEYS)), Welcome)
+
+
+def test_each_welcome_has_a_nonce_of_its_own():
+    meeting = Rendezvous([0, 1], KEYS)
+    nonces = {arrived(meeting, rank) for rank in (0, 1)}
+    assert [len(nonce) for nonce in nonces] == [16, 16]
+
+
+@pytest.mark.parametrize("first", [b"", b"\0", b"\2", b"\1\1"])
+def test_only_a_subscription_counts(first: bytes):
+    meeting = Rendezvous([0], KEYS)
+    meeting.subscription(first + arrived(meeting, 0))
+    assert meeting.missing() == [0]

@@ -106,3 +106,86 @@ def test_a_gather_goes_on_though_a_line_is_broken():
     m.come(1, 0, EMPTY)
     assert m.away(1) == []
     assert kinds(m.come(0, 0, EMPTY)) == [(0, Kind.MET), (1, Kind.MET)]
+
+
+def test_what_does_not_concern_the_open_meeting_is_answered_by_nothing():
+    for channel in Channel:
+        m = meeting(channel)
+        for number in (1, -1):
+            assert m.come(0, number, EMPTY) == []
+            assert m.withdraw(0, number) == []
+            assert m.ask(0, number) == []
+        assert m.withdraw(0, 0) == []  # it had not come
+        assert m.leave(0) == []
+        assert m.back(1) == []
+        assert vars(m) == vars(meeting(channel))
+
+
+def test_a_release_tells_channel_and_number_in_the_hosts_name():
+    m = meeting(Channel.GATHER, 2)
+    for number in range(3):
+        m.come(0, number, EMPTY)
+        for _, frame in m.come(1, number, EMPTY):
+            assert unpack(frame)[:4] == (Kind.MET, 0, Channel.GATHER, number)
+    assert m.number == 3
+
+
+def test_an_answer_tells_channel_and_number_in_the_hosts_name():
+    m = meeting(n=2)
+    m.come(0, 0, EMPTY)
+    m.come(1, 0, EMPTY)
+    ((rank, frame),) = m.ask(1, 1)
+    assert rank == 1
+    assert unpack(frame)[:4] == (Kind.WHO, 0, Channel.BARRIER, 1)
+
+
+def test_who_withdrew_is_told_nothing_any_more():
+    m = meeting()
+    m.come(0, 0, EMPTY)
+    m.ask(0, 0)
+    assert m.withdraw(0, 0) == []
+    assert m.come(1, 0, EMPTY) == []
+
+
+def test_who_came_again_has_not_given_up():
+    m = meeting()
+    m.come(0, 0, EMPTY)
+    m.withdraw(0, 0)
+    m.come(0, 0, EMPTY)
+    assert who(m.ask(1, 0)) == ([0], [])
+
+
+@pytest.mark.parametrize("channel", Channel)
+def test_of_a_rank_that_is_gone_nothing_is_left_but_its_gift_to_a_gather(channel: Channel):
+    m = meeting(channel)
+    m.come(1, 0, EMPTY)
+    m.withdraw(1, 0)
+    m.away(1)
+    m.ask(1, 0)
+    m.leave(1)
+    assert vars(m) == vars(meeting(channel))
+    m.come(2, 0, EMPTY)
+    m.leave(2)
+    assert list(m.came) == ([2] if channel is Channel.GATHER else [])
+
+
+def test_who_asks_hears_of_a_broken_line_and_of_its_return():
+    m = meeting()
+    m.come(0, 0, EMPTY)
+    m.come(1, 0, EMPTY)
+    m.ask(0, 0)
+    assert who(m.away(1)) == ([0], [])
+    assert who(m.back(1)) == ([0, 1], [])
+
+
+def test_a_broken_line_of_one_that_did_not_come_holds_a_release_up_too():
+    m = meeting(n=2)
+    m.away(1)
+    m.come(0, 0, EMPTY)
+    assert m.come(1, 0, EMPTY) == []
+    assert kinds(m.back(1)) == [(0, Kind.MET), (1, Kind.MET)]
+
+
+def test_nothing_is_told_to_nobody():
+    m = meeting()
+    assert m.come(0, 0, EMPTY) == m.away(1) == m.back(1) == m.withdraw(0, 0) == []

@@ -1,9 +1,13 @@
 """What a rank makes of what it hears, without any I/O."""
 
+import logging
+
+import pytest
+
 from refengine.errors import GroupClosed, PeerSilent, RankDied
 from refengine.group.departure import Departure
 from refengine.group.frames import Channel, Kind, pack, pack_bodies, pack_ranks, unpack
-from refengine.group.member import Member
+from refengine.group.member import Attendance, Inbox, Member
 from refengine.lines import Gone
 
 
@@ -93,3 +97,122 @@ def test_absent_are_those_who_never_came_or_else_those_who_gave_up():
     assert attendance.absent(4, 1) == [3]
     member.hear(who([1], [0, 2, 3]))
     assert attendance.absent(4, 1) == [0, 2, 3]
+
+
+def test_an_inbox_counts_what_was_taken_from_it():
+    inbox = Inbox()
+    assert (inbox.any(), inbox.taken) == (False, 0)
+    bodies = [memoryview(each) for each in (b"a", b"b", b"c")]
+    inbox.bodies.extend(bodies)
+    assert inbox.any() is True
+    inbox.drop()
+    inbox.drop()
+    assert (inbox.taken, list(inbox.bodies)) == (2, bodies[2:])
+
+
+def test_what_is_restored_is_first_again_and_only_once():
+    inbox = Inbox()
+    first, second = memoryview(b"same"), memoryview(b"same")
+    inbox.bodies.extend([first, second])
+    inbox.restore(first)  # it was not dropped yet
+    assert (inbox.taken, len(inbox.bodies)) == (0, 2)
+    inbox.drop()
+    inbox.restore(first)  # the next one is like it, and yet another
+    assert inbox.taken == 0
+    assert [id(body) for body in inbox.bodies] == [id(first), id(second)]
+    inbox.drop()
+    inbox.drop()
+    inbox.restore(second)
+    assert (inbox.taken, list(inbox.bodies)) == (1, [second])
+
+
+def test_an_attendance_has_a_result_of_its_own_number_alone():
+    attendance = Attendance()
+    assert (attendance.number, attendance.is_met(), attendance.result()) == (0, False, None)
+    for number in (1, 0):
+        met = attendance.met = unpack(pack(Kind.MET, 0, Channel.GATHER, number))
+        assert attendance.is_met() is (number == 0)
+        assert attendance.result() is (met if number == 0 else None)
+
+
+def test_a_finished_attendance_goes_on_and_a_resumed_one_goes_back():
+    attendance = Attendance(number=4)
+    met = attendance.met = unpack(pack(Kind.MET, 0, Channel.GATHER, 4))
+    attendance.finish()
+    assert (attendance.number, attendance.met) == (5, None)
+    attendance.resume(met)
+    assert attendance.number == 4
+    assert attendance.result() is met
+
+
+def test_what_was_said_of_another_meeting_does_not_count():
+    body = pack_bodies([pack_ranks([0, 1, 2]), pack_ranks([])])
+    for number in (0, 2):
+        who = unpack(pack(Kind.WHO, 0, Channel.BARRIER, number, body))
+        assert Attendance(number=1, who=who).absent(4, 1) == [0, 2, 3]
+    who = unpack(pack(Kind.WHO, 0, Channel.BARRIER, 1, body))
+    assert Attendance(number=1, who=who).absent(4, 1) == [3]
+
+
+def test_a_channel_hears_of_its_own_meetings_alone():
+    for channel in Channel:
+        member = Member(0, 2)
+        member.hear(pack(Kind.MET, 0, channel, 0))
+        member.hear(pack(Kind.WHO, 0, channel, 0))
+        for each, attendance in member.attendances.items():
+            assert attendance.is_met() is (each is channel)
+            assert (attendance.who is not None) is (each is channel)
+
+
+def test_news_of_any_kind_wakes_those_who_wait():
+    member = Member(1, 2)
+    for news in (
+        lambda: member.hear(pack(Kind.LETTER, 0)),
+        lambda: member.hear(b"no frame"),
+        lambda: member.host_gone(Gone("died")),
+        lambda: member.refuse(GroupClosed("x")),
+    ):
+        bell = member.bells.hang()
+        news()
+        assert bell._lock.acquire(timeout=0)
+
+
+def test_a_frame_of_a_rank_that_is_none_is_dropped_and_logged(caplog: pytest.LogCaptureFixture):
+    member = Member(0, 3)
+    with caplog.at_level(logging.WARNING):
+        for source in (3, 4):
+            assert member.hear(gone(source)) == []
+        assert member.hear(gone(2)) == []
+    assert list(member.departures) == [2]
+    assert "there is no rank 3" in caplog.text
+    assert len(caplog.records) == 2
+
+
+def test_a_hosts_end_is_of_rank_0_and_does_not_replace_what_it_said_of_itself():
+    member = Member(1, 3)
+    member.host_gone(Gone("died", pid=4))
+    end = Departure(0, Gone("died", pid=4))
+    assert (member.host_end, member.departures) == (end, {0: end})
+    member = Member(1, 3)
+    member.hear(pack(Kind.LEAVING, 0))
+    member.host_gone(Gone("died", pid=4))
+    assert (member.host_end, member.departures) == (end, {0: Departure(0, Gone("closed"))})
+
+
+def test_each_death_is_asked_whether_the_gather_needs_that_rank():
+    member = Member(0, 4)
+    member.hear(gone(1, gathers=1))
+    assert member.unable_to_meet(Channel.GATHER, "x") is None
+    assert isinstance(member.unable_to_meet(Channel.BARRIER, "x"), RankDied)
+    member.hear(gone(2, gathers=0))
+    error = member.unable_to_meet(Channel.GATHER, "x")
+    assert isinstance(error, RankDied)
+    assert (error.rank, error.waiting_for) == (2, "x")
+
+
+def test_no_gather_comes_off_without_the_host():
+    member = Member(1, 3)
+    member.hear(gone(2, gathers=5))
+    assert member.unable_to_meet(Channel.GATHER, "x") is None
+    member.host_gone(Gone("closed"))
+    assert member.unable_to_meet(Channel.GATHER, "x")

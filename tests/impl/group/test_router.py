@@ -1,5 +1,9 @@
 """What the host passes on, to whom, and what it keeps (G1, G2, G4)."""
 
+import logging
+
+import pytest
+
 from refengine.group.departure import Departure
 from refengine.group.frames import Channel, Kind, pack, pack_object, unpack
 from refengine.group.meeting import Post
@@ -86,3 +90,100 @@ def test_a_host_keeps_nothing_of_what_it_passed_on():
             assert size() == 0
     assert set(vars(router)) == {"_world", "_meetings", "_gone", "_present", "_seen"}
     assert not router._gone | router._present | router._seen
+
+
+def test_an_arrival_is_answered_by_nothing():
+    assert Router(2).arrived(1) == []
+
+
+def test_a_word_that_the_host_is_done_with_is_answered_by_nothing():
+    assert Router(2).hear(1, pack(Kind.SEEN, 1)) == []
+
+
+@pytest.mark.parametrize("kind", [Kind.WHO, Kind.MET, Kind.GONE, Kind.LEAVING])
+def test_what_only_the_host_says_is_dropped_and_logged(
+    kind: Kind, caplog: pytest.LogCaptureFixture
+):
+    with caplog.at_level(logging.WARNING):
+        assert Router(2).hear(1, pack(kind, 1)) == []
+    assert f"rank 1 sent what is no frame ({kind.name} is for the host to say)" in caplog.text
+
+
+def test_a_leaving_host_says_so_in_its_own_name_to_the_living():
+    router = Router(3)
+    for rank in (1, 2):
+        router.arrived(rank)
+    router.gone(1, Gone("died"))
+    ((rank, frame),) = router.leave()
+    assert (rank, unpack(frame)) == (2, (Kind.LEAVING, 0, 0, 0, b""))
+
+
+def test_quiet_is_whom_nobody_is_waited_for():
+    router = Router(3)
+    assert router.quiet is True
+    router.arrived(1)
+    assert router.quiet is False
+    router.hear(1, pack(Kind.SEEN, 1))
+    router.hear(2, pack(Kind.SEEN, 2))  # it never came
+    assert router.quiet is True
+    router.arrived(2)
+    assert router.quiet is True
+
+
+def test_an_end_before_any_gather_says_none_and_one_within_counts_only_a_gift():
+    for gave in (False, True):
+        router = Router(3)
+        if gave:
+            router.hear(2, pack(Kind.COME, 2, Channel.GATHER, 0))
+        posts = router.gone(2, Gone("died"))
+        gathers = {Departure.unpack(2, unpack(frame).body).gathers for _, frame in posts}
+        assert gathers == {int(gave)}
+
+
+def test_meetings_are_asked_by_their_channel():
+    router = Router(2)
+    for channel in Channel:
+        router.hear(0, pack(Kind.COME, 0, channel, 0))
+        posts = router.hear(0, pack(Kind.ASK, 0, channel, 0))
+        assert [(rank, unpack(frame)[:3]) for rank, frame in posts] == [(0, (Kind.WHO, 0, channel))]
+        (post,) = router.hear(0, pack(Kind.WITHDRAW, 0, channel, 0)) or [None]
+        assert post is None
+        posts = router.hear(1, pack(Kind.COME, 1, channel, 0))
+        assert posts == []
+        assert told(router.hear(0, pack(Kind.COME, 0, channel, 0))) == [
+            (0, Kind.MET),
+            (1, Kind.MET),
+        ]
+
+
+def test_a_broken_line_holds_barriers_up_and_not_gathers():
+    for channel in Channel:
+        router = Router(2)
+        router.hear(1, pack(Kind.COME, 1, channel, 0))
+        assert router.broken(1) == []
+        posts = router.hear(0, pack(Kind.COME, 0, channel, 0))
+        posts += [] if channel is Channel.GATHER else router.back(1)
+        assert told(posts) == [(0, Kind.MET), (1, Kind.MET)]
+
+
+def test_who_asked_hears_of_a_line_that_breaks():
+    router = Router(2)
+    for rank in (0, 1):
+        router.hear(rank, pack(Kind.ASK, rank, Channel.BARRIER, 0))
+    assert told(router.broken(1)) == [(0, Kind.WHO), (1, Kind.WHO)]
+
+
+def test_the_dead_release_nobody_from_a_barrier():
+    router = Router(2)
+    router.hear(1, pack(Kind.COME, 1, Channel.BARRIER, 0))
+    router.gone(1, Gone("died"))
+    assert router.hear(0, pack(Kind.COME, 0, Channel.BARRIER, 0)) == []
+
+
+def test_bytes_pass_as_they_are_and_a_view_is_copied_before_it_is_kept():
+    frame = pack(Kind.LETTER, 1, 0, 0, b"x")
+    assert Router(2).hear(1, frame)[0][1] is frame
+    owner = bytearray(frame)
+    ((_, passed),) = Router(2).hear(1, memoryview(owner))
+    owner[-1] = 0
+    assert passed == frame

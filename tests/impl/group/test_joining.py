@@ -1,0 +1,82 @@
+"""A member's connection to its host, with a spoke that only notes what it is told."""
+
+from typing import Any
+
+import pytest
+
+from refengine.errors import RankRefused
+from refengine.group import joining
+from refengine.group.frames import Kind, pack, unpack
+from refengine.group.joining import Joined
+from refengine.group.member import Member
+from refengine.lines import Gone
+
+
+class Spoke:
+    def __init__(self, *given: Any, **named: Any) -> None:
+        self.given, self.named = given, named
+        self.posts: list[tuple[int, Kind]] = []
+        self.closed: list[float] = []
+
+    def post(self, rank: int, frame: bytes | bytearray) -> None:
+        self.posts.append((rank, unpack(frame).kind))
+
+    def close(self, seconds: float) -> None:
+        self.closed.append(seconds)
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(joining, "Spoke", Spoke)
+    keys: Any = "keys"
+    sockets: Any = "sockets"
+    clock = lambda: 1.0  # noqa: E731  one object, to compare
+    link: Any = Joined(
+        "tcp://there:1", keys, Member(2, 3), sockets=sockets, clock=clock, silence=7.0
+    )
+    assert link._spoke.given == ("tcp://there:1", 2, "keys", link)
+    assert link._spoke.named == {"sockets": "sockets", "clock": clock, "silence": 7.0}
+    return link
+
+
+def test_frames_go_to_the_host(joined: Any):
+    joined.post(pack(Kind.SEEN, 2))
+    assert joined._spoke.posts == [(0, Kind.SEEN)]
+
+
+def test_the_host_is_reached_once_it_has_welcomed_us(joined: Any):
+    assert joined.address == "tcp://there:1"
+    assert joined.reached() is False
+    joined.arrived(0)
+    assert joined.reached() is True
+
+
+def test_what_the_host_says_is_heard_and_answered(joined: Any):
+    joined.message(0, memoryview(pack(Kind.LEAVING, 0)))
+    assert 0 in joined._member.departures
+    assert joined._spoke.posts == [(0, Kind.SEEN)]
+
+
+def test_an_answer_waits_until_the_spoke_is_known(joined: Any):
+    class Made:
+        def wait(self, seconds: float) -> None:
+            assert seconds == 10
+            assert joined._spoke.posts == []
+
+    assert joined._made.is_set()
+    joined._made = Made()
+    joined.message(0, memoryview(pack(Kind.LEAVING, 0)))
+    assert joined._spoke.posts == [(0, Kind.SEEN)]
+
+
+def test_the_hosts_end_and_a_refusal_reach_the_member(joined: Any):
+    joined.gone(0, Gone("silent", 3.0))
+    assert joined._member.host_end.how == Gone("silent", 3.0)
+    joined.refused(2, "taken")
+    assert isinstance(joined._member.refusal, RankRefused)
+    assert joined._member.refusal.facts == (2, "taken", "group")
+
+
+def test_a_close_is_passed_on_with_its_time(joined: Any):
+    joined.close(1.5)
+    assert joined._spoke.closed == [1.5]

@@ -1,0 +1,207 @@
+"""Pieces by the numbers: what each holds, how long readers are waited for, what is kept (R9)."""
+
+import os
+from typing import Any
+
+import pytest
+
+from refengine.encoding import put, total_of
+from refengine.fragments import _HEAD, COPYING, SOCKET, Assembly, Pace, Pieces, publish_in_pieces
+from refengine.recycling import Recycler
+
+
+class Side:
+    """Slots that are there when they are asked for."""
+
+    def __init__(self, chunk_bytes: int, *, read: bool = True) -> None:
+        self.chunk_bytes, self.read = chunk_bytes, read
+        self.log: list[Any] = []
+        self.chunks = [self.fresh()]
+
+    def fresh(self) -> memoryview:
+        return memoryview(bytearray(self.chunk_bytes))
+
+    def all_read(self) -> bool:
+        return self.read
+
+    def open(self) -> None:
+        self.log.append("open")
+
+    def publish(self) -> None:
+        self.log.append("publish")
+
+    def claim(self, timeout: float | None, large: bool = False) -> memoryview:
+        self.log.append(("claim", timeout, large))
+        self.chunks.append(self.fresh())
+        return self.chunks[-1]
+
+
+class Keeping:
+    """Readers that keep up, or do not."""
+
+    def __init__(self, *answers: bool) -> None:
+        self.answers = list(answers)
+
+    def is_kept(self, _: Any) -> bool:
+        return self.answers.pop(0) if self.answers else True
+
+
+MESSAGE = b"main", bytes(range(200)), b"", b"tail" * 25
+NBYTES = total_of([len(b) for b in MESSAGE]) + 1
+
+
+def sent(side: Side, pace: Any, piece: int = 50) -> list[tuple[int, int, int, int]]:
+    """Each piece's head."""
+    publish_in_pieces(side, MESSAGE, NBYTES, side.chunks[0], piece, pace)  # type: ignore[arg-type]
+    return [_HEAD.unpack_from(chunk, 0) for chunk in side.chunks]
+
+
+def whole() -> bytes:
+    chunk = memoryview(bytearray(NBYTES))
+    put(MESSAGE, chunk)
+    return bytes(chunk)
+
+
+def test_each_piece_says_where_it_begins_and_how_long_the_whole_is():
+    side = Side(1000)
+    heads = sent(side, Keeping())
+    assert heads[0] == (2, 0, 50, NBYTES)
+    assert [start for _, start, _, _ in heads] == list(range(0, NBYTES, 50))
+    assert sum(count for _, _, count, _ in heads) == NBYTES
+    parts = [bytes(c[64 : 64 + head[2]]) for c, head in zip(side.chunks, heads, strict=True)]
+    assert b"".join(parts) == whole()
+    steps = ["open", "publish", ("claim", 0, True)] * len(heads)
+    assert side.log == steps[:-1]
+
+
+def test_with_readers_elsewhere_all_of_it_is_one_piece():
+    side = Side(1000)
+    assert sent(side, Keeping(*[False] * 100)) == [(2, 0, NBYTES, NBYTES)]
+
+
+def test_a_piece_ends_where_its_slot_does():
+    side = Side(64 + 120)
+    heads = sent(side, Keeping(*[False] * 100))
+    assert [count for _, _, count, _ in heads] == [120, 120, NBYTES - 240]
+
+
+def test_pieces_make_the_whole_in_memory_whose_large_buffer_is_aligned():
+    side, memory = Side(1000), Recycler()
+    assembly = Assembly(memory)
+    sent(side, Keeping())
+    got = [assembly.add(chunk) for chunk in side.chunks]
+    assert got[:-1] == [None] * (len(got) - 1)
+    assert got[-1] == whole()
+    assembly.clear()
+    assert assembly._whole is None
+    assert assembly.add(side.chunks[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "room", "slots", "spans"),
+    [(99, 1000, 9, False), (100, 1000, 9, True), (937, 1000, 2, False), (936, 1000, 2, True)],
+)
+def test_whether_a_message_spans_slots(nbytes: int, room: int, slots: int, spans: bool):
+    assert Pieces(least=100, piece=50).span(nbytes, room, slots) is spans
+
+
+def test_a_piece_must_fit_into_a_slot():
+    assert Pieces(least=1, piece=936).span(1, 1000, 9)
+    assert not Pieces(least=1, piece=937).span(1, 1000, 9)
+
+
+def test_pieces_are_of_half_a_megabyte_for_messages_of_two():
+    assert (Pieces().least, Pieces().piece) == (2 << 20, 512 << 10)
+    assert (COPYING, SOCKET) == (8e9, 1e9)
+    assert Pieces().serve(2 << 20, 4 << 20)
+    assert not Pieces().serve((2 << 20) - 1, 4 << 20)
+
+
+class Clock:
+    """A second for each yield; the readers are there after so many."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int = 10**9) -> None:
+        self.now, self.after = 0.0, after
+        monkeypatch.setattr(os, "sched_yield", self.tick)
+
+    def tick(self) -> None:
+        self.now += 1.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def all_read(self) -> bool:
+        return self.now >= self.after
+
+
+def test_readers_are_waited_for_until_the_copy_would_be_done(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    pace: Any = Pace(clock)
+    pace.begin(int(3 * COPYING), None)
+    assert not pace.is_kept(clock)
+    assert clock.now == 3.0
+    assert not pace.is_kept(clock)
+    assert clock.now == 3.0
+
+
+def test_over_a_socket_it_takes_longer(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    pace: Any = Pace(clock)
+    pace.begin(int(2 * SOCKET), None, SOCKET)
+    assert not pace.is_kept(clock)
+    assert clock.now == 2.0
+
+
+@pytest.mark.parametrize(("timeout", "waited"), [(2.0, 2.0), (9.0, 5.0), (0.0, 0.0), (-1.0, 0.0)])
+def test_no_deadline_is_overstepped(monkeypatch: pytest.MonkeyPatch, timeout: float, waited: float):
+    clock = Clock(monkeypatch)
+    pace: Any = Pace(clock)
+    pace.begin(int(5 * COPYING), timeout)
+    assert not pace.is_kept(clock)
+    assert clock.now == waited
+
+
+def test_what_was_waited_is_gone_for_the_rest_of_the_message(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch, after=2)
+    pace: Any = Pace(clock)
+    pace.begin(int(5 * COPYING), None)
+    assert pace.is_kept(clock)
+    assert pace._left == 3.0
+    clock.after = 10**9
+    assert not pace.is_kept(clock)
+    assert clock.now == 5.0
+
+
+def test_those_who_are_there_are_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch, after=0)
+    pace: Any = Pace(clock)
+    pace.begin(0, None)
+    assert pace.is_kept(clock)
+    assert clock.now == 0.0
+
+
+def test_misses_are_sat_out_longer_and_longer_until_one_comes(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock(monkeypatch)
+    pace: Any = Pace(clock)
+
+    def sat_out() -> int:
+        """How many messages are begun without patience after the next miss."""
+        pace.begin(int(COPYING), None)
+        assert not pace.is_kept(clock)
+        count = 0
+        while True:
+            pace.begin(int(COPYING), None)
+            if pace._left:
+                return count
+            before = clock.now
+            assert not pace.is_kept(clock)
+            assert clock.now == before
+            count += 1
+
+    assert [sat_out() for _ in range(8)] == [2, 4, 8, 16, 32, 64, 64, 64]
+    clock.after = int(clock.now) + 1
+    pace.begin(int(3 * COPYING), None)
+    assert pace.is_kept(clock)
+    clock.after = 10**9
+    pace._left = 0.0
+    assert sat_out() == 2

@@ -1,0 +1,533 @@
+"""The writer's end, step by step, with readers that only note what they are told (Q5, Q6, R9)."""
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from refengine.encoding import Limits
+from refengine.errors import (
+    DeadlinePassed,
+    NotReady,
+    PeerDied,
+    PeerSilent,
+    QueueClosed,
+    RankRefused,
+)
+from refengine.fragments import SOCKET, Pieces
+from refengine.lines import Gone
+from refengine.sending import SendingEnd
+from refengine.settings import Settings
+
+CHUNK = 1000
+
+
+class Vigil:
+    """Notes each look and sleep; what happens during one is written down before."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log, self.turns, self.lasting, self.alarmed = (
+            log,
+            list[Callable[[], Any]](),
+            None,
+            False,
+        )
+
+    def block(self, seconds: float | None) -> None:
+        self.log.append(("block", seconds))
+        if self.turns:
+            self.turns.pop(0)()
+
+    def fault(self) -> Any:
+        return self.lasting
+
+    def alarm(self, fault: Any) -> None:
+        self.lasting, self.alarmed = fault, True
+
+
+class Remote:
+    """Stands for `RemoteReaders`."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log, self.room, self.posted = log, True, 0
+        self.ends: list[tuple[int, Gone]] = []
+        self.absent: list[int] = []
+        self.wrong: RankRefused | None = None
+
+    def has_room(self) -> bool:
+        return self.room
+
+    def news(self, gone: Callable[[int, Gone], None]) -> None:
+        while self.ends:
+            gone(*self.ends.pop(0))
+
+    def post(self, number: int, body: bytearray) -> None:
+        self.log.append(("post", number, bytes(body)))
+        self.posted = number + 1
+
+    def refusal(self) -> RankRefused | None:
+        return self.wrong
+
+    def missing(self) -> list[int]:
+        return self.absent
+
+    def go(self) -> None:
+        self.log.append("remote go")
+
+    def part(self, seconds: float) -> None:
+        self.log.append(("remote part", seconds))
+
+
+class Side:
+    """Stands for the ring's writing half."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log, self.number, self.settled, self.full, self.read = log, 0, 0, False, True
+
+    def claim(self, timeout: float | None, large: bool = False) -> memoryview | None:
+        self.log.append(("claim", timeout, large))
+        return None if self.full else memoryview(bytearray(CHUNK))
+
+    def send(self, main: bytes, timeout: float | None) -> bool:
+        self.log.append(("send", main, timeout))
+        return not self.full
+
+    def settle(self) -> int:
+        return self.settled
+
+    def all_read(self) -> bool:
+        return self.read
+
+
+class Local:
+    """Stands for `LocalReaders`."""
+
+    def __init__(self, log: list[Any], side: Side) -> None:
+        self.log, self.side = log, side
+        self.left, self.absent, self.forgotten = set[int](), list[int](), list[int]()
+
+    def publish(self, buffers: Any, total: int, chunk: memoryview) -> None:
+        self.log.append(("publish", len(buffers), total))
+        self.side.settled = self.side.number = self.side.number + 1
+
+    def arrive(self, left: Callable[[], float | None]) -> bool:
+        self.log.append(("arrive", left()))
+        return not self.absent
+
+    def missing(self) -> list[int]:
+        return self.absent
+
+    def go(self, gone: Any) -> None:
+        self.log.append("local go")
+        self.told = gone
+
+    def has_left(self, rank: int) -> bool:
+        return rank in self.left
+
+    def forget(self, rank: int) -> None:
+        self.forgotten.append(rank)
+
+    def part(self, seconds: float) -> None:
+        self.log.append(("local part", seconds))
+
+
+class Writer(SendingEnd):
+    """With local readers, remote ones, or both; time stands still unless it is set."""
+
+    now = 100.0
+
+    def __init__(self, who: str = "both", n: int = 3, **settings: Any) -> None:
+        parcel = Settings(clock=lambda: self.now, **settings)
+        super().__init__(n, (), CHUNK, 8, "127.0.0.1", parcel)
+        with ExitStack() as undo:
+            undo.callback(self._undo.close)
+        self.log: list[Any] = []
+        self.vigil = self._vigil = Vigil(self.log)  # type: ignore[assignment]
+        self.remote, self.side = Remote(self.log), Side(self.log)
+        self.local = Local(self.log, self.side)
+        self._remote = self.remote if who != "local" else None  # type: ignore[assignment]
+        self._local = self.local if who != "remote" else None  # type: ignore[assignment]
+        self._side = self.side if who != "remote" else None  # type: ignore[assignment]
+        self._inline_below = CHUNK if who == "local" else 0
+        self.obstacle, self.ready, self._closed = None, True, False
+        self._next_news = self.now + 1
+
+    def given(self, *kinds: str) -> list[Any]:
+        """What was noted of these kinds."""
+        return [each for each in self.log if (each if isinstance(each, str) else each[0]) in kinds]
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nobody:
+        address = "tcp://here:1"
+
+        def __init__(self, *_: Any) -> None:
+            pass
+
+    monkeypatch.setattr("refengine.sending.RemoteReaders", Nobody)
+
+
+def test_a_short_message_goes_the_short_way():
+    end = Writer("local")
+    end.enqueue(b"x", 2.5)
+    assert [(kind, timeout) for kind, _, timeout in end.given("send")] == [("send", 2.5)]
+    assert end.given("claim", "publish") == []
+    assert not end._guard.inside
+
+
+@pytest.mark.parametrize("timeout", [0.0, 1.5])
+@pytest.mark.parametrize("size", [1, 2 * CHUNK])
+def test_a_full_ring_is_told_with_the_time_that_was_waited(timeout: float, size: int):
+    end = Writer("local")
+    end.side.full = True
+    with pytest.raises(DeadlinePassed) as caught:
+        end.enqueue(b"x" * size, timeout)
+    assert (caught.value.waiting_for, caught.value.seconds) == ("a free slot", timeout)
+    assert not end._guard.inside
+    end.side.full = False
+    end.enqueue(b"x", 0)
+
+
+def test_a_large_message_is_claimed_as_such_and_published_with_its_total():
+    end = Writer("local")
+    end.enqueue([b"x" * 20_000], 1.0)
+    assert len(end.given("claim")) == 1
+    ((_, count, total),) = end.given("publish")
+    assert count == 1
+    assert total > 20_000
+
+
+def test_the_news_are_looked_for_every_millisecond_or_when_alarmed():
+    end = Writer("local")
+    end.enqueue(b"x", 0)
+    assert end.given("block") == []
+    end.now = end._next_news
+    end.enqueue(b"x", 0)
+    assert end.given("block") == [("block", 0)]
+    assert end._next_news == end.now + 0.001
+    end.vigil.alarmed = True
+    end.enqueue(b"x", 0)
+    assert len(end.given("block")) == 2
+    end.vigil.lasting = QueueClosed
+    with pytest.raises(QueueClosed, match="enqueue"):
+        end.enqueue(b"x", 0)
+    assert len(end.given("send")) == 3
+
+
+def test_nothing_is_sent_against_an_obstacle():
+    end = Writer("local")
+    end.obstacle = NotReady
+    with pytest.raises(NotReady, match="enqueue"):
+        end.enqueue(b"x", 0)
+    assert end.log == []
+    assert not end._guard.inside
+
+
+# -- with remote readers --------------------------------------------------------------------
+
+
+def test_a_message_is_published_locally_then_posted_with_its_number():
+    end = Writer()
+    for number in range(2):
+        end.enqueue(b"x", 1.0)
+        assert end.given("claim", "publish", "post")[-3:] == [
+            ("claim", 1.0, False),
+            ("publish", 1, 12),
+            ("post", number, end.given("post")[-1][2]),
+        ]
+    assert end._half is None
+
+
+def test_without_local_readers_it_is_posted_alone():
+    end = Writer("remote")
+    for number in range(3):
+        end.enqueue(b"x", 1.0)
+        assert end.given("post")[-1][:2] == ("post", number)
+    assert end.given("claim", "publish") == []
+
+
+def test_a_large_one_is_claimed_as_such_there_too():
+    end = Writer()
+    end.enqueue({"a": memory(20_000)}, 1.0)
+    assert end.given("claim") == [("claim", 1.0, True)]
+
+
+def memory(nbytes: int) -> Any:
+    import numpy as np
+
+    return np.zeros(nbytes, np.uint8)
+
+
+@pytest.mark.parametrize("timeout", [0.0, 1.5])
+def test_a_full_ring_is_told_before_anything_is_posted(timeout: float):
+    end = Writer()
+    end.side.full = True
+    with pytest.raises(DeadlinePassed) as caught:
+        end.enqueue(b"x", timeout)
+    assert (caught.value.waiting_for, caught.value.seconds) == ("a free slot", timeout)
+    assert end.given("post") == []
+    assert end._half is None
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_what_was_half_done_is_posted_by_the_next_call_if_it_was_published(published: bool):
+    end = Writer()
+    end._half = 4, bytearray(b"half")
+    end.side.settled = 4 + published
+    end._settle()
+    assert end.given("post") == ([("post", 4, b"half")] if published else [])
+    assert end._half is None
+    end._settle()
+    assert len(end.given("post")) == published
+
+
+def test_room_is_waited_for_in_sleeps_until_the_deadline():
+    end = Writer("remote")
+    end.remote.room = False
+
+    def pass_half() -> None:
+        end.now += 0.5
+
+    end.vigil.turns = [pass_half, pass_half]
+    with pytest.raises(DeadlinePassed) as caught:
+        end.enqueue(b"x", 1.0)
+    assert end.given("block") == [("block", 1.0), ("block", 0.5), ("block", 0)]
+    assert caught.value.waiting_for == "a remote reader to take a message"
+    assert caught.value.seconds == 1.0
+    assert end.given("post") == []
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0])
+def test_without_time_room_is_looked_for_once(timeout: float):
+    end = Writer("remote")
+    end.remote.room = False
+    with pytest.raises(DeadlinePassed) as caught:
+        end.enqueue(b"x", timeout)
+    assert caught.value.seconds == timeout
+    assert end.given("block") == [("block", 0)]
+    end.vigil.turns = [lambda: setattr(end.remote, "room", True)]
+    end.remote.room = False
+    end.enqueue(b"x", timeout)
+    assert len(end.given("post")) == 1
+
+
+def test_room_that_comes_while_it_sleeps_is_used():
+    end = Writer("remote")
+    end.remote.room = False
+    end.vigil.turns = [lambda: None, lambda: setattr(end.remote, "room", True)]
+    end.enqueue(b"x", None)
+    assert end.given("block") == [("block", None)] * 2
+    assert len(end.given("post")) == 1
+
+
+def test_an_end_that_comes_while_it_waits_for_room_is_told():
+    end = Writer("remote")
+    end.remote.room = False
+    end.vigil.turns = [lambda: end.remote.ends.append((1, Gone("silent", 3.0)))]
+    with pytest.raises(PeerSilent, match="reader 1") as caught:
+        end.enqueue(b"x", None)
+    assert caught.value.waiting_for == "a remote reader to take a message"
+
+
+# -- pieces ---------------------------------------------------------------------------------
+
+
+def pieces(who: str = "local", *, kept: bool = True) -> Writer:
+    end = Writer(who, pieces=Pieces(least=200, piece=100))
+    end.side.read = kept
+    return end
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "buffers", "kept", "whether"),
+    [
+        (199, 2, True, False),
+        (200, 2, True, True),
+        (200, 2, False, True),  # the readers' pace sets the pieces, later
+        (CHUNK - 64, 2, True, True),
+        (CHUNK - 63, 2, True, False),
+        (CHUNK, 2, True, False),
+        (CHUNK + 1, 2, True, True),
+        (CHUNK + 1, 2, False, False),
+        (7 * (CHUNK - 64), 2, True, True),
+        (7 * (CHUNK - 64) + 1, 2, True, False),
+    ],
+)
+def test_whether_it_goes_in_pieces(nbytes: int, buffers: int, kept: bool, whether: bool):
+    end = pieces(kept=kept)
+    parts = [b"p"] * buffers
+    assert end._in_pieces(end.side, parts, nbytes, 0.0) is whether  # type: ignore[arg-type]
+
+
+def test_how_long_readers_are_waited_for_depends_on_the_other_way(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    end, begun = pieces(), []
+    monkeypatch.setattr(end._pace, "begin", lambda *given: begun.append(given))
+    end._in_pieces(end.side, [b"p"] * 2, CHUNK, 1.0)  # type: ignore[arg-type]
+    end._in_pieces(end.side, [b"p"] * 2, CHUNK + 1, 1.0)  # type: ignore[arg-type]
+    assert begun == [(CHUNK, 1.0), (CHUNK + 1, 1.0, SOCKET)]
+
+
+# -- arrivals and ends ----------------------------------------------------------------------
+
+
+def rounds(end: Writer, seconds: float | None = 3.0) -> bool:
+    return end._arrive(lambda: seconds)
+
+
+def test_all_are_told_to_go_once_all_are_there():
+    end = Writer()
+    assert rounds(end) is True
+    assert end.log == [("arrive", 3.0), ("block", 0), "remote go", "local go"]
+    assert end.local.told == end._local_gone
+
+
+@pytest.mark.parametrize("who", ["local", "remote"])
+def test_nobody_is_told_to_go_while_one_is_missing(who: str):
+    end = Writer()
+    (end.local if who == "local" else end.remote).absent = [2]
+    assert rounds(end) is False
+    assert end.given("remote go", "local go") == []
+    assert end._missing() == "readers [2] to arrive"
+
+
+def test_the_missing_are_named_in_order():
+    end = Writer()
+    end.local.absent, end.remote.absent = [2], [0, 1]
+    assert end._missing() == "readers [0, 1, 2] to arrive"
+    for who in ("local", "remote"):
+        one = Writer(who)
+        one.local.absent = one.remote.absent = [1]
+        assert one._missing() == "readers [1] to arrive"
+
+
+def test_without_local_readers_the_vigil_is_slept_at():
+    end = Writer("remote")
+    assert rounds(end, None) is True
+    assert end.log == [("block", None), "remote go"]
+
+
+def test_a_wrong_claim_ends_the_rendezvous():
+    end = Writer()
+    end.remote.wrong = RankRefused(7, "unknown")
+    with pytest.raises(RankRefused) as caught:
+        rounds(end)
+    assert caught.value is end.remote.wrong
+
+
+def test_a_remote_reader_that_leaves_before_the_go_is_an_error():
+    end = Writer()
+    end.remote.ends.append((2, Gone("died", pid=9)))
+    with pytest.raises(PeerDied, match="reader 2") as caught:
+        rounds(end)
+    assert caught.value.waiting_for == "the rendezvous"
+
+
+def test_a_fault_during_the_rendezvous_names_who_is_missing():
+    end = Writer()
+    end.local.absent = [1]
+    end.vigil.lasting = QueueClosed
+    with pytest.raises(QueueClosed, match=r"readers \[1\] to arrive"):
+        rounds(end)
+
+
+class Peer:
+    role, pid = "reader 1", 77
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def is_dead(self, seconds: float) -> bool:
+        self.asked.append(seconds)
+        return True
+
+    def signal(self) -> int:
+        return 9
+
+
+def error_of(end: Writer) -> Exception:
+    assert end.vigil.lasting is not None
+    return end.vigil.lasting("x")
+
+
+def test_a_dead_local_reader_is_an_error_with_its_signal(caplog: pytest.LogCaptureFixture):
+    end, peer = Writer(), Peer()
+    with caplog.at_level(logging.WARNING):
+        end._local_gone(1, peer)  # type: ignore[arg-type]
+    error = error_of(end)
+    assert isinstance(error, PeerDied)
+    assert error.facts == ("reader 1", 77, "x", 9)
+    assert peer.asked == [0.05]
+    assert end.local.forgotten == []
+    assert "reader 1 (pid 77) is gone without a goodbye" in caplog.text
+
+
+def test_by_policy_the_dead_are_forgotten_until_nobody_is_left():
+    end = Writer(n=2, reader_policy="continue")
+    end._local_gone(1, Peer())  # type: ignore[arg-type]
+    assert end.local.forgotten == [1]
+    assert end.vigil.lasting is None
+    end._remote_gone(0, Gone("silent", 2.0))
+    error = error_of(end)
+    assert isinstance(error, PeerSilent)
+    assert error.facts == ("reader 0", 2.0, "x")
+
+
+def test_a_reader_that_closes_is_an_end_only_if_it_is_the_last(caplog: pytest.LogCaptureFixture):
+    end = Writer(n=2)
+    end.local.left = {1}
+    with caplog.at_level(logging.WARNING):
+        end._local_gone(1, Peer())  # type: ignore[arg-type]
+        assert end.vigil.lasting is None
+        end._remote_gone(0, Gone("closed"))
+    assert not caplog.records
+    assert end.local.forgotten == []
+    error = error_of(end)
+    assert isinstance(error, QueueClosed)
+    assert error.who == "every reader"
+
+
+def test_a_dead_remote_reader_is_an_error_and_logged(caplog: pytest.LogCaptureFixture):
+    end = Writer()
+    with caplog.at_level(logging.WARNING):
+        end._remote_gone(0, Gone("died", pid=5))
+    error = error_of(end)
+    assert isinstance(error, PeerDied)
+    assert error.facts[:3] == ("reader 0", 5, "x")
+    assert "reader 0 is gone without a goodbye: died" in caplog.text
+
+
+def test_the_first_end_is_the_one_that_is_told():
+    end = Writer(n=2)
+    end._remote_gone(0, Gone("died", pid=5))
+    end.local.left = {1}
+    end._local_gone(1, Peer())  # type: ignore[arg-type]
+    assert isinstance(error_of(end), PeerDied)
+
+
+def test_a_goodbye_gives_the_lines_their_share_and_the_payloads_what_is_left():
+    end = Writer()
+    part = end.remote.part
+
+    def slow(seconds: float) -> None:
+        part(seconds)
+        end.now += 2.0
+
+    end.remote.part = slow  # type: ignore[method-assign]
+    end._half = 0, bytearray(b"half")
+    end.side.settled = 1
+    end._part(10.0)
+    assert end.log == [("post", 0, b"half"), ("remote part", 6.0), ("local part", 6.0)]
+    end.log.clear()
+    end._part(1.0)
+    assert end.log[-1] == ("local part", 0.0)
+
+
+def test_limits_are_those_of_the_settings():
+    end = Writer("local", limits=Limits(max_buffer_bytes=10))
+    with pytest.raises(Exception, match="a buffer's length"):
+        end.enqueue("x" * 100, 0)
