@@ -48,6 +48,14 @@ def test_threads_and_greenlets_run_the_same_schedules() -> None:
     assert len(found[0]) > 10
 
 
+def test_threads_are_used_again_in_the_next_run() -> None:
+    _two(Again([]), threads=True)
+    before = threading.active_count()
+    for _ in range(5):
+        _two(Again([0, 1]), threads=True)
+    assert threading.active_count() <= before + 1
+
+
 def test_a_schedule_of_threads_replays() -> None:
     orders = {_two(Again([0, 1, 0, 1]), threads=True) for _ in range(5)}
     assert len(orders) == 1
