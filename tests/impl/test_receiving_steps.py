@@ -456,3 +456,8 @@ def test_a_failed_attach_says_why(
         assert isinstance(found, AttachFailed)
         assert found.facts == ("/nowhere/here/door", "no door")
         assert removed == []
+
+
+def test_the_ring_it_reads_is_told(reader: Make):
+    end = reader()
+    assert end.ring is end._ring
