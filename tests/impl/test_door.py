@@ -149,7 +149,11 @@ def test_a_known_party_that_asks_for_a_wrong_rank_is_told_and_so_are_we(house: H
     assert house.door.peers == {}
 
 
-@pytest.mark.parametrize("greeting", [b"x", hello(0, Keys.fresh()), hello(0, KEYS) + b"more"])
+@pytest.mark.parametrize(
+    "greeting",
+    [b"x", hello(0, Keys.fresh()), hello(0, KEYS) + b"more"],
+    ids=["short", "wrong-key", "long"],
+)
 def test_a_stranger_is_refused_without_troubling_us(house: House, greeting: bytes):
     knock = house.knock(greeting)
     assert house.serve() is False

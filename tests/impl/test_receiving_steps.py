@@ -234,6 +234,15 @@ def test_a_payload_is_awaited_by_the_id_in_its_marker_then_forgotten(reader: Mak
     assert end.payloads.log == ["forget"]
 
 
+def test_the_news_are_looked_at_without_a_sleep_before_each_look(reader: Make):
+    end = reader(marked(7))
+    blocks: list[float | None] = []
+    end._vigil.block = blocks.append  # type: ignore[method-assign]
+    end.payloads.turns = [lambda: end.payloads.there.update({7: [dumped("x")]})]
+    end._next(None)
+    assert blocks == [0, 0]
+
+
 def test_it_is_waited_for_until_it_comes(reader: Make):
     end = reader(marked(7))
 
@@ -447,3 +456,8 @@ def test_a_failed_attach_says_why(
         assert isinstance(found, AttachFailed)
         assert found.facts == ("/nowhere/here/door", "no door")
         assert removed == []
+
+
+def test_the_ring_it_reads_is_told(reader: Make):
+    end = reader()
+    assert end.ring is end._ring

@@ -74,6 +74,7 @@ def test_a_hello_is_magic_rank_and_key():
         (b"RFE2" + hello(0, KEYS)[4:], Refusal(-1, "wrong key", False)),
         (hello(1, KEYS), Refusal(1, "unknown; the ranks are [0, 2]", True)),
     ],
+    ids=["empty", "long", "wrong-key", "wrong-magic", "unknown"],
 )
 def test_a_refusal_says_why(message: bytes, refusal: Refusal):
     assert Rendezvous([2, 0], KEYS).hello(message) == refusal
@@ -92,7 +93,7 @@ def test_each_welcome_has_a_nonce_of_its_own():
     assert [len(nonce) for nonce in nonces] == [16, 16]
 
 
-@pytest.mark.parametrize("first", [b"", b"\0", b"\2", b"\1\1"])
+@pytest.mark.parametrize("first", [b"", b"\0", b"\2", b"\1\1"], ids=["none", "0", "2", "1-1"])
 def test_only_a_subscription_counts(first: bytes):
     meeting = Rendezvous([0], KEYS)
     meeting.subscription(first + arrived(meeting, 0))

@@ -420,3 +420,19 @@ def test_a_stale_excuse_stops_the_run(checkout: Path) -> None:
     ran = _mutation(checkout, "thing.py")
     assert ran.returncode == 2
     assert "return x + 5" in ran.stderr
+
+
+def test_a_change_that_the_tests_cannot_even_begin_with_is_noticed(checkout: Path) -> None:
+    (checkout / "impl/refengine/size.py").write_text("SIZE = 3\ndef size():\n    return SIZE\n")
+    folder = checkout / "tests" / "impl"
+    folder.joinpath("conftest.py").write_text("from refengine.size import SIZE\nassert SIZE == 3\n")
+    folder.joinpath("test_size.py").write_text(
+        "from refengine.size import size\ndef test_size():\n    size()\n"
+    )
+    ran = _mutation(checkout, "size.py", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert {m["new"]: m["word"] for m in json.loads(ran.stdout)["mutants"]} == {
+        "SIZE = 4": "killed",
+        "SIZE = 2": "killed",
+        "return None": "survived",
+    }

@@ -83,7 +83,11 @@ def run(teller: Teller, root: Path, paths: Sequence[str], *, to_the_end: bool) -
     os.chdir(root)
     # What a test spawns would import the main module again, which here is the command itself.
     sys.modules["__main__"] = types.ModuleType("__main__")
-    return pytest.main([*arguments, *paths], plugins=[teller]) == pytest.ExitCode.OK
+    ended = pytest.ExitCode(pytest.main([*arguments, *paths], plugins=[teller]))
+    if ended in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR):
+        # Nothing was reported: a conftest, say, could not import what it needs.
+        teller.tell(did="broke", why=f"pytest could not run: {ended.name}")
+    return ended == pytest.ExitCode.OK
 
 
 def seclude(folder: Path) -> None:
