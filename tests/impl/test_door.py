@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -23,17 +24,17 @@ class Payloads:
     """The overflow socket: frames that come up, and readers to expect."""
 
     def __init__(self, undo: ExitStack) -> None:
-        self.frames: list[bytes] = []
-        self.expected = 0
+        self.frames: deque[bytes] = deque()
+        self.expected: list[int] = []
         self.socket, other = socket.socketpair()
         undo.callback(self.socket.close)
         undo.callback(other.close)
 
-    def subscription(self) -> bytes | None:
-        return self.frames.pop(0) if self.frames else None
+    def subscriptions(self) -> deque[bytes]:
+        return self.frames
 
-    def expect_reader(self) -> None:
-        self.expected += 1
+    def expect_readers(self, to_come: int) -> None:
+        self.expected.append(to_come)
 
 
 class Sockets:
@@ -81,7 +82,8 @@ class House:
 
     def knock(self, greeting: bytes) -> Knock:
         made = Knock(self.path, greeting, self.sockets)  # type: ignore[arg-type]
-        self.undo.callback(made.peer.close)
+        self.undo.callback(made.close)
+        made.say_hello()
         return made
 
     def serve(self, seconds: float | None = 0) -> bool:
@@ -90,12 +92,8 @@ class House:
     def arrived(self, rank: int) -> Knock:
         knock = self.knock(hello(rank, KEYS))
         self.serve()
-        heard = knock.hear()
-        assert heard is not None
-        nonce, fds = heard
-        for fd in fds:
-            os.close(fd)
-        self.payloads.frames.append(b"\1" + nonce)
+        assert knock.hear()
+        self.payloads.frames.append(b"\1" + knock.welcome()[0])
         return knock
 
 
@@ -108,34 +106,40 @@ def house(tmp_path: Any) -> Iterator[House]:
 def test_all_are_there_once_each_was_welcomed_and_has_subscribed(house: House):
     assert house.serve() is False
     one = house.arrived(0)
-    assert (one.welcomed, one.hear()) == (True, None)
-    assert house.payloads.expected == 1
+    assert (one.welcomed, one.hear()) == (True, False)
+    assert house.payloads.expected == [1]
     assert house.serve() is False
     two = house.arrived(2)
+    assert house.payloads.expected == [1, 0]
     assert house.serve() is True
+    assert not house.payloads.frames
+    assert (one.go, two.go) == (False, False)
     assert sorted(house.door.peers) == [0, 2]
     assert [peer.role for _, peer in sorted(house.door.peers.items())] == ["reader 0", "reader 2"]
     house.door.tell_go()
     house.door.tell_go()  # once each
     for knock in (one, two):
-        assert knock.hear() == (b"", [])
-        assert knock.hear() is None
+        assert (knock.hear(), knock.go) == (True, True)
+        assert knock.hear() is False
 
 
 def test_a_welcome_brings_the_two_bells_which_no_child_inherits(house: House):
     knock = house.knock(hello(0, KEYS))
-    assert knock.hear() is None
+    assert knock.hear() is False
     assert not knock.welcomed
     house.serve()
-    heard = knock.hear()
-    assert heard is not None
-    nonce, fds = heard
+    assert knock.hear() is True
+    assert knock.welcomed
+    nonce, fds = knock.welcome()
     assert len(nonce) == 16
     for own, fd in zip(house.bells, fds, strict=True):
         assert not os.get_inheritable(fd)
         os.eventfd_write(own, 1)
         assert os.eventfd_read(fd) == 1
-        os.close(fd)
+    knock.close()
+    for fd in fds:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
 
 
 def test_a_known_party_that_asks_for_a_wrong_rank_is_told_and_so_are_we(house: House):
@@ -179,8 +183,8 @@ def test_another_users_process_is_not_let_in(house: House, monkeypatch: pytest.M
         house.sockets.connect(house.path)
         house.serve()
         assert len(house.door._pending) == let_in
-        for fd, link in list(house.door._pending.items()):
-            link.close()
+        for fd, caller in list(house.door._pending.items()):
+            caller.link.close()
             del house.door._pending[fd]
 
 
@@ -242,6 +246,7 @@ def test_a_round_sleeps_as_long_as_it_may(
             asked.extend([timeout, self.fds])
 
     house.arrived(0)
+    nonce = house.payloads.frames.pop()
     monkeypatch.setattr(door, "zmq", SimpleNamespace(Poller=Poller, POLLIN=1, POLLERR=4))
     house.serve(seconds)
     peer = house.door.peers[0]
@@ -255,6 +260,9 @@ def test_a_round_sleeps_as_long_as_it_may(
             (house.payloads.socket, 1),
         ],
     ]
+    house.payloads.frames.append(nonce)  # left of a round that an exception struck
+    house.serve(seconds)
+    assert asked[2] == 0
 
 
 def test_a_closed_door_lets_nobody_in_and_those_who_wait_go(house: House):
@@ -275,6 +283,7 @@ def knocking(house: House) -> tuple[Knock, socket.socket]:
     listener = house.door._listener
     knock = house.knock(b"greeting")
     link, _ = listener.accept()
+    link.settimeout(10)
     house.undo.callback(link.close)
     assert link.recv(100) == b"greeting"
     return knock, link
@@ -291,9 +300,21 @@ def test_a_refusal_is_told_with_its_rank(house: House):
 def test_a_welcome_is_what_stands_behind_the_word(house: House):
     knock, link = knocking(house)
     link.send(WELCOME + b"nonce")
-    assert knock.hear() == (b"nonce", [])
+    assert knock.hear() is True
+    assert (knock.welcome(), knock.go) == ((b"nonce", []), False)
+    link.send(WELCOME + b"nonce")  # again, after an exception
     link.send(GO)
-    assert knock.hear() == (b"", [])
+    assert (knock.hear(), knock.go) == (True, False)
+    assert (knock.hear(), knock.go) == (True, True)
+    assert knock.welcome() == (b"nonce", [])
+
+
+def test_a_hello_is_said_once(house: House):
+    knock, link = knocking(house)
+    knock.say_hello()
+    link.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        link.recv(100)
 
 
 @pytest.mark.parametrize("word", [b"nonsense", None])
@@ -306,17 +327,14 @@ def test_a_writer_that_hangs_up_or_says_nonsense_is_gone(house: House, word: byt
 
 
 def test_a_greeting_that_could_not_be_sent_is_told_when_nothing_comes(house: House):
-    class Shut(Sockets):
-        def connect(self, path: str) -> socket.socket:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            for end in (ours, theirs):
-                house.undo.callback(end.close)
-            ours.setblocking(False)
-            ours.shutdown(socket.SHUT_WR)
-            return ours
-
-    knock = Knock("", b"greeting", Shut(house.undo, ""))  # type: ignore[arg-type]
-    house.undo.callback(knock.peer.close)
-    assert knock.gone
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    house.undo.callback(theirs.close)
+    ours.setblocking(False)
+    ours.shutdown(socket.SHUT_WR)
+    knock = Knock("", b"greeting", SimpleNamespace(connect=lambda _: ours))  # type: ignore[arg-type]
+    house.undo.callback(knock.close)
+    knock.say_hello()
+    theirs.send(WELCOME)
+    assert knock.hear()  # what was said before counts
     with pytest.raises(PeerDied):
         knock.hear()

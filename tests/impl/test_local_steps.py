@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import torch
 
 from refengine import reducers
+from refengine.keeping import Undo
 from refengine.local_readers import LocalReaders
 from refengine.security import Keys
 from refengine.settings import Settings
@@ -22,7 +22,7 @@ CHUNK = 100
 class Local(LocalReaders):
     """Ranks 0 and 2, with payloads that are only noted."""
 
-    def __init__(self, undo: ExitStack) -> None:
+    def __init__(self, undo: Undo) -> None:
         self.vigil = EpollVigil()
         undo.callback(self.vigil.close)
         super().__init__((0, 2), CHUNK, 4, Keys.fresh(), Settings(), self.vigil, undo)
@@ -40,7 +40,7 @@ class Local(LocalReaders):
 
 @pytest.fixture
 def local() -> Iterator[Local]:
-    with ExitStack() as undo:
+    with Undo() as undo:
         yield Local(undo)
 
 

@@ -114,6 +114,8 @@ def test_a_subscriber_asks_for_everything_then_for_its_nonce(receiver: Receiver)
         (zmq.SUBSCRIBE, b""),
         (zmq.SUBSCRIBE, b"nonce"),
     ]
+    receiver.connect("ipc://x", b"nonce")
+    assert [entry[0] for entry in receiver.fake.log].count("connect") == 1
 
 
 def test_neither_end_bounds_its_queue_or_connects_again():
@@ -252,17 +254,24 @@ def test_payloads_are_numbered_from_one_and_sent_without_another_copy(
     sender.close(0)
 
 
-def test_subscriptions_come_one_by_one_until_there_is_none():
+def test_subscriptions_stay_until_they_are_taken_away():
     sender = Sender()
     sender.fake.frames = [b"\1a", b"\1b"]
-    assert [sender.subscription() for _ in range(3)] == [b"\1a", b"\1b", None]
+    heard = sender.subscriptions()
+    assert list(heard) == [b"\1a", b"\1b"]
+    heard.popleft()
+    sender.fake.frames = [b"\1c"]
+    assert list(sender.subscriptions()) == [b"\1b", b"\1c"]
+    sender.subscriptions().clear()
+    assert not sender.subscriptions()
     sender.close(0)
 
 
 @pytest.mark.parametrize(("linger", "told"), [(0.0, 0), (1.5, 1500), (-1.0, 0)])
 def test_a_close_lingers_as_long_as_it_may_once(linger: float, told: int):
     sender = Sender()
-    sender.expect_reader()
+    assert len(sender._room._held) == 3
+    sender.expect_readers(2)
     assert len(sender._room._held) == 2
     sender.close(linger)
     sender.close(9.0)

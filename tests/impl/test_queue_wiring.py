@@ -10,6 +10,7 @@ import pytest
 from refengine import queue
 from refengine.errors import Busy, Cancelled, QueueClosed, RankRefused, Undecodable, WrongRole
 from refengine.handle import Handle
+from refengine.keeping import Undo
 from refengine.pickling import Pickler
 from refengine.queue import MessageQueue
 from refengine.sending import SendingEnd
@@ -45,6 +46,9 @@ class Taking(TakingEnd):
     def __init__(self, *given: Any) -> None:
         self.given, self.log = given, list[Any]()
 
+    def say_hello(self) -> None:
+        self.log.append("hello")
+
     def dequeue(self, timeout: float | None, cancel: Any, indefinite: bool) -> Any:
         self.log.append(("dequeue", timeout, cancel, indefinite))
         return "it"
@@ -66,8 +70,8 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def given(*arguments: Any, **named: Any) -> tuple[Any, ...]:
-    """What the writer's end was made with, but for its settings."""
-    return MessageQueue(*arguments, **named)._end.given[:-1]  # type: ignore[union-attr]
+    """What the writer's end was made with, but for its settings and what undoes it."""
+    return MessageQueue(*arguments, **named)._end.given[:-2]  # type: ignore[union-attr]
 
 
 def test_what_is_not_said_is_all_local_ten_chunks_of_24_mib_on_the_loopback():
@@ -78,7 +82,7 @@ def test_what_is_not_said_is_all_local_ten_chunks_of_24_mib_on_the_loopback():
 
 
 def test_seams_become_settings():
-    (settings,) = MessageQueue(1, silence=3.0)._end.given[-1:]  # type: ignore[union-attr]
+    settings, _ = MessageQueue(1, silence=3.0)._end.given[-2:]  # type: ignore[union-attr]
     assert settings == Settings(silence=3.0, limits=settings.limits, sockets=settings.sockets)
 
 
@@ -111,11 +115,13 @@ def handle(ring: Any = "ring", remote: str = "tcp://there:1") -> Handle:
 
 @pytest.mark.parametrize(("rank", "kind"), [(0, "Near"), (1, "Far"), (2, "Near")])
 def test_a_reader_is_local_or_remote_as_its_handle_says(rank: int, kind: str):
-    end: Any = MessageQueue.create_from_handle(handle(), rank, silence=3.0)._end
+    made = MessageQueue.create_from_handle(handle(), rank, silence=3.0)
+    end: Any = made._end
     assert type(end).__name__ == kind
     assert end.given[:2] == (handle(), rank)
-    assert end.given[2:-1] == (("ring",) if kind == "Near" else ())
-    assert end.given[-1].silence == 3.0
+    assert end.given[2:-2] == (("ring",) if kind == "Near" else ())
+    assert end.given[-2].silence == 3.0
+    assert end.log == ["hello"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,7 @@ def test_a_writer_writes_and_a_reader_reads():
     log: Any = writer._end.log  # type: ignore[union-attr]
     assert log == [("enqueue", "x", 1.0), ("enqueue", "y", None), ("wait", 3.0), "stop"]
     log = reader._end.log  # type: ignore[union-attr]
-    assert log == [("dequeue", None, None, False), ("dequeue", 2.0, "c", True)]
+    assert log == ["hello", ("dequeue", None, None, False), ("dequeue", 2.0, "c", True)]
 
 
 def test_a_close_has_two_seconds_and_is_not_done_again_at_exit_unless_it_failed():
@@ -197,7 +203,7 @@ class Reader(TakingEnd):
     """Ready; what its ring holds is written down before."""
 
     def __init__(self, *objects: object) -> None:
-        super().__init__(SimpleNamespace(), 0, Settings())  # type: ignore[arg-type]
+        super().__init__(SimpleNamespace(), 0, Settings(), Undo())  # type: ignore[arg-type]
         self.raws = [dumped(obj) for obj in objects]
         self.number, self.asked = 0, list[Any]()
         self.obstacle = None
@@ -211,6 +217,7 @@ class Reader(TakingEnd):
             self.number += 1
         return self._decode(*self._kept)
 
+    def say_hello(self) -> None: ...
     def _arrive(self, left: Any) -> bool: ...
     def _part(self, seconds: float) -> None: ...
 

@@ -1,5 +1,6 @@
 """A local reader's end, step by step, with a ring and payloads that are written down before."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -123,6 +124,7 @@ class Reader(ReceivingEnd):
         self._memory = Recycler()
         self._assembly = Assembly(self._memory)
         self._kept, self._by_payload, self._lost_told = None, False, False
+        self._joined = False
         self.handle: Any = SimpleNamespace(door="/nowhere/here/door", overflow="/nowhere/here/o")
         self._segment_name = "no such segment"
 
@@ -344,16 +346,23 @@ def test_what_a_writer_that_closed_could_not_hand_over_is_told_once(reader: Make
 class Knock:
     """What the door says, round by round."""
 
-    welcomed = False
+    welcomed = go = False
 
     def __init__(self, *heard: Any) -> None:
         self.said = list(heard)
 
-    def hear(self) -> Any:
+    def hear(self) -> bool:
         thing = self.said.pop(0)
         if isinstance(thing, Exception):
             raise thing
-        return thing
+        if thing == "go":
+            self.go = True
+        elif thing is not None:
+            self.welcomed, self.given = True, thing
+        return thing is not None
+
+    def welcome(self) -> tuple[bytes, list[int]]:
+        return self.given
 
 
 def arriving(reader: Make, *heard: Any) -> Reader:
@@ -361,7 +370,7 @@ def arriving(reader: Make, *heard: Any) -> Reader:
     end._knock = Knock(*heard)  # type: ignore[assignment]
     end.slept: list[Any] = []  # type: ignore[attr-defined]
     end._sleep = end.slept.append  # type: ignore[method-assign, attr-defined]
-    end._take_bells = lambda *fds: end.side.log.append(fds)  # type: ignore[method-assign]
+    end._vigil.watch_bell = lambda fd: end.side.log.append(fd)  # type: ignore[method-assign]
     end._payloads.connect = lambda *to: end.side.log.append(to)  # type: ignore[method-assign]
     return end
 
@@ -373,17 +382,35 @@ def test_it_sleeps_while_nothing_comes(reader: Make):
 
 
 def test_a_welcome_brings_bells_and_the_nonce_and_is_not_yet_the_go(reader: Make):
-    end = arriving(reader, (b"nonce", [5, 6]))
+    bell = os.eventfd(0)
+    end = arriving(reader, (b"nonce", [5, bell]), None)
     assert end._arrive(lambda: 0) is False
-    assert end.side.log == [(5, 6), ("ipc:///nowhere/here/o", b"nonce")]
+    joined = [5, ("ipc:///nowhere/here/o", b"nonce")]
+    assert end.side.log == joined
+    end.side.ring_writer()
+    assert os.eventfd_read(bell) == 1
+    os.close(bell)
+    assert end._arrive(lambda: 2.5) is False
+    assert end.side.log == joined
+    assert end.slept == [2.5]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("welcomed", [False, True])
-def test_a_go_counts_after_the_welcome_alone(reader: Make, welcomed: bool):
-    end = arriving(reader, (b"", []))
-    end._knock.welcomed = welcomed
-    assert end._arrive(lambda: 0) is welcomed
-    assert end.side.log == []
+def test_a_welcome_that_was_struck_is_answered_in_the_next_round(reader: Make):
+    end = arriving(reader, (b"nonce", [5, 6]), None)
+    connect, end._payloads.connect = end._payloads.connect, lambda *_: 1 // 0  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        end._arrive(lambda: 0)
+    end._payloads.connect = connect  # type: ignore[method-assign]
+    end.side.log.clear()
+    assert end._arrive(lambda: 2.5) is False
+    assert end.side.log == [5, ("ipc:///nowhere/here/o", b"nonce")]
+    assert end.slept == []  # type: ignore[attr-defined]
+
+
+def test_a_go_ends_it_without_a_sleep(reader: Make):
+    end = arriving(reader, (b"nonce", [5, 6]), "go")
+    assert [end._arrive(lambda: None) for _ in range(4)] == [False, False, True, True]
+    assert end.slept == []  # type: ignore[attr-defined]
 
 
 def test_a_stopped_end_does_not_ask(reader: Make):

@@ -3,7 +3,6 @@
 import os
 import select
 from collections.abc import Iterator
-from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +19,7 @@ from refengine.errors import (
     QueueClosed,
     RankRefused,
 )
+from refengine.keeping import Undo
 from refengine.lines import Gone
 from refengine.pickling import Pickler
 from refengine.remote_readers import COUNT, GO, RemoteReaders, body_of
@@ -43,8 +43,14 @@ class Line:
     def post(self, rank: int, body: Any) -> None:
         self.log.append(("post", rank, *COUNT.unpack(body)))
 
+    def start(self) -> None:
+        self.log.append("start")
+
     def close(self, seconds: float) -> None:
         self.log.append(("close", seconds))
+
+    def cut(self) -> None:
+        self.log.append("cut")
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +66,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 class Far(RemoteReaders):
     """Ranks 1 and 2, four messages apart at most."""
 
-    def __init__(self, undo: ExitStack) -> None:
+    def __init__(self, undo: Undo) -> None:
         self.vigil = EpollVigil()
         undo.callback(self.vigil.close)
         self.settings = Settings(silence=7.0)
@@ -76,7 +82,7 @@ class Far(RemoteReaders):
 
 @pytest.fixture
 def far() -> Iterator[Far]:
-    with ExitStack() as undo:
+    with Undo() as undo:
         yield Far(undo)
 
 
@@ -90,11 +96,11 @@ def test_the_hub_listens_at_a_free_port_for_these_ranks(far: Far):
     assert far.address == "tcp://here:1"
 
 
-def test_what_is_left_behind_is_a_hub_that_closes_at_once_and_no_bell():
-    with ExitStack() as undo:
+def test_what_is_left_behind_is_a_hub_that_is_cut_and_no_bell():
+    with Undo() as undo:
         far = Far(undo)
         bell = far._bell
-    assert far.hub.log == [("close", 0.0)]
+    assert far.hub.log == ["cut"]
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(bell)
 
@@ -190,7 +196,7 @@ class Reader(RemoteReceivingEnd):
         self.now = 100.0
         settings = Settings(clock=lambda: self.now)
         handle: Any = SimpleNamespace(remote="tcp://there:1", keys=Keys.fresh(), silence=7.0)
-        super().__init__(handle, 1, settings)
+        super().__init__(handle, 1, settings, Undo())
         self.spoke: Any = self._spoke
         self.slept: list[Any] = []
         self.turns: list[Any] = []
@@ -230,6 +236,13 @@ def test_the_spoke_waits_for_its_welcome_as_long_as_for_signs_of_life(reader: Re
     assert reader.spoke.given == ("tcp://there:1", 1, reader.handle.keys, reader)
     named = reader.spoke.named
     assert (named["silence"], named["patience"]) == (7.0, 7.0)
+
+
+def test_the_spoke_starts_with_the_hello(reader: Reader):
+    assert reader.spoke.named["starts"] is False
+    assert reader.spoke.log == []
+    reader.say_hello()
+    assert reader.spoke.log == ["start"]
 
 
 def test_the_go_is_no_message_and_only_the_first_one_is_a_go(reader: Reader):

@@ -77,14 +77,24 @@ def test_a_hello_is_magic_rank_and_key():
     ids=["empty", "long", "wrong-key", "wrong-magic", "unknown"],
 )
 def test_a_refusal_says_why(message: bytes, refusal: Refusal):
-    assert Rendezvous([2, 0], KEYS).hello(message) == refusal
+    assert Rendezvous([2, 0], KEYS).hello(message, 7) == refusal
+
+
+def test_a_caller_is_answered_the_same_again():
+    meeting = Rendezvous([0, 2], KEYS)
+    assert meeting.unheard() == 2
+    assert arrived(meeting, 0) == arrived(meeting, 0)
+    assert meeting.unheard() == 1
+    arrived(meeting, 2)
+    assert meeting.unheard() == 0
+    assert meeting.missing() == [0, 2]
 
 
 def test_a_rank_that_was_given_is_refused_with_its_number():
     meeting = Rendezvous([0, 2], KEYS)
     arrived(meeting, 2)
-    assert meeting.hello(hello(2, KEYS)) == Refusal(2, "another reader already has it", True)
-    assert isinstance(meeting.hello(hello(0, KEYS)), Welcome)
+    assert meeting.hello(hello(2, KEYS), 7) == Refusal(2, "another reader already has it", True)
+    assert isinstance(meeting.hello(hello(0, KEYS), 7), Welcome)
 
 
 def test_each_welcome_has_a_nonce_of_its_own():

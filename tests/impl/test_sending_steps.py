@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from refengine.errors import (
     RankRefused,
 )
 from refengine.fragments import SOCKET, Pieces
+from refengine.keeping import Undo
 from refengine.lines import Gone
 from refengine.sending import SendingEnd
 from refengine.settings import Settings
@@ -59,6 +59,9 @@ class Remote:
     def has_room(self) -> bool:
         return self.room
 
+    def has_news(self) -> bool:
+        return bool(self.ends or self.wrong)
+
     def news(self, gone: Callable[[int, Gone], None]) -> None:
         while self.ends:
             gone(*self.ends.pop(0))
@@ -71,7 +74,7 @@ class Remote:
         return self.wrong
 
     def missing(self) -> list[int]:
-        return self.absent
+        return list(self.absent)
 
     def go(self) -> None:
         self.log.append("remote go")
@@ -117,7 +120,7 @@ class Local:
         return not self.absent
 
     def missing(self) -> list[int]:
-        return self.absent
+        return list(self.absent)
 
     def go(self, gone: Any) -> None:
         self.log.append("local go")
@@ -140,9 +143,8 @@ class Writer(SendingEnd):
 
     def __init__(self, who: str = "both", n: int = 3, **settings: Any) -> None:
         parcel = Settings(clock=lambda: self.now, **settings)
-        super().__init__(n, (), CHUNK, 8, "127.0.0.1", parcel)
-        with ExitStack() as undo:
-            undo.callback(self._undo.close)
+        with Undo() as undo:
+            super().__init__(n, (), CHUNK, 8, "127.0.0.1", parcel, undo)
         self.log: list[Any] = []
         self.vigil = self._vigil = Vigil(self.log)  # type: ignore[assignment]
         self.remote, self.side = Remote(self.log), Side(self.log)
@@ -382,7 +384,7 @@ def rounds(end: Writer, seconds: float | None = 3.0) -> bool:
 def test_all_are_told_to_go_once_all_are_there():
     end = Writer()
     assert rounds(end) is True
-    assert end.log == [("arrive", 3.0), ("block", 0), "remote go", "local go"]
+    assert end.log == [("arrive", 0), ("block", 0), "remote go", "local go"]
     assert end.local.told == end._local_gone
 
 
@@ -391,7 +393,7 @@ def test_nobody_is_told_to_go_while_one_is_missing(who: str):
     end = Writer()
     (end.local if who == "local" else end.remote).absent = [2]
     assert rounds(end) is False
-    assert end.given("remote go", "local go") == []
+    assert end.log == [("arrive", 3.0), ("block", 0)]
     assert end._missing() == "readers [2] to arrive"
 
 
@@ -407,24 +409,30 @@ def test_the_missing_are_named_in_order():
 
 def test_without_local_readers_the_vigil_is_slept_at():
     end = Writer("remote")
+    end.remote.absent = [1]
+    end.vigil.turns = [end.remote.absent.clear]
     assert rounds(end, None) is True
     assert end.log == [("block", None), "remote go"]
 
 
 def test_a_wrong_claim_ends_the_rendezvous():
     end = Writer()
+    end.local.absent = [1]
     end.remote.wrong = RankRefused(7, "unknown")
     with pytest.raises(RankRefused) as caught:
         rounds(end)
     assert caught.value is end.remote.wrong
+    assert end.given("arrive") == [("arrive", 0)]
 
 
 def test_a_remote_reader_that_leaves_before_the_go_is_an_error():
     end = Writer()
+    end.local.absent = [1]
     end.remote.ends.append((2, Gone("died", pid=9)))
     with pytest.raises(PeerDied, match="reader 2") as caught:
         rounds(end)
     assert caught.value.waiting_for == "the rendezvous"
+    assert end.given("arrive") == [("arrive", 0)]
 
 
 def test_a_fault_during_the_rendezvous_names_who_is_missing():

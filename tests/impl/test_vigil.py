@@ -224,7 +224,8 @@ def test_a_close_gives_its_descriptors_back_once():
 
 def test_descriptor_zero_is_given_back_too(monkeypatch: pytest.MonkeyPatch):
     vigil, closed = EpollVigil(), []
-    real, vigil._stop = vigil._stop, 0
+    real = vigil._own._held.pop()
+    vigil._own._held.append(0)
     monkeypatch.setattr(os, "close", closed.append)
     vigil.close()
     monkeypatch.undo()
