@@ -14,7 +14,6 @@ import select
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -47,11 +46,15 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
     doors: dict[str, tuple[int, int]] = {}
     names = itertools.count()
     stood_in: dict[ModuleType, dict[str, object]] = {
-        vigil: {"os": _system(surroundings), "select": _selecting(surroundings)},
+        vigil: {
+            "os": _system(surroundings),
+            "select": _selecting(surroundings),
+            "Descriptors": _Descriptors,
+        },
         adaptive: {"os": _system(surroundings), "_YIELDING": 0.0},
         local_readers: {
             "os": _system(surroundings),
-            "Door": partial(_Door, doors),
+            "Door": _placed(_Door, doors),
             "Path": _NoPath,
             "new_directory": lambda: _NoPath(f"/simulated/{next(names)}"),
             "remove_directory": _nothing,
@@ -59,7 +62,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
         },
         receiving: {
             "os": _system(surroundings),
-            "Knock": partial(_Knock, doors),
+            "Knock": _placed(_Knock, doors),
             "remove_if_orphan": _nothing,
         },
         overflow: {
@@ -152,6 +155,15 @@ class _Factory:
         return self._surroundings.sockets.Context()
 
 
+def _placed(kind: type[Any], doors: dict[str, tuple[int, int]]) -> type[Any]:
+    """The class, knowing where the doors are."""
+
+    def begin(self: Any, *given: object) -> None:
+        kind.__init__(self, doors, *given)
+
+    return type(kind.__name__, (kind,), {"__init__": begin})
+
+
 class _Door:
     """Whoever comes is let in at once, and stays."""
 
@@ -182,14 +194,29 @@ class _Knock:
 
     def __init__(self, doors: dict[str, tuple[int, int]], path: str, *_rest: object) -> None:
         self.peer = _Peer("writer")
-        self.welcomed = False
         self._bells = doors[path]
+        self._heard = 0
 
-    def hear(self) -> tuple[bytes, list[int]]:
-        if self.welcomed:
-            return b"", []
-        self.welcomed = True
+    def say_hello(self) -> None:
+        pass
+
+    def hear(self) -> bool:
+        self._heard += 1
+        return True
+
+    @property
+    def welcomed(self) -> bool:
+        return self._heard > 0
+
+    @property
+    def go(self) -> bool:
+        return self._heard > 1
+
+    def welcome(self) -> tuple[bytes, list[int]]:
         return bytes(NONCE_BYTES), list(self._bells)
+
+    def close(self) -> None:
+        pass
 
 
 class _Peer:
@@ -226,16 +253,24 @@ class _NoPath:
         pass
 
 
-class _NoReserve:
+class _Descriptors:
+    """Simulated ones end with their world: nothing is given back to the system."""
+
+    def open(self, call: Callable[..., int], *args: object) -> int:
+        return call(*args)
+
+    def leave(self, count: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _NoReserve(_Descriptors):
     """Nothing has to be kept for a context without threads."""
 
     def __init__(self, count: int) -> None:
         pass
-
-    def give(self) -> None:
-        pass
-
-    close = give
 
 
 def _unwatched(queue: MessageQueue) -> Any:
