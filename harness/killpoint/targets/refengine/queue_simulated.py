@@ -158,8 +158,10 @@ class _Factory:
 def _placed(kind: type[Any], doors: dict[str, tuple[int, int]]) -> type[Any]:
     """The class, knowing where the doors are."""
 
+    real: Any = kind.__init__
+
     def begin(self: Any, *given: object) -> None:
-        kind.__init__(self, doors, *given)
+        real(self, doors, *given)
 
     return type(kind.__name__, (kind,), {"__init__": begin})
 
