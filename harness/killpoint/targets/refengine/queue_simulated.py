@@ -157,7 +157,6 @@ class _Factory:
 
 def _placed(kind: type[Any], doors: dict[str, tuple[int, int]]) -> type[Any]:
     """The class, knowing where the doors are."""
-
     real: Any = kind.__init__
 
     def begin(self: Any, *given: object) -> None:
