@@ -1,4 +1,4 @@
-"""Releases between the oldest and the newest of a record are explored with ``--full`` only."""
+"""What takes long of the record, and older releases that are explored, run with ``--full`` only."""
 
 from __future__ import annotations
 

@@ -68,6 +68,6 @@ def _killed(role: str, op: str, samples: int) -> Case:
 
 CASES: tuple[Case, ...] = (
     fixed("R2/large-arrays", "arrays of 2 to 8 MiB in slots of 8, readers at work", _stream),
-    _killed("writer", "send", 8),
-    _killed("reader-0", "receive", 6),
+    _killed("writer", "send", 6),
+    _killed("reader-0", "receive", 4),
 )
