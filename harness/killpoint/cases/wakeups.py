@@ -8,8 +8,8 @@ from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send,
 
 def _idle() -> list[Scenario]:
     id = "Q8/idle-reader-wakes"
-    steps: list[AnyStep] = [*OPEN, Receive(12)]
-    for idle in (0.0, 0.05, 1.3, 0.0, 0.3, 1.1):
+    steps: list[AnyStep] = [*OPEN, Receive(24)]
+    for idle in (0.0, 0.05, 1.3, 0.0, 0.3, 1.1, 0.02, 0.1, 0.0, 0.05, 0.02, 0.1):
         steps += [
             Settle(("readers",)),
             Pause(idle),
