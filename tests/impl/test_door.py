@@ -72,16 +72,16 @@ class House:
         self.door = Door(
             path,
             self.rendezvous,
-            self.payloads,  # type: ignore[arg-type]
+            self.payloads,
             self.bells,
-            self.sockets,  # type: ignore[arg-type]
+            self.sockets,
             self.left.__contains__,
         )
         undo.callback(self.door.close)
         undo.callback(lambda: [peer.close() for peer in self.door.peers.values()])
 
     def knock(self, greeting: bytes) -> Knock:
-        made = Knock(self.path, greeting, self.sockets)  # type: ignore[arg-type]
+        made = Knock(self.path, greeting, self.sockets)
         self.undo.callback(made.close)
         made.say_hello()
         return made
@@ -331,7 +331,7 @@ def test_a_greeting_that_could_not_be_sent_is_told_when_nothing_comes(house: Hou
     house.undo.callback(theirs.close)
     ours.setblocking(False)
     ours.shutdown(socket.SHUT_WR)
-    knock = Knock("", b"greeting", SimpleNamespace(connect=lambda _: ours))  # type: ignore[arg-type]
+    knock = Knock("", b"greeting", SimpleNamespace(connect=lambda _: ours))
     house.undo.callback(knock.close)
     knock.say_hello()
     theirs.send(WELCOME)

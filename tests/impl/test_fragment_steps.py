@@ -52,7 +52,7 @@ NBYTES = total_of([len(b) for b in MESSAGE]) + 1
 
 def sent(side: Side, pace: Any, piece: int = 50) -> list[tuple[int, int, int, int]]:
     """Each piece's head."""
-    publish_in_pieces(side, MESSAGE, NBYTES, side.chunks[0], piece, pace)  # type: ignore[arg-type]
+    publish_in_pieces(side, MESSAGE, NBYTES, side.chunks[0], piece, pace)
     return [_HEAD.unpack_from(chunk, 0) for chunk in side.chunks]
 
 

@@ -28,7 +28,7 @@ class Local(LocalReaders):
         super().__init__((0, 2), CHUNK, 4, Keys.fresh(), Settings(), self.vigil, undo)
         self.log: list[Any] = []
         self._payloads.close(0)
-        self._payloads = SimpleNamespace(send=self._send, close=self._close)  # type: ignore[assignment]
+        self._payloads = SimpleNamespace(send=self._send, close=self._close)
 
     def _send(self, buffers: Any) -> tuple[int, int]:
         self.log.append(("payload", len(buffers)))
@@ -66,7 +66,7 @@ def test_ranks_are_slots_in_their_order(local: Local):
     assert local.missing() == [0, 2]
     assert not local.has_left(0)
     assert not local.has_left(2)
-    local.side.forget = local.log.append  # type: ignore[method-assign]
+    local.side.forget = local.log.append
     local.forget(2)
     local.forget(0)
     assert local.log == [1, 0]
@@ -74,8 +74,8 @@ def test_ranks_are_slots_in_their_order(local: Local):
 
 def test_a_goodbye_hands_payloads_over_then_says_it_and_rings(local: Local):
     local.side.ring_readers = lambda: local.log.append("ring")
-    local.ring.say_left = lambda: local.log.append("left")  # type: ignore[method-assign]
-    local._door.peers[0] = SimpleNamespace(close=lambda: local.log.append("hung up"))  # type: ignore[assignment]
+    local.ring.say_left = lambda: local.log.append("left")
+    local._door.peers[0] = SimpleNamespace(close=lambda: local.log.append("hung up"))
     local.part(1.5)
     assert local.log == [("linger", 1.5), "left", "ring", "hung up"]
 
@@ -83,11 +83,11 @@ def test_a_goodbye_hands_payloads_over_then_says_it_and_rings(local: Local):
 def test_a_go_is_told_to_all_who_are_watched_from_then_on_and_removes_the_names(local: Local):
     watched: list[Any] = []
     for rank in local.ranks:
-        local._door.peers[rank] = SimpleNamespace(  # type: ignore[assignment]
+        local._door.peers[rank] = SimpleNamespace(
             watch=lambda vigil, told: watched.append((vigil, told))
         )
-    local._door.tell_go = lambda: local.log.append("go")  # type: ignore[method-assign]
-    local._door.close = lambda: local.log.append("closed")  # type: ignore[method-assign]
+    local._door.tell_go = lambda: local.log.append("go")
+    local._door.close = lambda: local.log.append("closed")
     assert local._directory.exists()
     local.go(lambda rank, peer: local.log.append((rank, peer)))
     assert local.log == ["go", "closed"]
@@ -192,7 +192,7 @@ def test_any_other_tensor_goes_torchs_own_way(tensor: Any):
             return getattr(tensor, name)
 
         @property
-        def __dict__(self) -> Any:  # type: ignore[override]
+        def __dict__(self) -> Any:
             return tensor.__dict__
 
         def __reduce_ex__(self, protocol: Any) -> Any:

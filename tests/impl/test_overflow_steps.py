@@ -95,7 +95,7 @@ class Poller:
 class Receiver(PayloadReceiver):
     def __init__(self) -> None:
         self.now, self.from_ = 100.0, Sockets()
-        super().__init__(self.from_, lambda: self.now)  # type: ignore[arg-type]
+        super().__init__(self.from_, lambda: self.now)
         self.fake: Any = self.socket
         self.fake.log.clear()
 
@@ -120,10 +120,10 @@ def test_a_subscriber_asks_for_everything_then_for_its_nonce(receiver: Receiver)
 
 def test_neither_end_bounds_its_queue_or_connects_again():
     sockets = Sockets()
-    PayloadReceiver(sockets)  # type: ignore[arg-type]
+    PayloadReceiver(sockets)
     assert sockets.made.log == [(zmq.RCVHWM, 0), (zmq.RECONNECT_IVL, 86_400_000)]
     sockets = Sockets()
-    PayloadSender("ipc://x", sockets)  # type: ignore[arg-type]
+    PayloadSender("ipc://x", sockets)
     assert sockets.made.log == [
         (zmq.XPUB_VERBOSE, 1),
         (zmq.SNDHWM, 0),
@@ -233,7 +233,7 @@ def test_a_receiver_closes_once_and_drops_everything(receiver: Receiver):
 class Sender(PayloadSender):
     def __init__(self) -> None:
         self.from_ = Sockets()
-        super().__init__("ipc://x", self.from_, 3)  # type: ignore[arg-type]
+        super().__init__("ipc://x", self.from_, 3)
         self.fake: Any = self.socket
         self.fake.log.clear()
 

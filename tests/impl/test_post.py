@@ -21,7 +21,7 @@ def test_the_flag_is_out_then_fenced_before_the_next_look():
         acquire=lambda blocking: did.append(("in", blocking)), release=lambda: did.append("out")
     )
     vigil: Any = SimpleNamespace(block="block", fault="fault")
-    post: Any = RingPost(Cells(), 3, fence, vigil, "a message")  # type: ignore[arg-type]
+    post: Any = RingPost(Cells(), 3, fence, vigil, "a message")
     assert (post.block, post.fault, post.waiting_for) == ("block", "fault", "a message")
     post.arm()
     assert did == [(3, 1), ("in", False), "out"]

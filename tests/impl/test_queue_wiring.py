@@ -23,7 +23,7 @@ class Sending(SendingEnd):
 
     def __init__(self, *given: Any) -> None:
         self.given, self.log = given, list[Any]()
-        self.handle = "handle"  # type: ignore[assignment]
+        self.handle = "handle"
         self.whole = True
 
     def enqueue(self, obj: object, timeout: float | None) -> None:
@@ -71,7 +71,7 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def given(*arguments: Any, **named: Any) -> tuple[Any, ...]:
     """What the writer's end was made with, but for its settings and what undoes it."""
-    return MessageQueue(*arguments, **named)._end.given[:-2]  # type: ignore[union-attr]
+    return MessageQueue(*arguments, **named)._end.given[:-2]
 
 
 def test_what_is_not_said_is_all_local_ten_chunks_of_24_mib_on_the_loopback():
@@ -82,7 +82,7 @@ def test_what_is_not_said_is_all_local_ten_chunks_of_24_mib_on_the_loopback():
 
 
 def test_seams_become_settings():
-    settings, _ = MessageQueue(1, silence=3.0)._end.given[-2:]  # type: ignore[union-attr]
+    settings, _ = MessageQueue(1, silence=3.0)._end.given[-2:]
     assert settings == Settings(silence=3.0, limits=settings.limits, sockets=settings.sockets)
 
 
@@ -110,7 +110,7 @@ def test_numbers_at_the_edge_are_taken():
 
 
 def handle(ring: Any = "ring", remote: str = "tcp://there:1") -> Handle:
-    return Handle(3, (0, 2), ring, "door", "overflow", "keys", remote)  # type: ignore[arg-type]
+    return Handle(3, (0, 2), ring, "door", "overflow", "keys", remote)
 
 
 @pytest.mark.parametrize(("rank", "kind"), [(0, "Near"), (1, "Far"), (2, "Near")])
@@ -145,13 +145,13 @@ def test_a_writer_writes_and_a_reader_reads():
     writer.enqueue("x", 1.0)
     assert writer.broadcast_object("y") == "y"
     assert reader.broadcast_object() == "it"
-    assert reader.dequeue(2.0, cancel="c", indefinite=True) == "it"  # type: ignore[arg-type]
+    assert reader.dequeue(2.0, cancel="c", indefinite=True) == "it"
     writer.wait_until_ready(3.0)
     writer.shutdown()
     assert writer.export_handle() == "handle"
-    log: Any = writer._end.log  # type: ignore[union-attr]
+    log: Any = writer._end.log
     assert log == [("enqueue", "x", 1.0), ("enqueue", "y", None), ("wait", 3.0), "stop"]
-    log = reader._end.log  # type: ignore[union-attr]
+    log = reader._end.log
     assert log == ["hello", ("dequeue", None, None, False), ("dequeue", 2.0, "c", True)]
 
 
@@ -203,7 +203,7 @@ class Reader(TakingEnd):
     """Ready; what its ring holds is written down before."""
 
     def __init__(self, *objects: object) -> None:
-        super().__init__(SimpleNamespace(), 0, Settings(), Undo())  # type: ignore[arg-type]
+        super().__init__(SimpleNamespace(), 0, Settings(), Undo())
         self.raws = [dumped(obj) for obj in objects]
         self.number, self.asked = 0, list[Any]()
         self.obstacle = None

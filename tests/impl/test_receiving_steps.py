@@ -113,8 +113,8 @@ class Reader(ReceivingEnd):
         self.now = 100.0
         self._clock = lambda: self.now
         self._vigil = EpollVigil(self._clock)
-        self.side = self._side = Side(self, *chunks)  # type: ignore[assignment]
-        self.payloads = self._payloads = Payloads()  # type: ignore[assignment]
+        self.side = self._side = Side(self, *chunks)
+        self.payloads = self._payloads = Payloads()
         self.left = False
         self._ring: Any = SimpleNamespace(
             writer_left=lambda: self.left,
@@ -196,7 +196,7 @@ def test_several_buffers_come_from_recycled_memory(reader: Make):
     end = reader(inline(b"main", b"one", b"two"))
     taken: list[int] = []
     take = end._memory.take
-    end._memory.take = lambda n: taken.append(n) or take(n)  # type: ignore[method-assign]
+    end._memory.take = lambda n: taken.append(n) or take(n)
     assert end._copy(0) == [b"main", b"one", b"two"]
     assert taken == [3, 3]
     assert not end._by_payload
@@ -239,7 +239,7 @@ def test_a_payload_is_awaited_by_the_id_in_its_marker_then_forgotten(reader: Mak
 def test_the_news_are_looked_at_without_a_sleep_before_each_look(reader: Make):
     end = reader(marked(7))
     blocks: list[float | None] = []
-    end._vigil.block = blocks.append  # type: ignore[method-assign]
+    end._vigil.block = blocks.append
     end.payloads.turns = [lambda: end.payloads.there.update({7: [dumped("x")]})]
     end._next(None)
     assert blocks == [0, 0]
@@ -367,18 +367,18 @@ class Knock:
 
 def arriving(reader: Make, *heard: Any) -> Reader:
     end = reader()
-    end._knock = Knock(*heard)  # type: ignore[assignment]
-    end.slept: list[Any] = []  # type: ignore[attr-defined]
+    end._knock = Knock(*heard)
+    end.slept: list[Any] = []
     end._sleep = end.slept.append  # type: ignore[method-assign, attr-defined]
-    end._vigil.watch_bell = lambda fd: end.side.log.append(fd)  # type: ignore[method-assign]
-    end._payloads.connect = lambda *to: end.side.log.append(to)  # type: ignore[method-assign]
+    end._vigil.watch_bell = lambda fd: end.side.log.append(fd)
+    end._payloads.connect = lambda *to: end.side.log.append(to)
     return end
 
 
 def test_it_sleeps_while_nothing_comes(reader: Make):
     end = arriving(reader, None)
     assert end._arrive(lambda: 2.5) is False
-    assert end.slept == [2.5]  # type: ignore[attr-defined]
+    assert end.slept == [2.5]
 
 
 def test_a_welcome_brings_bells_and_the_nonce_and_is_not_yet_the_go(reader: Make):
@@ -392,25 +392,25 @@ def test_a_welcome_brings_bells_and_the_nonce_and_is_not_yet_the_go(reader: Make
     os.close(bell)
     assert end._arrive(lambda: 2.5) is False
     assert end.side.log == joined
-    assert end.slept == [2.5]  # type: ignore[attr-defined]
+    assert end.slept == [2.5]
 
 
 def test_a_welcome_that_was_struck_is_answered_in_the_next_round(reader: Make):
     end = arriving(reader, (b"nonce", [5, 6]), None)
-    connect, end._payloads.connect = end._payloads.connect, lambda *_: 1 // 0  # type: ignore[method-assign]
+    connect, end._payloads.connect = end._payloads.connect, lambda *_: 1 // 0
     with pytest.raises(ZeroDivisionError):
         end._arrive(lambda: 0)
-    end._payloads.connect = connect  # type: ignore[method-assign]
+    end._payloads.connect = connect
     end.side.log.clear()
     assert end._arrive(lambda: 2.5) is False
     assert end.side.log == [5, ("ipc:///nowhere/here/o", b"nonce")]
-    assert end.slept == []  # type: ignore[attr-defined]
+    assert end.slept == []
 
 
 def test_a_go_ends_it_without_a_sleep(reader: Make):
     end = arriving(reader, (b"nonce", [5, 6]), "go")
     assert [end._arrive(lambda: None) for _ in range(4)] == [False, False, True, True]
-    assert end.slept == []  # type: ignore[attr-defined]
+    assert end.slept == []
 
 
 def test_a_stopped_end_does_not_ask(reader: Make):
@@ -441,7 +441,7 @@ def test_an_end_before_the_go_is_told_as_what_it_was(
     removed: list[Path] = []
     monkeypatch.setattr(receiving, "remove_if_orphan", removed.append)
     end, peer = arriving(reader, PeerDied("writer", 1, "x")), Peer()
-    end._peer, end.left = peer, left  # type: ignore[assignment]
+    end._peer, end.left = peer, left
     with pytest.raises(QueueClosed if left else PeerDied) as caught:
         end._arrive(lambda: 0)
     if left:

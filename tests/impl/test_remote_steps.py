@@ -70,7 +70,7 @@ class Far(RemoteReaders):
         self.vigil = EpollVigil()
         undo.callback(self.vigil.close)
         self.settings = Settings(silence=7.0)
-        super().__init__("here", (1, 2), 4, "keys", self.settings, self.vigil, undo)  # type: ignore[arg-type]
+        super().__init__("here", (1, 2), 4, "keys", self.settings, self.vigil, undo)
         self.hub: Any = self._hub
 
     def rung(self) -> bool:
@@ -200,7 +200,7 @@ class Reader(RemoteReceivingEnd):
         self.spoke: Any = self._spoke
         self.slept: list[Any] = []
         self.turns: list[Any] = []
-        self._vigil.block = self._block  # type: ignore[method-assign]
+        self._vigil.block = self._block
 
     def _block(self, seconds: float | None) -> None:
         self.slept.append(seconds)

@@ -146,12 +146,12 @@ class Writer(SendingEnd):
         with Undo() as undo:
             super().__init__(n, (), CHUNK, 8, "127.0.0.1", parcel, undo)
         self.log: list[Any] = []
-        self.vigil = self._vigil = Vigil(self.log)  # type: ignore[assignment]
+        self.vigil = self._vigil = Vigil(self.log)
         self.remote, self.side = Remote(self.log), Side(self.log)
         self.local = Local(self.log, self.side)
-        self._remote = self.remote if who != "local" else None  # type: ignore[assignment]
-        self._local = self.local if who != "remote" else None  # type: ignore[assignment]
-        self._side = self.side if who != "remote" else None  # type: ignore[assignment]
+        self._remote = self.remote if who != "local" else None
+        self._local = self.local if who != "remote" else None
+        self._side = self.side if who != "remote" else None
         self._inline_below = CHUNK if who == "local" else 0
         self.obstacle, self.ready, self._closed = None, True, False
         self._next_news = self.now + 1
@@ -361,7 +361,7 @@ def pieces(who: str = "local", *, kept: bool = True) -> Writer:
 def test_whether_it_goes_in_pieces(nbytes: int, buffers: int, kept: bool, whether: bool):
     end = pieces(kept=kept)
     parts = [b"p"] * buffers
-    assert end._in_pieces(end.side, parts, nbytes, 0.0) is whether  # type: ignore[arg-type]
+    assert end._in_pieces(end.side, parts, nbytes, 0.0) is whether
 
 
 def test_how_long_readers_are_waited_for_depends_on_the_other_way(
@@ -369,8 +369,8 @@ def test_how_long_readers_are_waited_for_depends_on_the_other_way(
 ):
     end, begun = pieces(), []
     monkeypatch.setattr(end._pace, "begin", lambda *given: begun.append(given))
-    end._in_pieces(end.side, [b"p"] * 2, CHUNK, 1.0)  # type: ignore[arg-type]
-    end._in_pieces(end.side, [b"p"] * 2, CHUNK + 1, 1.0)  # type: ignore[arg-type]
+    end._in_pieces(end.side, [b"p"] * 2, CHUNK, 1.0)
+    end._in_pieces(end.side, [b"p"] * 2, CHUNK + 1, 1.0)
     assert begun == [(CHUNK, 1.0), (CHUNK + 1, 1.0, SOCKET)]
 
 
@@ -465,7 +465,7 @@ def error_of(end: Writer) -> Exception:
 def test_a_dead_local_reader_is_an_error_with_its_signal(caplog: pytest.LogCaptureFixture):
     end, peer = Writer(), Peer()
     with caplog.at_level(logging.WARNING):
-        end._local_gone(1, peer)  # type: ignore[arg-type]
+        end._local_gone(1, peer)
     error = error_of(end)
     assert isinstance(error, PeerDied)
     assert error.facts == ("reader 1", 77, "x", 9)
@@ -476,7 +476,7 @@ def test_a_dead_local_reader_is_an_error_with_its_signal(caplog: pytest.LogCaptu
 
 def test_by_policy_the_dead_are_forgotten_until_nobody_is_left():
     end = Writer(n=2, reader_policy="continue")
-    end._local_gone(1, Peer())  # type: ignore[arg-type]
+    end._local_gone(1, Peer())
     assert end.local.forgotten == [1]
     assert end.vigil.lasting is None
     end._remote_gone(0, Gone("silent", 2.0))
@@ -489,7 +489,7 @@ def test_a_reader_that_closes_is_an_end_only_if_it_is_the_last(caplog: pytest.Lo
     end = Writer(n=2)
     end.local.left = {1}
     with caplog.at_level(logging.WARNING):
-        end._local_gone(1, Peer())  # type: ignore[arg-type]
+        end._local_gone(1, Peer())
         assert end.vigil.lasting is None
         end._remote_gone(0, Gone("closed"))
     assert not caplog.records
@@ -513,7 +513,7 @@ def test_the_first_end_is_the_one_that_is_told():
     end = Writer(n=2)
     end._remote_gone(0, Gone("died", pid=5))
     end.local.left = {1}
-    end._local_gone(1, Peer())  # type: ignore[arg-type]
+    end._local_gone(1, Peer())
     assert isinstance(error_of(end), PeerDied)
 
 
@@ -525,7 +525,7 @@ def test_a_goodbye_gives_the_lines_their_share_and_the_payloads_what_is_left():
         part(seconds)
         end.now += 2.0
 
-    end.remote.part = slow  # type: ignore[method-assign]
+    end.remote.part = slow
     end._half = 0, bytearray(b"half")
     end.side.settled = 1
     end._part(10.0)

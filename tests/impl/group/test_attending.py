@@ -65,7 +65,7 @@ class Place:
 
     def __init__(self, *turns: Callable[[], Any]) -> None:
         self.script, self.link, self.member = Script(*turns), Told(), Member(1, 3)
-        self.member.bells = self.script  # type: ignore[assignment]
+        self.member.bells = self.script
         self.seat = Seat(self.member, self.link, lambda: self.script.now)
         self.seat.ready = True
 

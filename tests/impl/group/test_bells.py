@@ -37,7 +37,7 @@ def test_a_ring_before_the_sleep_is_not_lost():
 @pytest.mark.parametrize(("asked", "slept"), [(None, 3600), (5.0, 5.0), (1e9, 3600), (0.0, 0.0)])
 def test_a_sleep_lasts_as_long_as_asked_within_what_a_lock_can(asked: float | None, slept: float):
     bell, lock = Bell(), Lock()
-    bell._lock = lock  # type: ignore[assignment]
+    bell._lock = lock
     bell.sleep(asked)
     assert lock.waits == [slept]
 

@@ -9,7 +9,7 @@ from refengine.lines import Gone
 
 @pytest.mark.parametrize("kind", ["closed", "died", "silent"])
 def test_an_end_is_understood_as_it_was_told(kind: str):
-    told = Departure(3, Gone(kind, 1.5, lost=7, pid=42), 5)  # type: ignore[arg-type]
+    told = Departure(3, Gone(kind, 1.5, lost=7, pid=42), 5)
     assert Departure.unpack(3, memoryview(told.pack())) == told
 
 

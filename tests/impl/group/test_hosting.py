@@ -44,9 +44,9 @@ class Host(Hosting):
         super().__init__(
             "here",
             1,
-            "keys",  # type: ignore[arg-type]
+            "keys",
             self.member,
-            sockets="sockets",  # type: ignore[arg-type]
+            sockets="sockets",
             clock=lambda: self.now,
             silence=7.0,
         )
@@ -180,7 +180,7 @@ def test_a_close_gives_the_hub_what_is_left_of_its_time(host: Host):
         host.now += 2.0
         return True
 
-    host._quiet.wait = late  # type: ignore[method-assign]
+    host._quiet.wait = late
     host.close(5.0)
     assert host.hub.closed == [3.0]
     host.now += 1

@@ -64,7 +64,7 @@ class Link:
 
 def seat(script: Script) -> Seat:
     member = Member(0, 2)
-    member.bells = script  # type: ignore[assignment]
+    member.bells = script
     return Seat(member, Link(), lambda: script.now)
 
 
@@ -177,7 +177,7 @@ def test_a_close_refuses_further_calls_wakes_the_waiting_ones_then_hands_over():
     here = seat(script)
     here.ready = True
     here.close(1.5)
-    assert (script.rings, here.link.closed) == (1, [1.5])  # type: ignore[attr-defined]
+    assert (script.rings, here.link.closed) == (1, [1.5])
     with pytest.raises(GroupClosed, match="this rank"):
         here.enter("send_obj")
 
@@ -191,4 +191,4 @@ def test_a_forks_copy_is_told_whose_it_is_and_closes_nothing(monkeypatch: pytest
         here.enter("send_obj")
     assert caught.value.facts == (pid, "group")
     here.close(1)
-    assert (script.rings, here.link.closed) == (0, [])  # type: ignore[attr-defined]
+    assert (script.rings, here.link.closed) == (0, [])

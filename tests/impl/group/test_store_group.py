@@ -231,7 +231,7 @@ def test_without_a_deadline_it_waits_until_it_comes(naps: Naps):
         if len(naps.naps) == 9:
             a.send_obj("late", 1)
 
-    naps.wait = wait  # type: ignore[method-assign]
+    naps.wait = wait
     assert b.recv_obj(0) == "late"
     assert len(naps.naps) == 9
 

@@ -1,0 +1,100 @@
+"""How the interpreter tells of the target's own code as it runs: a trace function, or monitoring.
+
+Figures for both are in the facts on crash points.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+OnLine = Callable[[CodeType, int], None]
+"""Called with the code and its line; what it raises appears there."""
+
+_TOOL = 4
+_MONITORING: Any = getattr(sys, "monitoring", None)
+"""3.12 and later have it."""
+
+
+def traced(
+    is_own: Callable[[CodeType], bool], on_line: OnLine, opcodes: bool
+) -> Traced | Monitored:
+    """A context in which ``on_line`` runs before each line, or opcode, of the target's code."""
+    if _MONITORING is not None:
+        return Monitored(is_own, on_line, opcodes)
+    return Traced(is_own, on_line, opcodes)
+
+
+class Traced:
+    """By ``sys.settrace``."""
+
+    def __init__(self, is_own: Callable[[CodeType], bool], on_line: OnLine, opcodes: bool) -> None:
+        self._is_own = is_own
+        self._on_line = on_line
+        self._opcodes = opcodes
+        self._event = "opcode" if opcodes else "line"
+
+    def __enter__(self) -> None:
+        self._before = sys.gettrace()
+        sys.settrace(self._call)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        sys.settrace(self._before)
+
+    def _call(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if event != "call" or not self._is_own(frame.f_code):
+            return None
+        if self._opcodes:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if event == self._event:
+            self._on_line(frame.f_code, frame.f_lineno or 0)
+        return self._step
+
+
+class Monitored:
+    """By ``sys.monitoring``: where it is, a process's first ``sys.settrace`` sees no opcode."""
+
+    def __init__(self, is_own: Callable[[CodeType], bool], on_line: OnLine, opcodes: bool) -> None:
+        self._is_own = is_own
+        self._on_line = on_line
+        events = _MONITORING.events
+        self._event = events.INSTRUCTION if opcodes else events.LINE
+        self._opcodes = opcodes
+
+    def __enter__(self) -> None:
+        self._thread = threading.get_ident()  # events come from every thread; settrace's do not
+        _MONITORING.use_tool_id(_TOOL, "killpoint")
+        _MONITORING.register_callback(_TOOL, self._event, self._step)
+        _MONITORING.set_events(_TOOL, self._event)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        _MONITORING.set_events(_TOOL, 0)
+        _MONITORING.register_callback(_TOOL, self._event, None)
+        _MONITORING.free_tool_id(_TOOL)
+        _MONITORING.restart_events()
+
+    def _step(self, code: CodeType, place: int) -> Any:
+        """``place``: the line, or an opcode's offset."""
+        if not self._is_own(code):
+            return _MONITORING.DISABLE
+        if threading.get_ident() == self._thread:
+            if self._opcodes:  # the frame below this one is the target's
+                place = sys._getframe(1).f_lineno or 0  # pyright: ignore[reportPrivateUsage] # the only way to frames
+            self._on_line(code, place)
+        return None
