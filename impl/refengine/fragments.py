@@ -57,21 +57,21 @@ class Pieces:
 class Pace:
     """Lets readers catch up, a while in all for each message; not, for a time, if they did not."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, readers: int = 1) -> None:
+        self._clock, self._readers = clock, readers
         self._left = 0.0
         self._misses = self._sit_out = 0
 
     def begin(self, nbytes: int, timeout: float | None, speed: float = COPYING) -> None:
         """A message of so many bytes, which must be sent within `timeout` seconds.
 
-        `speed`: bytes a second of the way it takes if readers do not catch up.
+        `speed`: bytes a second of the way it takes if readers do not catch up, one after another.
         """
         self._left = 0.0
         if self._sit_out:
             self._sit_out -= 1
             return
-        seconds = nbytes / speed
+        seconds = nbytes / speed * self._readers
         self._left = seconds if timeout is None else min(seconds, timeout)
 
     def is_kept(self, side: WriteSide) -> bool:
