@@ -27,6 +27,7 @@ Capability = Literal[
     "slots",
     "points",
     "group",
+    "pool",
     "sim_memory",
     "sim_sockets",
     "clock",
@@ -38,10 +39,19 @@ and receive take a timeout), ``cancel`` (a second thread can wake a waiting call
 ``clock``: its own code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
-    "ok", "timeout", "peer-died", "closed", "lost", "cancelled", "busy", "refused", "error"
+    "ok",
+    "timeout",
+    "peer-died",
+    "closed",
+    "lost",
+    "cancelled",
+    "busy",
+    "refused",
+    "failed",
+    "error",
 ]
-"""How a call ended. ``busy``: another thread is inside the object; ``error``: any other exception
-that the caller can act on."""
+"""How a call ended. ``busy``: another thread is inside the object; ``failed``: a worker's own error
+was told, and its pool lives on; ``error``: any other exception that the caller can act on."""
 
 StoreSink = Callable[[int, int, int], AbstractContextManager[None]]
 """``with sink(slot, flag, value):`` around each store to a slot's flags: the store is made inside
@@ -78,6 +88,26 @@ class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """As for a queue."""
 
 
+class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A worker pool to be made."""
+
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    """Its world size."""
+    tensor: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
+    """Its tensor-parallel size; None: all workers. Workers by this are the pipeline's stages."""
+    start: Literal["default", "spawn", "fork", "forkserver"] = "default"
+    """How it starts its workers."""
+    in_flight: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
+    """How many non-blocking calls there may be at once."""
+    output_thread: bool = False
+    """Whether replies leave a worker through a thread of their own."""
+    chunk_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 64 * 1024
+    """Of its queues, where a target lets that be set; ``chunks`` likewise."""
+    chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
+    grace: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.5
+    """Seconds that a worker is given to leave by itself, and again after SIGTERM."""
+
+
 class UnsupportedByTarget(Exception):
     """The target cannot do what was asked: the case is `unsupported`, never `held`."""
 
@@ -88,9 +118,9 @@ class Target(Protocol):
     The nine methods below are the black box, capability ``queue``. ``end`` is whatever ``make``
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
     declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
-    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`. ``preloads``, a sequence of module
-    names if there is such an attribute, says what roles are to find imported in place of torch;
-    where a scenario has tensors they find torch all the same.
+    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`, :class:`HasPool`. ``preloads``, a
+    sequence of module names if there is such an attribute, says what roles are to find imported
+    in place of torch; where a scenario has tensors they find torch all the same.
     """
 
     name: str
@@ -261,6 +291,68 @@ class CountsEntries(Protocol):
 
     def group_entries(self, end: Any) -> int:
         """The number of entries in the store, over all ranks."""
+        ...
+
+
+@runtime_checkable
+class HasPool(Protocol):
+    """Capability ``pool``: a worker pool (SPEC 5). Ends are whatever ``pool_start`` gave.
+
+    Everything is called in the executor's process, by its main thread. Timeouts are in seconds;
+    None: the pool's own default.
+    """
+
+    def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Any:
+        """Start the workers, and return once all of them are ready.
+
+        ``worker``: ``module:Class``. The target makes one in each worker, as
+        ``Class(rank, workers)``, calls ``init_device()`` and ``load_model()``, then methods by
+        name, and ``shutdown()`` (if it has such a thing) as a worker leaves cleanly. A failure at
+        start raises with that worker's own traceback in the text.
+        """
+        ...
+
+    def pool_call(
+        self,
+        end: Any,
+        method: str,
+        args: tuple[Any, ...],
+        timeout: float | None,
+        rank: int | None,
+    ) -> Any:
+        """All workers run it; their values in rank order, or with a rank that one's alone."""
+        ...
+
+    def pool_submit(self, end: Any, method: str, args: tuple[Any, ...], rank: int | None) -> Any:
+        """The same without waiting: a future."""
+        ...
+
+    def pool_result(self, end: Any, future: Any, timeout: float | None) -> Any:
+        """A future's value; UnsupportedByTarget for a timeout it cannot honour."""
+        ...
+
+    def pool_done(self, end: Any, future: Any) -> bool:
+        """Whether a future has a value or an error."""
+        ...
+
+    def pool_health(self, end: Any, timeout: float | None) -> None:
+        """Return if all is well, or raise."""
+        ...
+
+    def pool_on_failure(self, end: Any, callback: Callable[[], None]) -> None:
+        """Have it called once, by whatever thread, when the pool has failed."""
+        ...
+
+    def pool_state(self, end: Any) -> str:
+        """W1's word in lower case; empty if the target has no such thing."""
+        ...
+
+    def pool_pids(self, end: Any) -> list[int]:
+        """The workers' pids in rank order."""
+        ...
+
+    def pool_stop(self, end: Any) -> None:
+        """A clean shutdown. It may be called twice."""
         ...
 
 
