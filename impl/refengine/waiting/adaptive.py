@@ -44,8 +44,11 @@ class Adaptive:
         end = None if timeout is None else now + timeout
         calm = now + self._yielding
         asleep: float | None = None
+        news = True
         while not look():
-            raise_fault(post)
+            if news:
+                raise_fault(post)
+                news = False
             now = clock()
             if end is not None and now >= end:
                 return last_look(look, post)
@@ -57,6 +60,7 @@ class Adaptive:
                 return True
             asleep = now
             post.block(None if end is None else end - now)
+            news = True  # only now can there be a fault that was not there before
             calm = clock() + _YIELDING
         if asleep is not None:
             soon = clock() - asleep < _TOO_SOON
