@@ -87,6 +87,7 @@ class Director:
         elsewhere = hosts.address if hosts else ""
         self.meeting = Meeting(scenario, elsewhere) if scenario.group else None
         self._waiting = Waiting(scenario, self.log, self.actors, self._comers, self._serve)
+        self._until = self._waiting.until
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -112,7 +113,7 @@ class Director:
         for role in self.scenario.roles():
             if role not in self.actors:
                 self._start(role, role in cancelled)
-        self._waiting.until(self._all_present, 60.0, "the roles did not start")
+        self._until(self._all_present, 60.0, "the roles did not start")
         for step in self.scenario.steps:
             self._do(step)
             if isinstance(step, script.Make) and not self._handle and not self._yet_to_come():
@@ -126,7 +127,7 @@ class Director:
 
     def _epilogue(self) -> None:
         self._strangers.recall()
-        self._waiting.until(self._strangers.gone, 10.0, "a stranger did not leave")
+        self._until(self._strangers.gone, 10.0, "a stranger did not leave")
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
@@ -142,11 +143,11 @@ class Director:
             for step in (*ends, script.Exit(names, brief=not self.scenario.pool)):
                 self._do(step)
         self._do(script.Wait(tuple(ours), within=self._leaves_within()))
-        self._waiting.until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
+        self._until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
         for name in ours:
             if self.actors[name].alive:
                 self._waiting.hang(self.actors[name], "interpreter exit")
-        if not self._waiting.until(self._comers.all_gone, self._comers.within, ""):
+        if not self._until(self._comers.all_gone, self._comers.within, ""):
             self._comers.dump("hang", op="leaving")
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role}")
@@ -182,7 +183,7 @@ class Director:
         elif isinstance(step, script.Settle):
             self._waiting.settle(step)
         elif isinstance(step, script.Pause):
-            self._waiting.until(lambda: False, step.seconds, None)
+            self._until(lambda: False, step.seconds, None)
         elif isinstance(step, script.Weigh):
             for actor in map(self.actors.__getitem__, self.scenario.named(step.roles)):
                 scales.record(self.log, actor.name, actor.pid)
@@ -203,7 +204,7 @@ class Director:
             ports = [(heard.address, heard.port) for heard in found]
             self.log.write("intrude", target=step.role, how=step.how, ports=len(ports))
             name = self._strangers.send(step.how, ports)
-            self._waiting.until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
+            self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
         elif isinstance(step, script.Again):
             actor = self.actors[step.role]
             again, actor.struck = actor.struck, None
@@ -214,7 +215,7 @@ class Director:
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self._shape()))
             writer = self.actors["writer"]
-            self._waiting.until(
+            self._until(
                 lambda: bool(self._handle) or not writer.outstanding or writer.held_up,
                 60.0,
                 "no queue",
@@ -314,7 +315,7 @@ class Director:
             "fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid, **toward
         )
         if kind.ends:
-            self._waiting.until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
+            self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
 
     # -- what comes in ----------------------------------------------------------------------
 
