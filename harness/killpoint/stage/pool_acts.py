@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -64,6 +66,8 @@ class PoolActs:
     def come(self) -> None:
         """Make the phases of this process points, and its workers find the play."""
         os.environ[PLAY] = str(self._folder)
+        # A spawned worker would import the zygote again, as the main module of whoever spawns it.
+        sys.modules["__main__"] = ModuleType("__main__")
         self.pid = os.getpid()
         self._presence = Presence(self._role.name, self._folder, side=True)
         payload.take_stand(self)
