@@ -33,7 +33,7 @@ class Finding(msgspec.Struct):
 _LIBRARY = re.compile(r"\((zmq|multiprocessing|threading|contextlib|queue|selectors|<frozen)")
 """Frames that say how something waits; the first one outside them says what for."""
 
-_ENDS = ("kill", "exit")
+_ENDS = ("kill", "exit", "sigterm", "sigint")
 
 Checker = Callable[[Scenario, History, Ledger], Finding]
 
