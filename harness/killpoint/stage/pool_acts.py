@@ -22,8 +22,7 @@ from killpoint import scenario as script
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.channel import Order
 from killpoint.stage.pool_payload import Reply, Request
-from killpoint.stage.pool_worker import PLAY
-from killpoint.stage.presence import Presence
+from killpoint.stage.presence import PLAY, Presence
 from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
 
 if TYPE_CHECKING:

@@ -16,12 +16,9 @@ from pathlib import Path
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.native import NativeWait
 from killpoint.stage.pool_payload import Reply, Request, Unpicklable
-from killpoint.stage.presence import Presence
+from killpoint.stage.presence import PLAY, Presence
+from killpoint.stage.worker_lines import WorkerLines
 
-PLAY = "KILLPOINT_PLAY"
-"""The environment's word for a play's folder."""
-TARGET = "KILLPOINT_TARGET"
-"""And for its target, in the form that any process can build."""
 LEFT = 7
 """Status of a worker that a method ends."""
 _SPINS = 60.0
@@ -42,11 +39,13 @@ class PoolWorker:
         self.pid = os.getpid()
         folder = os.environ.get(PLAY)
         self._presence = Presence(self.name, Path(folder)) if folder else None
+        self._lines: WorkerLines | None = None
         if self._presence is not None:
             from killpoint.stage.names import journal_names_once
 
             journal_names_once(self._presence.log)
             self._presence.log.write("worker-here", rank=rank, pid=self.pid, parent=os.getppid())
+            self._lines = WorkerLines(self._presence)
         payload.take_stand(self)
         payload.at("constructing", -1)
 
@@ -56,9 +55,13 @@ class PoolWorker:
     def load_model(self) -> None:
         """Nothing is loaded but what is loaded already."""
         payload.at("loading", -1)
+        if self._lines is not None:
+            self._lines.begin("start")
 
     def shutdown(self) -> None:
         """The worker leaves cleanly."""
+        if self._lines is not None:
+            self._lines.end()
         payload.at("leaving", -1)
         self._say("leaving")
 
@@ -138,9 +141,15 @@ class PoolWorker:
 
     @contextmanager
     def _serving(self, method: str, call: Request) -> Generator[None]:
+        if self._lines is not None:
+            self._lines.end()
         self._say("serving", call=call.call, method=method)
-        yield
-        self._say("served", call=call.call, method=method)
+        try:
+            yield
+            self._say("served", call=call.call, method=method)
+        finally:
+            if self._lines is not None:
+                self._lines.begin("serve")
 
     def at(self, phase: str, call: int) -> None:
         """Stand at a phase, if the director waits for this worker there."""

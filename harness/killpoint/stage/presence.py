@@ -18,6 +18,10 @@ import msgspec
 from killpoint.history.log import Log
 from killpoint.stage.interruption import InjectedError
 
+PLAY = "KILLPOINT_PLAY"
+"""The environment's word for a play's folder."""
+TARGET = "KILLPOINT_TARGET"
+"""And for its target, in the form that any process can build."""
 EXIT_FAULT = 3
 """Status of a process that a scenario had end itself."""
 _LARGEST = 180_000
