@@ -110,6 +110,17 @@ def sweep() -> list[Path]:
     return removed
 
 
+def remove_own() -> list[Path]:
+    """Remove what the calling process has: it is about to end without being asked."""
+    me, removed = Owner.me(), list[Path]()
+    for folder in {SHM, *_temporary()}:
+        for path in folder.glob(f"{PREFIX}-*"):
+            if Owner.named(path.name) == me:
+                remove_directory(path) if path.is_dir() else path.unlink(missing_ok=True)
+                removed.append(path)
+    return removed
+
+
 def _temporary() -> list[Path]:
     return [Path(tempfile.gettempdir()), Path("/tmp")]
 

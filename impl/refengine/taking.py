@@ -77,9 +77,9 @@ class TakingEnd(End):
             except BaseException as again:
                 if type(again) is type(error):
                     self._kept = None
-                if isinstance(error, Exception):
-                    raise Undecodable(number) from error
-                raise error from None
+                failure = Undecodable(number) if isinstance(error, Exception) else error
+                vars(failure)["undecoded"] = raw[0]  # for whoever can make something of it
+                raise failure from (error if failure is not error else None)
             raise  # it does not repeat: it came from outside, and the message stays ours
 
     def _refusal(self, waiting_for: str) -> Exception:

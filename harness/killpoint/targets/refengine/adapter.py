@@ -21,7 +21,7 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.refengine import queue_simulated, simulated
+from killpoint.targets.refengine import pool, queue_simulated, simulated
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -58,10 +58,11 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (EncodingLimit, "refused"),
     (RankRefused, "refused"),
     (Busy, "busy"),
+    *pool.OUTCOMES,
 )
 
 
-class RefengineTarget:
+class RefengineTarget(pool.PoolOfRefengine):
     """:mod:`refengine` behind the harness's protocol."""
 
     name = "refengine"
@@ -80,6 +81,7 @@ class RefengineTarget:
             "slots",
             "points",
             "group",
+            "pool",
             "sim_memory",
             "sim_sockets",
             "clock",

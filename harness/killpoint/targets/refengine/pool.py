@@ -1,0 +1,103 @@
+"""The reference's worker pool as capability ``pool``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from killpoint.targets.protocol import Outcome, PoolShape
+from refengine.executor import CallFailed, Executor, Place, PoolClosed, PoolSettings
+
+OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
+    (CallFailed, "failed"),
+    (PoolClosed, "closed"),
+)
+_START = 300.0
+
+
+class Seat:
+    """A worker as the reference makes it, around one as the harness makes it."""
+
+    def __init__(self, place: Place, worker: str) -> None:
+        """``worker``: ``module:Class``."""
+        self._worker = _named(worker)(place.rank, place.world_size)
+
+    def __getattr__(self, name: str) -> Any:
+        """The worker's own methods."""
+        return getattr(self._worker, name)
+
+
+class PoolOfRefengine:
+    """The half of the adapter that the executor's role needs."""
+
+    def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Executor:
+        """All workers are ready when it returns."""
+        module = worker.partition(":")[0]
+        settings = PoolSettings(
+            start="zygote" if shape.start == "default" else shape.start,
+            preload=(module, "torch") if "torch" in sys.modules else (module,),
+            start_timeout=_START if timeout is None else timeout,
+            grace=shape.grace,
+            term_grace=shape.grace,
+            in_flight=shape.in_flight,
+            output_thread=shape.output_thread,
+            max_chunk_bytes=shape.chunk_bytes,
+            max_chunks=shape.chunks,
+            log_prefix=False,
+        )
+        return Executor(
+            Seat, shape.workers, shape.tensor, options={"worker": worker}, settings=settings
+        )
+
+    def pool_call(
+        self,
+        end: Executor,
+        method: str,
+        args: tuple[Any, ...],
+        timeout: float | None,
+        rank: int | None,
+    ) -> Any:
+        """By every worker."""
+        return end.collective_rpc(method, timeout, args, unique_reply_rank=rank)
+
+    def pool_submit(
+        self, end: Executor, method: str, args: tuple[Any, ...], rank: int | None
+    ) -> Future[Any]:
+        """Without waiting."""
+        return end.collective_rpc(method, None, args, non_block=True, unique_reply_rank=rank)
+
+    def pool_result(self, end: Executor, future: Future[Any], timeout: float | None) -> Any:
+        """Its value."""
+        return future.result(timeout)
+
+    def pool_done(self, end: Executor, future: Future[Any]) -> bool:
+        """Whether it is resolved."""
+        return future.done()
+
+    def pool_health(self, end: Executor, timeout: float | None) -> None:
+        """Return, or raise what is wrong."""
+        end.check_health(timeout)
+
+    def pool_on_failure(self, end: Executor, callback: Callable[[], None]) -> None:
+        """From the pool's monitor."""
+        end.on_failure(callback)
+
+    def pool_state(self, end: Executor) -> str:
+        """SPEC W1's word."""
+        return end.state.lower()
+
+    def pool_pids(self, end: Executor) -> list[int]:
+        """By rank."""
+        return end.pids
+
+    def pool_stop(self, end: Executor) -> None:
+        """All are gone when it returns."""
+        end.shutdown()
+
+
+def _named(worker: str) -> Any:
+    module, _, name = worker.partition(":")
+    return getattr(importlib.import_module(module), name)

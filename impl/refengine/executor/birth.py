@@ -1,0 +1,69 @@
+"""What a new worker is told before anything else, and what it makes of it."""
+
+import os
+import pickle
+import sys
+from dataclasses import dataclass
+from multiprocessing import spawn
+from pathlib import Path
+from typing import Any
+
+from .settings import WorkerSpec
+
+
+@dataclass(frozen=True)
+class Birth:
+    """Everything about one worker that its parent knows. `worker` is a pickled `WorkerSpec`.
+
+    It is decoded after the rest has been applied: a class of the parent's main program, or of a
+    folder that only the parent's path has, can be found only then.
+    """
+
+    rank: int
+    world_size: int
+    tensor_parallel: int
+    device: str
+    environ: dict[str, str]
+    folder: str
+    path: list[str]
+    main: dict[str, Any]
+    worker: bytes
+    output_thread: bool
+    reply_chunk_bytes: int
+    max_chunks: int
+    log_prefix: bool
+
+    def settle_in(self) -> WorkerSpec:
+        """Take over the parent's environment, and find the class."""
+        os.environ.clear()
+        os.environ.update(self.environ)
+        if self.folder:
+            os.chdir(self.folder)
+        sys.path[:] = self.path
+        if self.main:
+            spawn.prepare(self.main)
+        return pickle.loads(self.worker)
+
+
+def surroundings() -> dict[str, Any]:
+    """The fields that are the same for every worker that this process starts now."""
+    try:
+        folder = str(Path.cwd())
+    except OSError:
+        folder = ""  # it was removed
+    return {"environ": with_threads(dict(os.environ)), "folder": folder, "path": list(sys.path)}
+
+
+def with_threads(environ: dict[str, str]) -> dict[str, str]:
+    """One OpenMP thread per worker, unless somebody knows better."""
+    return {"OMP_NUM_THREADS": "1"} | environ
+
+
+def main_program(worker: str | type) -> dict[str, Any]:
+    """How to find the parent's main program again, for a worker class that stands in it."""
+    module = worker.split(":")[0] if isinstance(worker, str) else worker.__module__
+    if module != "__main__":
+        return {}
+    found = spawn.get_preparation_data("worker")
+    wanted = ("init_main_from_name", "init_main_from_path")
+    return {key: value for key, value in found.items() if key in wanted}
