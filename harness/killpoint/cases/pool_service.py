@@ -187,7 +187,7 @@ _ERRORS = (
         "W6/one-rank-raises",
         "the last rank raises where all reply, and where it alone does not",
         *[*UP, Fault("raise", "worker-1", _COMPUTING), Call("compute", timeout=LONG)],
-        *[Fault("raise", "worker-1", Point("work", name="computing", nth=1))],
+        *[Fault("raise", "worker-1", _COMPUTING)],
         *[Call("compute", rank=0, timeout=LONG), Wait(within=20.0), *_AFTER],
     ),
     of_pool(
