@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from killpoint.checkers.finding import Finding
-from killpoint.explore.simulated import LANE, Ask, Errand, Explored, Play
+from killpoint.explore.played import Play
+from killpoint.explore.simulated import LANE, Ask, Errand, Explored
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated, dump
 from killpoint.simulation.delivery import WRONG, Delivery

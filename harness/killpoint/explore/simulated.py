@@ -14,6 +14,7 @@ from typing import Literal, cast
 import msgspec
 
 from killpoint.errors import CannotWork
+from killpoint.explore.played import Play, Played, Proven, Unfaithful
 from killpoint.explore.schedules.delays import Delays
 from killpoint.explore.schedules.exploration import Found, Searched, explore
 from killpoint.explore.schedules.pct import PCT
@@ -22,17 +23,13 @@ from killpoint.explore.schedules.random_walk import RandomWalk
 from killpoint.explore.schedules.replay import Again, Replay
 from killpoint.explore.schedules.shrink import shrink
 from killpoint.scenario import MemoryModel
-from killpoint.seams import Chooser, Diverged, Search
-from killpoint.simulation.delivery import Delivery
+from killpoint.seams import Diverged, Search
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.surroundings import Surroundings
-from killpoint.simulation.waking import Waking
-from killpoint.targets.protocol import BlackBox, HasPoints, Simulates, Target
+from killpoint.targets.protocol import HasPoints, Simulates, Target
 from killpoint.verdict import Violation
 
-Play = Delivery | Waking | Sharing
 LANE = 10
 """Columns of a schedule's line that say who did it."""
 Way = Literal["preemptions", "delays", "pct", "random", "replay"]
@@ -73,7 +70,7 @@ class Explored(msgspec.Struct):
     first: int = 0
     """How many schedules it took to find it."""
     doubt: str = ""
-    """Why the violation is not to be believed: it did not replay."""
+    """Why a violation is not to be believed: it did not replay."""
     error: str = ""
     """Why the harness could not do its work."""
 
@@ -101,15 +98,23 @@ def carry_out(target: Target, errand: Errand) -> Explored:
     if isinstance(target, HasPoints):
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:
-        play = _Played(box, around, errand.play)
-        explored = Explored([])
-        for ask in errand.asks:
-            searched, found = explore(search_of(ask, errand.seed), play, ask.cap)
-            explored.searches.append(searched)
-            if found is not None:
-                explored.first = sum(each.schedules for each in explored.searches)
-                _prove(explored, play, found, errand)
-                break
+        Played(box, around, errand.play).fresh(Again(()))  # fills what the target keeps for good
+        try:
+            return _searched(errand, Played(box, around, errand.play))
+        except Unfaithful:
+            return _searched(errand, Played(box, around, errand.play, rewinding=False))
+
+
+def _searched(errand: Errand, play: Played) -> Explored:
+    explored, proven = Explored([]), Proven(play)
+    for ask in errand.asks:
+        searched, found = explore(search_of(ask, errand.seed), proven, ask.cap)
+        explored.searches.append(searched)
+        if found is not None:
+            explored.first = sum(each.schedules for each in explored.searches)
+            _simplify(explored, play, found, errand)
+            return explored
+    explored.doubt = proven.doubt
     return explored
 
 
@@ -139,40 +144,14 @@ def search_of(ask: Ask, seed: int) -> Search:
             return Replay(ask.schedule)
 
 
-def _prove(explored: Explored, play: _Played, found: Found, errand: Errand) -> None:
-    """Replay the bad run once; only then is it a violation."""
-    try:
-        violation, _, _ = play(Again(found.choices))
-    except Diverged as error:
-        explored.doubt = f"{found.violation.cause}; but {error}"
-        return
-    if violation != found.violation:
-        told = "held" if violation is None else violation.cause
-        explored.doubt = f"{found.violation.cause}; but replayed, the same schedule says: {told}"
-        return
+def _simplify(explored: Explored, play: Played, found: Found, errand: Errand) -> None:
     if errand.asks[0].way != "replay":
         found = shrink(play, found, errand.shrinking)
-    ending, violation = play.run(Again(found.choices), recording=True)
+    ending, violation = play.fresh(Again(found.choices), recording=True)
+    if violation is None:
+        explored.doubt = f"{found.violation.cause}; but the same schedule, written down, held"
     explored.violation, explored.schedule = violation, found.choices
     explored.lines = readable(ending)
-
-
-class _Played:
-    """One run of the play after another."""
-
-    def __init__(self, box: BlackBox, around: Surroundings, play: Play) -> None:
-        self._box, self._around, self._play = box, around, play
-
-    def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
-        ending, violation = self.run(chooser)
-        return violation, ending.choices, ending.steps
-
-    def run(self, chooser: Chooser, *, recording: bool = False) -> tuple[Ending, Violation | None]:
-        """In a fresh world."""
-        world = self._around.begin(chooser, recording=recording, late=self._play.late)
-        judge = self._play.begin(self._box, self._around)
-        ending = world.run()
-        return ending, judge(ending)
 
 
 def readable(ending: Ending) -> list[str]:
