@@ -112,7 +112,7 @@ class Proven:
     """
 
     def __init__(self, play: Played) -> None:
-        self._play = play
+        self.play = play
         self.doubt = ""
         """Of the first that was not believed."""
 
@@ -122,16 +122,16 @@ class Proven:
         Raises:
             Unfaithful: as ``Played``.
         """
-        violation, choices, steps = self._play(chooser)
+        violation, choices, steps = self.play(chooser)
         if violation is not None:
             try:
-                _, again = self._play.fresh(Again(choices))
+                _, again = self.play.fresh(Again(choices))
                 told = "held" if again is None else again.cause
                 doubt = f"replayed, the same schedule says: {told}"
             except Diverged as error:
                 again, doubt = None, str(error)
             if again != violation:
-                self._play.suspect(choices)
+                self.play.suspect(choices)
                 self.doubt = self.doubt or f"{violation.cause}; but {doubt}"
                 violation = None
         return violation, choices, steps

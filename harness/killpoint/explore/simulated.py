@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Literal, cast
 
 import msgspec
 
 from killpoint.errors import CannotWork
+from killpoint.explore.crew import Crew
 from killpoint.explore.played import Play, Played, Proven, Unfaithful
 from killpoint.explore.schedules.delays import Delays
 from killpoint.explore.schedules.exploration import Found, Searched, explore
@@ -56,6 +57,8 @@ class Errand(msgspec.Struct, frozen=True):
     seed: int = 0
     shrinking: float = 3.0
     """Seconds for making a bad schedule simpler."""
+    processes: int = 1
+    """Among how many a search is divided."""
 
 
 class Explored(msgspec.Struct):
@@ -93,29 +96,61 @@ def carry_out(target: Target, errand: Errand) -> Explored:
     Raises:
         CannotWork: the target cannot be played so.
     """
+    try:
+        return _carry_out(target, errand, rewinding=True)
+    except Unfaithful:
+        return _carry_out(target, errand, rewinding=False)
+
+
+def _carry_out(target: Target, errand: Errand, *, rewinding: bool) -> Explored:
+    def playing() -> contextlib.AbstractContextManager[Proven]:
+        return _played(target, errand, rewinding=rewinding)
+
+    if errand.processes > 1:
+        crew = Crew(errand.processes, playing, lambda ask, part: search_of(ask, errand.seed, part))
+        with contextlib.closing(crew):
+            explored, found = _searched(errand, crew.explore)
+            explored.doubt = crew.doubt
+        if found is None:
+            return explored
+        with playing() as proven:
+            _simplify(explored, proven.play, found, errand)
+        return explored
+    with playing() as proven:
+        explored, found = _searched(
+            errand, lambda ask, cap: explore(search_of(ask, errand.seed), proven, cap)
+        )
+        explored.doubt = proven.doubt
+        if found is not None:
+            _simplify(explored, proven.play, found, errand)
+    return explored
+
+
+@contextlib.contextmanager
+def _played(target: Target, errand: Errand, *, rewinding: bool) -> Generator[Proven]:
+    """The play, in the target's own code, once that has filled what it keeps for good."""
     sockets = Sockets if errand.play.sockets else None
     around = Surroundings(errand.memory, sockets, threads=errand.play.threads)
     if isinstance(target, HasPoints):
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:
-        Played(box, around, errand.play).fresh(Again(()))  # fills what the target keeps for good
-        try:
-            return _searched(errand, Played(box, around, errand.play))
-        except Unfaithful:
-            return _searched(errand, Played(box, around, errand.play, rewinding=False))
+        play = Played(box, around, errand.play, rewinding=rewinding)
+        play.fresh(Again(()))
+        yield Proven(play)
 
 
-def _searched(errand: Errand, play: Played) -> Explored:
-    explored, proven = Explored([]), Proven(play)
+def _searched(
+    errand: Errand, search: Callable[[Ask, int], tuple[Searched, Found | None]]
+) -> tuple[Explored, Found | None]:
+    """One search after another, up to the first that finds something."""
+    explored = Explored([])
     for ask in errand.asks:
-        searched, found = explore(search_of(ask, errand.seed), proven, ask.cap)
+        searched, found = search(ask, ask.cap)
         explored.searches.append(searched)
         if found is not None:
             explored.first = sum(each.schedules for each in explored.searches)
-            _simplify(explored, play, found, errand)
-            return explored
-    explored.doubt = proven.doubt
-    return explored
+            return explored, found
+    return explored, None
 
 
 @contextlib.contextmanager
@@ -129,22 +164,23 @@ def _unheard() -> Generator[None]:
         logging.disable(before)
 
 
-def search_of(ask: Ask, seed: int) -> Search:
-    """The search that is asked for."""
+def search_of(ask: Ask, seed: int, part: tuple[int, int] = (0, 1)) -> Search:
+    """The search that is asked for, or a part of it."""
     match ask.way:
         case "preemptions":
-            return Preemptions(ask.bound, seed)
+            return Preemptions(ask.bound, seed, first=part[0] == 0)
         case "delays":
-            return Delays(ask.bound, seed)
+            return Delays(ask.bound, seed, first=part[0] == 0)
         case "pct":
-            return PCT(ask.cap, ask.bound, seed)
+            return PCT(ask.cap, ask.bound, seed, part)
         case "random":
-            return RandomWalk(ask.cap, seed=seed)
+            return RandomWalk(ask.cap, seed=seed, part=part)
         case "replay":
             return Replay(ask.schedule)
 
 
 def _simplify(explored: Explored, play: Played, found: Found, errand: Errand) -> None:
+    explored.doubt = ""
     if errand.asks[0].way != "replay":
         found = shrink(play, found, errand.shrinking)
     ending, violation = play.fresh(Again(found.choices), recording=True)
