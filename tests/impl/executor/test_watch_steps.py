@@ -157,6 +157,18 @@ def test_a_complaint_fails_the_start_with_its_words(bench):
     assert (error.rank, error.pid, error.reason) == (1, 1001, "no weights")
 
 
+def test_a_complaint_that_comes_after_the_start_is_no_failure_of_it(bench):
+    """It failed to meet its parent, which had met it already."""
+    b = bench()
+    b.all_ready()
+    assert b.says(1, FAILED, "a time-out of its own")
+    error = b.watch.refusal("a call")
+    assert isinstance(error, WorkerDied)
+    assert (error.rank, error.pid, error.farewell, error.waiting_for) == (
+        1, 1001, "a time-out of its own", "a call",
+    )  # fmt: skip
+
+
 def test_a_farewell_ends_the_pool_with_its_reason(bench):
     b = bench()
     b.all_ready()
