@@ -54,8 +54,9 @@ def _be_nobodys_group() -> None:
         os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    if nothing:  # else it has that place itself
+        os.dup2(nothing, 0)
+        os.close(nothing)
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text("refengine:zygote"[:15])
 

@@ -106,7 +106,7 @@ class TestFace:
             made.pool = made._pool
             return made
 
-        yield make
+        return make
 
     def test_one_worker_on_the_cpu_is_the_default(self, face):
         made = face()
