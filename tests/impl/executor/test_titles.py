@@ -63,7 +63,7 @@ def test_what_is_flushed_goes_on_at_once_and_its_line_begins_once(two):
 
 def test_both_streams_of_a_worker_are_marked_and_the_process_has_a_title():
     def child(say: Any) -> None:
-        sys.stdout, sys.stderr = Stream(), Stream()  # pyright: ignore[reportAttributeAccessIssue]  # stand-ins
+        sys.stdout, sys.stderr = Stream(), Stream()
         out, err = sys.stdout, sys.stderr
         titles.prefix_output(3)
         print("one")

@@ -421,7 +421,7 @@ class TestWithoutAProcess:
             patch.setattr(zygote_client, "has_ended", ended)
             outcomes: list[float] = []
             process = SimpleNamespace(outcome=outcomes.append, close=lambda: None)
-            zygote_client._end(made._link, made._alive, process)  # pyright: ignore[reportArgumentType]  # a stand-in
+            zygote_client._end(made._link, made._alive, process)
         assert (asked, outcomes) == ([False], [0.0])
         assert hangup.has_hung_up(made.death)
 

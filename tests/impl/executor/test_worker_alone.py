@@ -253,7 +253,7 @@ class TestReplying:
         straight: Any = Out()
         thread = ByThread(straight)
         thread.close()
-        thread._thread = SimpleNamespace(join=joined.append)  # pyright: ignore[reportAttributeAccessIssue]  # a stand-in
+        thread._thread = SimpleNamespace(join=joined.append)
         thread.close()
         assert joined == [replying._FLUSH]
         assert 1 <= replying._FLUSH <= 3
