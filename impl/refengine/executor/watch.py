@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 _TO_BE_TOLD = 0.3  # how it ended, by whoever is its parent
 _TO_REAP = 1.0
 _KILLED_WITHIN = 3.0
+_TO_END = 1.0
 Failure = Callable[[str], RefengineError]
 """Makes a fresh error for the operation that it ends."""
 
@@ -85,6 +86,7 @@ class Watch:
         self.start()
         if threading.current_thread() is not self._threads[0]:
             self.over.wait(None)
+            self._threads[0].join(_TO_END)
 
     # -- the thread -------------------------------------------------------------------------
 
