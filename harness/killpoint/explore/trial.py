@@ -23,6 +23,7 @@ from killpoint.stage.stage import Play
 from killpoint.verdict import CaseOutcome, Violation
 
 _CRASHES = ("kill", "exit")
+_SIGNALS = ("sigterm", "sigint")
 
 
 class Player(Protocol):
@@ -247,7 +248,7 @@ class Trial:
         if not placed:
             return True
         reached = {event.text("target") for event in play.history.of("reached")}
-        ended = {e.text("target") for e in play.history.of("exit")}
+        ended = {e.text("target") for e in play.history.of("exit", "gone")}
         struck = (
             all(
                 step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
@@ -293,9 +294,12 @@ def _refused(play: Play) -> None:
 def unexpected(scenario: Scenario, event: Event) -> bool:
     """Whether a role exited with a status that neither it nor the scenario had meant.
 
-    A death by a signal nobody sent is for the judges: it is the target's.
+    A death by a signal nobody sent is for the judges: it is the target's. So is what becomes of a
+    role that was sent one it may handle.
     """
     told = [step for step in scenario.steps if isinstance(step, Fault)]
+    if any(s.fault in _SIGNALS and s.role == event.text("target") for s in told):
+        return False
     exits = any(step.fault == "exit" and step.role == event.text("target") for step in told)
     allowed = {0, EXIT_FAULT} if exits else {0}
     return event.number("code", 0) not in allowed

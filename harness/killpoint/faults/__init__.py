@@ -7,6 +7,7 @@ from killpoint.faults.delay import Delay
 from killpoint.faults.fill_shm import FillShm
 from killpoint.faults.half_open import HalfOpen
 from killpoint.faults.heal import Heal
+from killpoint.faults.hold import Hold
 from killpoint.faults.interrupt import Interrupt
 from killpoint.faults.jump_clock import JumpClock
 from killpoint.faults.kill import Kill
@@ -14,6 +15,8 @@ from killpoint.faults.leave import ExitNow
 from killpoint.faults.raise_error import RaiseError
 from killpoint.faults.reset import Reset
 from killpoint.faults.resume import Continue
+from killpoint.faults.sigint import Sigint
+from killpoint.faults.sigterm import Sigterm
 from killpoint.faults.slow import Slow
 from killpoint.faults.starve import Starve
 from killpoint.faults.stop import Stop
@@ -35,6 +38,9 @@ _KINDS: tuple[FaultKind, ...] = (
     JumpClock(),
     Starve(),
     FillShm(),
+    Hold(),
+    Sigterm(),
+    Sigint(),
 )
 
 FAULTS: dict[str, FaultKind] = {fault.name: fault for fault in _KINDS}

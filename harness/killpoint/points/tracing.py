@@ -5,6 +5,8 @@ Figures for both are in the facts on crash points.
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -28,6 +30,30 @@ def traced(
     return Traced(is_own, on_line, opcodes)
 
 
+def begin_below(watch: Traced | Monitored, is_own: Callable[[CodeType], bool]) -> None:
+    """Begin a watch that sees the calls of the target that led here, too, as they go on."""
+    frames: list[FrameType] = []
+    frame = inspect.currentframe()
+    while frame is not None:
+        if is_own(frame.f_code):
+            frames.append(frame)
+        frame = frame.f_back
+    watch.__enter__()
+    for frame in frames:
+        watch.include(frame)
+
+
+def abandon() -> None:
+    """End a watch that a fork has copied from another process: nobody else will."""
+    if _MONITORING is None:
+        sys.settrace(None)
+    elif _MONITORING.get_tool(_TOOL) is not None:
+        _MONITORING.set_events(_TOOL, 0)
+        for event in (_MONITORING.events.INSTRUCTION, _MONITORING.events.LINE):
+            _MONITORING.register_callback(_TOOL, event, None)
+        _MONITORING.free_tool_id(_TOOL)
+
+
 class Traced:
     """By ``sys.settrace``."""
 
@@ -36,6 +62,7 @@ class Traced:
         self._on_line = on_line
         self._opcodes = opcodes
         self._event = "opcode" if opcodes else "line"
+        self._pid = os.getpid()
 
     def __enter__(self) -> None:
         self._before = sys.gettrace()
@@ -56,7 +83,16 @@ class Traced:
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._step
 
+    def include(self, frame: FrameType) -> None:
+        """A call that was on the stack before belongs to it, too."""
+        if self._opcodes:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        frame.f_trace = self._step
+
     def _step(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if os.getpid() != self._pid:
+            abandon()
+            return None
         if event == self._event:
             self._on_line(frame.f_code, frame.f_lineno or 0)
         return self._step
@@ -71,6 +107,8 @@ class Monitored:
         events = _MONITORING.events
         self._event = events.INSTRUCTION if opcodes else events.LINE
         self._opcodes = opcodes
+        self._pid = os.getpid()
+        self._included: list[CodeType] = []
 
     def __enter__(self) -> None:
         self._thread = threading.get_ident()  # events come from every thread; settrace's do not
@@ -84,13 +122,24 @@ class Monitored:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
+        for code in self._included:
+            _MONITORING.set_local_events(_TOOL, code, 0)
+        self._included.clear()
         _MONITORING.set_events(_TOOL, 0)
         _MONITORING.register_callback(_TOOL, self._event, None)
         _MONITORING.free_tool_id(_TOOL)
         _MONITORING.restart_events()
 
+    def include(self, frame: FrameType) -> None:
+        """A call that was on the stack before belongs to it, too: its code changes at once."""
+        self._included.append(frame.f_code)
+        _MONITORING.set_local_events(_TOOL, frame.f_code, self._event)
+
     def _step(self, code: CodeType, place: int) -> Any:
         """``place``: the line, or an opcode's offset."""
+        if os.getpid() != self._pid:
+            abandon()
+            return None
         if not self._is_own(code):
             return _MONITORING.DISABLE
         if threading.get_ident() == self._thread:

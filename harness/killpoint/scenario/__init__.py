@@ -1,6 +1,19 @@
 """A scenario is data: topology, workload, faults in the order they happen, and what must hold."""
 
 from killpoint.scenario.file import dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario.pool_steps import (
+    EXECUTOR_PHASES,
+    WORKER_PHASES,
+    Call,
+    Health,
+    Method,
+    NextPool,
+    PoolStart,
+    PoolStep,
+    PoolStop,
+    Results,
+    Submit,
+)
 from killpoint.scenario.scenario import Scenario, Simulated
 from killpoint.scenario.steps import (
     NETWORK_FAULTS,
@@ -51,12 +64,15 @@ from killpoint.scenario.steps import (
 )
 
 __all__ = [
+    "EXECUTOR_PHASES",
     "NETWORK_FAULTS",
+    "WORKER_PHASES",
     "Again",
     "AnyStep",
     "Attach",
     "Barrier",
     "Broadcast",
+    "Call",
     "Cancel",
     "Close",
     "Count",
@@ -67,6 +83,7 @@ __all__ = [
     "FaultName",
     "ForkCopy",
     "Gather",
+    "Health",
     "Intrude",
     "Join",
     "Leave",
@@ -75,13 +92,19 @@ __all__ = [
     "MemoryModel",
     "Message",
     "MessageKind",
+    "Method",
+    "NextPool",
     "Pause",
     "PlaceKind",
     "Point",
+    "PoolStart",
+    "PoolStep",
+    "PoolStop",
     "Ready",
     "Receive",
     "ReceiveFrom",
     "Recheck",
+    "Results",
     "RingAttach",
     "RingRead",
     "RingWrite",
@@ -94,6 +117,7 @@ __all__ = [
     "Size",
     "StartMethod",
     "Step",
+    "Submit",
     "Times",
     "Verb",
     "Wait",

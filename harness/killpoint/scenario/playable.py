@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from killpoint.invariants import BY_ID
+from killpoint.scenario.playable_pool import unplayable_pool
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario.steps import (
     NETWORK_FAULTS,
@@ -35,6 +36,7 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     for id in scenario.judges:
         if id not in BY_ID:
             yield ["judges"], f"no invariant {id!r}; {known}"
+    yield from unplayable_pool(scenario)
     if scenario.namespaces:
         yield from _no_hosts(scenario)
     if scenario.simulated is not None:
@@ -87,6 +89,7 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
 def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     single = scenario.roles()
     every = {"all", *single} if scenario.group else {"all", "readers", *single}
+    every = {"all", "workers", *single} if scenario.pool else every
     for role in getattr(step, "roles", ()):
         if role not in every:
             expected = ", ".join(_few(sorted(every)))
@@ -95,7 +98,9 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
         role = getattr(step, field, single[0])
         if role not in single:
             what = (
-                f"{role!r} is not one role" if role in ("all", "readers") else f"no role {role!r}"
+                f"{role!r} is not one role"
+                if role in ("all", "readers", "workers")
+                else f"no role {role!r}"
             )
             yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
 
@@ -139,8 +144,8 @@ def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
             where = "line" if step.at.line is not None else step.at.kind() or ""
             yield ["at", where], "a count names no line; expected `op` and `nth` alone"
     elif isinstance(step, Fault):
-        if step.at is None and step.fault == "raise":
-            yield ["fault"], "a raise without a point; expected `at`"
+        if step.at is None and step.fault in ("raise", "hold"):
+            yield ["fault"], f"a {step.fault} without a point; expected `at`"
         if step.at is not None and step.at.kind() is None:
             yield ["at"], "a point that is nowhere; expected `line` or `name` in it"
         elif step.at is not None and step.at.page is not None and step.fault not in _AT_PAGES:

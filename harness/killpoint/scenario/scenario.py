@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from killpoint.scenario.steps import NETWORK_FAULTS, AnyStep, Count, Fault, MemoryModel, StartMethod
-from killpoint.targets.protocol import GroupShape, QueueShape
+from killpoint.targets.protocol import GroupShape, PoolShape, QueueShape
 
 
 class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -34,6 +34,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     shape: QueueShape = QueueShape()
     group: GroupShape | None = None
     """A process group instead of a queue: the roles are its ranks, ``rank-0`` the host."""
+    pool: PoolShape | None = None
+    """A worker pool instead of a queue: the roles are ``executor`` and its workers, ``worker-0``
+    and so on, which the target itself starts."""
     umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
@@ -76,15 +79,22 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         harmed = any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
         return harmed and not self.namespaces
 
+    def workers(self) -> list[str]:
+        """The names of its pool's workers: they come by themselves."""
+        return [f"worker-{rank}" for rank in range(self.pool.workers)] if self.pool else []
+
     def roles(self) -> list[str]:
-        """The names of its roles, the writer or rank 0 first."""
+        """The names of its roles, the writer, rank 0 or the executor first."""
+        if self.pool is not None:
+            return ["executor", *self.workers()]
         if self.group is not None:
             return [f"rank-{rank}" for rank in range(self.group.ranks)]
         return ["writer", *self.readers()]
 
     def named(self, roles: tuple[str, ...]) -> list[str]:
-        """Role names with ``readers`` and ``all`` spelled out."""
+        """Role names with ``readers``, ``workers`` and ``all`` spelled out."""
         out: list[str] = []
         for role in roles:
-            out += {"all": self.roles(), "readers": self.readers()}.get(role, [role])
+            many = {"all": self.roles(), "readers": self.readers(), "workers": self.workers()}
+            out += many.get(role, [role])
         return out

@@ -6,6 +6,21 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from killpoint.scenario.pool_steps import (
+    Call,
+    ExecutorPhase,
+    Health,
+    NextPool,
+    PoolStart,
+    PoolStop,
+    PoolVerb,
+    Results,
+    Submit,
+    WorkerPhase,
+    WorkerVerb,
+)
+from killpoint.scenario.step import Seconds, Size, Step, Times
+
 Verb = Literal[
     "make",
     "attach",
@@ -20,7 +35,11 @@ Verb = Literal[
     "gather",
     "barrier",
     "leave",
+    "work",
+    PoolVerb,
+    WorkerVerb,
 ]
+"""``work``: a worker's, or its executor's, on the way of a call; its points have names."""
 FaultName = Literal[
     "kill",
     "stop",
@@ -37,6 +56,9 @@ FaultName = Literal[
     "starve",
     "jump-clock",
     "fill-shm",
+    "hold",
+    "sigterm",
+    "sigint",
 ]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer, or to a link."""
@@ -49,10 +71,6 @@ MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecoda
 PlaceKind = Literal["lines", "pages", "stores", "calls"]
 """What an operation can be struck at."""
 
-Times = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
-Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
-Seconds = Annotated[float, msgspec.Meta(le=3600)]
-
 
 class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """A place in a role's execution: the n-th line of an operation, or a named one."""
@@ -60,8 +78,9 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     op: Verb
     line: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """The how-many-th line of the target's own code that the operation executes."""
-    name: Literal["overflow-marker"] | None = None
-    """``overflow-marker``: a slot that promises an overflow payload has just been published."""
+    name: Literal["overflow-marker", WorkerPhase, ExecutorPhase] | None = None
+    """``overflow-marker``: a slot that promises an overflow payload has just been published.
+    Any other is a phase of a pool's ``work``."""
     page: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Before the first store to the how-many-th page of shared memory that the operation fills."""
     store: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -85,10 +104,6 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
         if self.syscall is not None and self.call is not None:
             return "calls"
         return None if self.line is None and self.name is None else "lines"
-
-
-class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
-    """One thing the director does; steps that name roles post an order and go on."""
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -374,4 +389,11 @@ AnyStep = (
     | Wait
     | Count
     | Fault
+    | PoolStart
+    | Call
+    | Submit
+    | Results
+    | Health
+    | PoolStop
+    | NextPool
 )

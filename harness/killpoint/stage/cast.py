@@ -7,11 +7,13 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from killpoint.errors import BadUsage
 from killpoint.scenario import AnyStep, Fault
-from killpoint.stage.channel import Channel, Closed, Order, Packet, Release
+from killpoint.stage.channel import Arm, Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
+from killpoint.stage.native import let_go
 from killpoint.stage.scarcity import fill_shm
 
 _STOPS_WITHIN = 10.0
@@ -43,11 +45,23 @@ class Actor:
     """Has the relay or the hosts' keeper do the fault being done, where there is one."""
     by_itself: Order | None = None
     """The fault being done, as an order, for faults that a role does to itself."""
+    come: bool = True
+    """Whether it is there: a worker comes when its pool starts it."""
+    pidfd: int = -1
+    """Of a process that is not ours to reap, and whose number others may get."""
+    side: Channel | None = None
+    """A second line, for points that any thread may come to."""
+    standing: Channel | None = None
+    """The line that it stands at its point by."""
+    native: Path | None = None
+    """The file by which it is let go from native code, while it stands in such."""
+    arms: list[Arm] = field(default_factory=list[Arm])
+    """Whatever it is still to stand at or to count."""
 
     @property
     def alive(self) -> bool:
-        """Whether it has not been seen dead."""
-        return self.status is None
+        """Whether it is there, and has not been seen dead."""
+        return self.come and self.status is None
 
     @property
     def held_up(self) -> bool:
@@ -57,7 +71,10 @@ class Actor:
     def signal(self, number: int) -> None:
         """Send a signal to exactly this process."""
         try:
-            os.kill(self.pid, number)
+            if self.pidfd >= 0:
+                signal.pidfd_send_signal(self.pidfd, number)
+            else:
+                os.kill(self.pid, number)
         except ProcessLookupError:
             return
         if number == signal.SIGSTOP:
@@ -67,15 +84,48 @@ class Actor:
 
     def has_stopped(self) -> None:
         """Wait until it is seen stopped: it told us before it stopped itself."""
+        if self.native is not None:
+            self.signal(signal.SIGSTOP)  # it could not stop itself in there
         self.stopped = True
+        self._await("T")
+
+    def _await(self, letter: str) -> None:
         end = time.monotonic() + _STOPS_WITHIN
-        while state(self.pid) not in ("T", "Z", "") and time.monotonic() < end:
+        while state(self.pid) not in (letter, "Z", "") and time.monotonic() < end:
             os.sched_yield()
 
     def release(self, action: str) -> None:
         """Let it go on from its point."""
         self.at_point = False
-        self.put(Release(action))
+        self.put(Release(action), self.standing)
+        if self.native is not None:
+            let_go(self.native)
+            self.native = None
+
+    def stand(self, line: Channel, native: Path | None) -> None:
+        """It has come to its point; ``native``: to stand in code that holds its interpreter."""
+        self.at_point = True
+        self.standing = line
+        self.native = native
+        if native is not None:
+            self._await("S")
+
+    def arrive(self, pid: int, pidfd: int, line: Channel) -> None:
+        """It is there: a process that another one has started, in the place of an earlier one."""
+        self.come, self.status = True, None
+        self.pid, self.pidfd, self.channel = pid, pidfd, line
+        self.at_point = self.stopped = False
+
+    def hung_up(self, line: Channel) -> None:
+        """One of its lines has ended."""
+        self.channel = None if self.channel is line else self.channel
+        self.side = None if self.side is line else self.side
+        self.standing = None if self.standing is line else self.standing
+
+    def arm(self, arm: Arm) -> None:
+        """Have it stand at a point, or count; one that has yet to come is told when it does."""
+        self.arms.append(arm)
+        self.put(arm, self.side if arm.point.op == "work" else None)
 
     def obey(self) -> None:
         """Have it do the fault to itself between two operations."""
@@ -97,12 +147,16 @@ class Actor:
         self.outstanding[order.id] = order.step
         self.put(order)
 
-    def put(self, packet: Packet) -> None:
-        """Send a packet; a role that is already dead takes nothing."""
-        if self.channel is None:
+    def put(self, packet: Packet, line: Channel | None = None) -> None:
+        """Send a packet; a role that is already dead takes nothing.
+
+        ``line``: another than its own.
+        """
+        line = line or self.channel
+        if line is None:
             return
         try:
-            self.channel.put(packet)
+            line.put(packet)
         except Closed:
             return
 

@@ -62,6 +62,8 @@ class Hello(msgspec.Struct, tag=True):
 
     role: str
     pid: int
+    side: bool = False
+    """By a second line, for points that any thread may come to."""
 
 
 class Begun(msgspec.Struct, tag=True):
@@ -98,6 +100,8 @@ class ForkRole(msgspec.Struct, tag=True):
     stores: bool = False
     """Whether it may be armed with a point at a store."""
     cancels: bool = False
+    pool: bool = False
+    """Whether it is the executor of a worker pool."""
     seed: int = 0
     umask: int | None = None
     """Set before the process does anything of its own."""

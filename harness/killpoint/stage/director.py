@@ -7,7 +7,6 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import diagnosis, lookout, scales
+from killpoint.stage import lookout, scales
 from killpoint.stage.call_watch import CallWatch
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
@@ -36,26 +35,21 @@ from killpoint.stage.channel import (
     Release,
     Unguarded,
 )
+from killpoint.stage.comers import Comers, ending
 from killpoint.stage.links import Links
 from killpoint.stage.meeting import Meeting, numbers_taken
 from killpoint.stage.netns import Hosts
 from killpoint.stage.page_watch import PageWatch
+from killpoint.stage.process_watch import ProcessWatch
 from killpoint.stage.strangers import Strangers
+from killpoint.stage.waiting import Stalled, Waiting, look_at_maps
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
 from killpoint.targets.protocol import QueueShape
 
-_TICK = 0.02
-"""The control wait: how much longer than this a plain wait took is what time verdicts allow."""
 _LATE = 0.005
 _LEAVES_WITHIN = 8.0
 """A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
-_SETTLED = 6
-"""Looks in a row, a tick apart, at which a role is inside its operation."""
-
-
-class Stalled(Exception):
-    """The harness's own part of a play did not go on: the play says nothing of the target."""
 
 
 class Director:
@@ -79,7 +73,8 @@ class Director:
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
-        self.actors: dict[str, Actor] = {}
+        self._comers = Comers(scenario.workers(), self.log)
+        self.actors: dict[str, Actor] = dict(self._comers.actors)
         self.unreached: list[str] = []
         self._strangers = Strangers(zygote, scenario, folder)
         self._shm_of = shm_of
@@ -91,13 +86,15 @@ class Director:
         self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
         self.meeting = Meeting(scenario, elsewhere) if scenario.group else None
+        self._waiting = Waiting(scenario, self.log, self.actors, self._comers, self._serve)
+        self._until = self._waiting.until
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._poll = select.poll()
-        self._ears: dict[int, Channel | socket.socket | PageWatch] = {}
+        self._ears: dict[int, Channel | socket.socket | PageWatch | ProcessWatch] = {}
         self._hear(self._listener)
         self._hear(zygote.channel)
 
@@ -114,7 +111,8 @@ class Director:
             for role in self.scenario.named(step.roles)
         }
         for role in self.scenario.roles():
-            self._start(role, role in cancelled)
+            if role not in self.actors:
+                self._start(role, role in cancelled)
         self._until(self._all_present, 60.0, "the roles did not start")
         for step in self.scenario.steps:
             self._do(step)
@@ -133,22 +131,33 @@ class Director:
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
-        told = [name for name in roles if not self.actors[name].told_to_exit]
+        ours = [name for name in roles if name not in self._comers.actors]
+        told = [name for name in ours if not self.actors[name].told_to_exit]
         if told:
             names = tuple(told)
             recheck, close = script.Recheck(names), script.Close(names)
             ends = (script.Leave(names),) if self.meeting else (recheck, close)
-            for step in (*ends, script.Exit(names, brief=True)):
+            if self.scenario.pool:
+                ends = (script.PoolStop(),)
+            # A pool's executor may have a fork server's socket to remove as it ends.
+            for step in (*ends, script.Exit(names, brief=not self.scenario.pool)):
                 self._do(step)
-        self._do(script.Wait(tuple(roles), within=_LEAVES_WITHIN if self.meeting else 5.0))
-        self._until(lambda: not any(a.alive for a in self.actors.values()), 5.0, "")
-        for name, actor in self.actors.items():
-            if actor.alive:
-                self._hang(name, actor, "interpreter exit")
+        self._do(script.Wait(tuple(ours), within=self._leaves_within()))
+        self._until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
+        for name in ours:
+            if self.actors[name].alive:
+                self._waiting.hang(self.actors[name], "interpreter exit")
+        if not self._until(self._comers.all_gone, self._comers.within, ""):
+            self._comers.dump("hang", op="leaving")
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
         self.unreached += self._wire.missed()
+
+    def _leaves_within(self) -> float:
+        if self.scenario.pool:
+            return 2 * self.scenario.pool.grace + _LEAVES_WITHIN
+        return _LEAVES_WITHIN if self.meeting else 5.0
 
     def _wake_stopped(self, actor: Actor) -> None:
         if actor.held_up:
@@ -161,11 +170,8 @@ class Director:
         self._calls.close()
         self._strangers.close()
         for ear in self._ears.values():
-            if isinstance(ear, PageWatch):
+            if not isinstance(ear, socket.socket) and ear is not self.zygote.channel:
                 ear.close()
-        for actor in self.actors.values():
-            if actor.channel:
-                actor.channel.close()
         self._listener.close()
         self.log.close()
 
@@ -173,9 +179,9 @@ class Director:
 
     def _do(self, step: script.AnyStep) -> None:
         if isinstance(step, script.Wait):
-            self._wait(step)
+            self._waiting.wait(step)
         elif isinstance(step, script.Settle):
-            self._settle(step)
+            self._waiting.settle(step)
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
         elif isinstance(step, script.Weigh):
@@ -187,7 +193,7 @@ class Director:
             if step.of == "calls":
                 self._calls.begin(self.actors[step.role], step.at)
                 return
-            self.actors[step.role].put(Arm(self._number(), step.at, of=step.of))
+            self.actors[step.role].arm(Arm(self._number(), step.at, of=step.of))
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
@@ -216,7 +222,8 @@ class Director:
             )
         else:
             roles = getattr(step, "roles", None)
-            for role in self.scenario.named(roles or (getattr(step, "role", "writer"),)):
+            first = self.scenario.roles()[0]
+            for role in self.scenario.named(roles or (getattr(step, "role", first),)):
                 self._post(role, step)
 
     def _shape(self) -> QueueShape:
@@ -251,7 +258,9 @@ class Director:
         actor = self.actors[role]
         if not actor.alive or actor.told_to_exit:
             return
-        ranked = self.scenario.roles() if self.meeting else self.scenario.readers()
+        ranked = (
+            self.scenario.readers() if role in self.scenario.readers() else self.scenario.roles()
+        )
         rank = ranked.index(role) if role != "writer" else 0
         routes = None
         if isinstance(step, script.Attach):
@@ -261,6 +270,8 @@ class Director:
             places = self.meeting.addresses
             places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
             data = self.meeting.invitation(role)
+        elif isinstance(step, (script.PoolStart, script.NextPool)):
+            data = msgspec.json.encode(self.scenario.pool)
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
@@ -278,30 +289,22 @@ class Director:
             raise BadUsage(f"no single role is named {step.role!r}")
         if step.at is None:
             if step.fault == "continue":
-                self._await_stop(actor)
+                self._waiting.await_stop(actor)
             self._act(actor, step)
             return
-        arm = Arm(self._number(), step.at, step.fault == "stop")
+        # Nobody stops itself inside native code: that is done to it.
+        arm = Arm(self._number(), step.at, step.fault == "stop" and step.at.name != "native")
         actor.armed[arm.id] = step
         if step.at.kind() == "calls":
             self._calls.begin(actor, step.at)
             return
-        actor.put(arm)
-
-    def _await_stop(self, actor: Actor) -> None:
-        """A continue comes after the stop it undoes: on a slow machine that may be yet to come."""
-
-        def stopped() -> bool:
-            pending = any(step.fault == "stop" for step in actor.armed.values())
-            return not (pending and actor.alive and actor.outstanding)
-
-        self._until(stopped, 30.0, f"{actor.name} did not come to the point of its stop")
+        actor.arm(arm)
 
     def _act(self, actor: Actor, step: script.Fault, where: str = "") -> None:
         kind = FAULTS[step.fault]
         if not actor.alive:
             return
-        self._look_at_maps(actor)
+        look_at_maps(self.log, actor)
         actor.by_itself = Order(self._number(), step)
         actor.hours = step.hours
         self._wire.aim(actor, step)
@@ -313,73 +316,6 @@ class Director:
         )
         if kind.ends:
             self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
-
-    # -- waiting ----------------------------------------------------------------------------
-
-    def _wait(self, step: script.Wait) -> None:
-        names = self.scenario.named(step.roles)
-        waited = [self.actors[name] for name in names if name in self.actors]
-
-        def quiet() -> bool:
-            return not any(a.alive and a.outstanding and not a.held_up for a in waited)
-
-        if self._until(quiet, step.within, None):
-            return
-        for actor in waited:
-            if actor.alive and actor.outstanding and not actor.held_up:
-                self._hang(actor.name, actor, self._doing(actor))
-
-    def _doing(self, actor: Actor) -> str:
-        step = actor.outstanding.get(actor.begun) or next(iter(actor.outstanding.values()))
-        return str(step.__struct_config__.tag)
-
-    def _hang(self, name: str, actor: Actor, doing: str) -> None:
-        frames = diagnosis.stack(actor.pid)
-        letter = diagnosis.state(actor.pid)
-        self.log.write("hang", target=name, op=doing, stack=frames[:6], state=letter)
-        self._look_at_maps(actor)
-        self.log.write("intent", fault="kill", target=name, teardown=True)
-        FAULTS["kill"].act(actor)
-        self._until(lambda: not actor.alive, 10.0, f"{name} did not die")
-
-    def _settle(self, step: script.Settle) -> None:
-        names = self.scenario.named(step.roles)
-        inside = dict.fromkeys(names, 0)
-
-        def settled(name: str) -> bool:
-            actor = self.actors[name]
-            return inside[name] > _SETTLED or not actor.alive or not actor.outstanding
-
-        def all_settled() -> bool:
-            for name, actor in self.actors.items():
-                if name in inside:
-                    within = actor.begun in actor.outstanding
-                    inside[name] = inside[name] + 1 if within else 0
-            return all(map(settled, names))
-
-        if not self._until(all_settled, step.within, None, paced=True):
-            late = next(name for name in names if not settled(name))
-            raise Stalled(f"{late} did not begin to wait within {step.within:g} s")
-        for name in names:
-            self.log.write("settled", target=name, state=diagnosis.state(self.actors[name].pid))
-
-    def _until(
-        self, done: Callable[[], bool], within: float, complaint: str | None, *, paced: bool = False
-    ) -> bool:
-        """Serve everybody until ``done``; on expiry complain, or just say no for None and ''."""
-        end = time.monotonic() + within
-        while not done():
-            if time.monotonic() >= end:
-                if complaint:
-                    raise Stalled(f"{complaint} within {within:g} s")
-                return False
-            if paced:
-                stop = time.monotonic() + _TICK
-                while (left := stop - time.monotonic()) > 0:
-                    self._serve(left)
-            else:
-                self._serve(_TICK)
-        return True
 
     # -- what comes in ----------------------------------------------------------------------
 
@@ -406,13 +342,19 @@ class Director:
         if isinstance(ear, PageWatch):
             self._at_page(ear, ear.serve())
             return
+        if isinstance(ear, ProcessWatch):
+            self._forget(fd)
+            self._comers.gone(ear)
+            return
         try:
             packet = ear.take()  # acting on another packet may have served this one already
         except Closed:
-            self._poll.unregister(fd)
-            del self._ears[fd]
+            self._forget(fd)
             if ear is self.zygote.channel:
                 raise Stalled("the zygote ended") from None
+            for actor in self.actors.values():
+                actor.hung_up(ear)
+            ear.close()
             return
         if isinstance(packet, Exited):
             self._ended(packet)
@@ -421,10 +363,11 @@ class Director:
 
     def _answer(self, channel: Channel, packet: Packet) -> None:
         if isinstance(packet, Hello):
-            actor = self.actors[packet.role]
-            actor.channel, actor.pid = channel, packet.pid
+            self._welcome(channel, packet)
             return
-        actor = next(a for a in self.actors.values() if a.channel is channel)
+        actor = next((a for a in self.actors.values() if channel in (a.channel, a.side)), None)
+        if actor is None:
+            return  # of a worker whose place another one has taken
         if isinstance(packet, Begun):
             actor.begun = packet.id
         elif isinstance(packet, Done):
@@ -434,19 +377,33 @@ class Director:
             if isinstance(step, script.Make):
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):
-                self._look_at_maps(actor)
+                look_at_maps(self.log, actor)
         elif isinstance(packet, Guarded):
             self._guard(actor, packet)
         elif isinstance(packet, Unguarded):
             self._unguard(actor, packet)
         elif isinstance(packet, Reached):
-            actor.at_point = True
-            self.log.write("reached", target=actor.name, where=packet.where)
             step = actor.armed.pop(packet.id, None)
+            actor.arms = [arm for arm in actor.arms if arm.id != packet.id]
+            native = step is not None and step.at is not None and step.at.name == "native"
+            actor.stand(channel, self.folder / f"{actor.name}.native" if native else None)
+            self.log.write("reached", target=actor.name, where=packet.where)
             if step is None:
                 actor.release("go")
             else:
                 self._act(actor, step, packet.where)
+
+    def _welcome(self, channel: Channel, hello: Hello) -> None:
+        if hello.role in self._comers.actors:
+            watch = self._comers.welcome(channel, hello)
+            if watch is not None:
+                self._hear(watch)
+        elif hello.side:
+            self.actors[hello.role].side = channel
+            self.actors[hello.role].put(Release(), channel)
+        else:
+            actor = self.actors[hello.role]
+            actor.channel, actor.pid = channel, hello.pid
 
     def _ended(self, packet: Exited) -> None:
         self._strangers.ended(packet)
@@ -485,14 +442,17 @@ class Director:
         for fd, ear in list(self._ears.items()):
             if isinstance(ear, PageWatch) and ear.id == packet.id:
                 self.log.write("pages", target=actor.name, arm=ear.id, count=len(ear.order))
-                self._poll.unregister(fd)
-                del self._ears[fd]
+                self._forget(fd)
                 ear.close()
         actor.put(Release())
 
-    def _hear(self, ear: Channel | socket.socket | PageWatch) -> None:
+    def _hear(self, ear: Channel | socket.socket | PageWatch | ProcessWatch) -> None:
         self._ears[ear.fileno()] = ear
         self._poll.register(ear.fileno(), select.POLLIN)
+
+    def _forget(self, fd: int) -> None:
+        self._poll.unregister(fd)
+        del self._ears[fd]
 
     # -- roles ------------------------------------------------------------------------------
 
@@ -504,6 +464,7 @@ class Director:
             observe=self.scenario.observe,
             stores=self.scenario.at_stores(),
             cancels=cancels,
+            pool=self.scenario.pool is not None,
             seed=self.scenario.seed,
             umask=self.scenario.umask,
             shm_of=self._shm_of,
@@ -516,17 +477,6 @@ class Director:
     def _all_present(self) -> bool:
         return all(actor.channel or not actor.alive for actor in self.actors.values())
 
-    def _look_at_maps(self, actor: Actor) -> None:
-        names = diagnosis.mapped_segments(actor.pid)
-        if names:
-            self.log.write("mapped", target=actor.name, names=" ".join(names))
-
     def _number(self) -> int:
         self._next += 1
         return self._next
-
-
-def ending(status: int) -> dict[str, int]:
-    """How a process ended: ``signal`` or ``code``."""
-    number = status & 0x7F
-    return {"signal": number} if number else {"code": status >> 8}

@@ -35,6 +35,8 @@ def live_as_role(order: ForkRole, target: Target) -> None:
         observe=order.observe,
         stores=order.stores,
     )
+    if order.pool:
+        role.pool.come()
     if order.cancels:
         role.listen_for_cancel()
     role.run()

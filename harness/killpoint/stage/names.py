@@ -58,6 +58,12 @@ def journal_names(log: Log) -> None:
     sys.addaudithook(hook)
 
 
+def journal_names_once(log: Log) -> None:
+    """The same, unless a process that this one was forked from does it already."""
+    if getattr(os.open, "__module__", "") != __name__:
+        journal_names(log)
+
+
 def _journal_rights(log: Log, name: str, fd: int) -> None:
     """A segment as it was when it was made, whatever its maker does to it next."""
     found = os.fstat(fd)

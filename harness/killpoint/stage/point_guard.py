@@ -19,11 +19,9 @@ from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.stage.interruption import InjectedError, Interrupter
 from killpoint.stage.page_guard import at_pages
+from killpoint.stage.presence import EXIT_FAULT
 from killpoint.stage.store_guard import at_stores
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
-
-EXIT_FAULT = 3
-"""Status of a role that a scenario had end itself."""
 
 
 class PointGuard:

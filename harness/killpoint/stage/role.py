@@ -25,6 +25,7 @@ from killpoint.stage.group_acts import GroupActs
 from killpoint.stage.interruption import STRUCK, comes_of_a_strike
 from killpoint.stage.names import journal_names
 from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
+from killpoint.stage.pool_acts import PoolActs
 from killpoint.stage.stores import StoreRecorder
 from killpoint.targets.protocol import (
     Cancels,
@@ -85,6 +86,7 @@ class Role:
             target.observe(self.guard.stores.flags(recorder))
         if stores and isinstance(target, HasWords):
             target.observe_words(self.guard.stores.around)
+        self.pool = PoolActs(self, folder, self._timed)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
             script.Make: self._make,
             script.Attach: self._attach,
@@ -102,6 +104,7 @@ class Role:
             script.Exit: self._exit,
             script.Fault: self._fault,
             **GroupActs(self, self._timed).table(),
+            **self.pool.table(),
         }
 
     def run(self) -> None:

@@ -21,22 +21,27 @@ from killpoint.scenario import (
     Attach,
     Barrier,
     Broadcast,
+    Call,
     Intrude,
     Join,
     Leave,
     Make,
     Message,
+    PoolStart,
+    PoolStop,
     Ready,
     Receive,
     Scenario,
     Send,
+    Submit,
     Wait,
 )
 from killpoint.stage import errand
 from killpoint.stage.channel import ForkRole
-from killpoint.stage.director import Director, Stalled
+from killpoint.stage.director import Director
 from killpoint.stage.mounts import OwnShm
 from killpoint.stage.netns import Hosts
+from killpoint.stage.waiting import Stalled
 from killpoint.stage.zygote_client import Zygote
 from killpoint.targets.protocol import QueueShape
 
@@ -62,6 +67,14 @@ _PLAIN_GROUP: list[AnyStep] = [
     Wait(within=20.0),
 ]
 """The same for a group."""
+
+_PLAIN_POOL: list[AnyStep] = [
+    PoolStart(timeout=60.0),
+    Call(timeout=10.0),
+    PoolStop(),
+    Wait(within=90.0),
+]
+"""And for a worker pool."""
 
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
@@ -210,7 +223,7 @@ class Stage:
         keeper = shm.pid if shm is not None else 0
         stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
-            plain = _PLAIN_GROUP if scenario.group else _PLAIN
+            plain = _PLAIN_GROUP if scenario.group else _PLAIN_POOL if scenario.pool else _PLAIN
             again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
@@ -226,12 +239,20 @@ def _needs_torch(scenario: Scenario) -> bool:
     """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
     if scenario.group and any(isinstance(step, Intrude) for step in scenario.steps):
         return True
+    if scenario.pool and scenario.pool.start == "fork" and _reduces(scenario):
+        return True
     messages = [
         message
         for step in scenario.steps
         for message in (*getattr(step, "messages", ()), getattr(step, "message", None))
     ]
     return any(isinstance(m, Message) and m.kind == "tensor" for m in messages)
+
+
+def _reduces(scenario: Scenario) -> bool:
+    """Whether workers are told to reduce something together."""
+    asked = [step for step in scenario.steps if isinstance(step, Call | Submit)]
+    return any(step.method == "collective" for step in asked)
 
 
 def _direct(
@@ -264,7 +285,7 @@ def _settle_accounts(
         zygote.pause(0.05)
         left = books.look(names, temporary, below(), seen)
     left.waited = round(time.monotonic() - began, 3)
-    exits = list(history.of("exit"))
+    exits = list(history.of("exit", "gone"))
     left.all_killed = bool(exits) and all(event.number("signal") == 9 for event in exits)
     books.remove(left, temporary, seen)
     if below():

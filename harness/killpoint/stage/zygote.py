@@ -25,6 +25,7 @@ from killpoint.stage import errand, intruder, mounts, netns
 from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.stage.entry import enter_play, live_as_role
 from killpoint.stage.launcher import launch
+from killpoint.stage.presence import TARGET
 from killpoint.stage.role import brief
 from killpoint.targets.protocol import (
     Cancels,
@@ -77,6 +78,7 @@ def main() -> None:
     fd, spec, root = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     channel = Channel(socket.socket(fileno=fd))
+    os.environ[TARGET] = spec  # for the workers of a pool, whoever starts them
     target = _load(spec, channel, sys.argv[4:])
     parent = os.getpid()
     try:

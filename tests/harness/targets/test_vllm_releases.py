@@ -30,7 +30,7 @@ def files_in(cache: Path) -> list[str]:
     return sorted(str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file())
 
 
-def test_only_the_queue_and_its_kin_are_kept(shelf: Shelf, cache: Path) -> None:
+def test_only_what_is_served_and_its_kin_are_kept(shelf: Shelf, cache: Path) -> None:
     shelf.release("1.2.3")
     assert vllm.resolve("vllm==1.2.3") == "vllm==1.2.3"
     home = "vllm/1.2.3"
@@ -39,6 +39,7 @@ def test_only_the_queue_and_its_kin_are_kept(shelf: Shelf, cache: Path) -> None:
         f"{home}/vllm/distributed/__init__.py",
         f"{home}/{FOLDER}/__init__.py",
         f"{home}/{FOLDER}/shm_broadcast.py",
+        f"{home}/vllm/envs.py",
     ]
     assert (cache / home / FOLDER / "shm_broadcast.py").read_text() == QUEUE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,14 +23,18 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.vllm import neighbours, simulated, standins, wire
+from killpoint.targets.vllm import neighbours, pool, pool_neighbours, simulated, standins, wire
 from killpoint.targets.vllm.groups import VllmGroups
-from killpoint.targets.vllm.sources import Sources
+from killpoint.targets.vllm.pool import VllmPools
+from killpoint.targets.vllm.pool_starts import Arrival
+from killpoint.targets.vllm.project import VLLM
+from killpoint.targets.vllm.sources import EXECUTOR, Sources
+from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
-class VllmTarget(VllmGroups):
-    """One copy of vLLM's ``shm_broadcast``, readers local and remote, and of its group, unmodified.
+class VllmTarget(VllmGroups, VllmPools):
+    """One copy of vLLM's queue, readers local and remote, its group and its pool, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
     stays cancelled for calls that would have to wait, as for vLLM's own users.
@@ -44,6 +49,7 @@ class VllmTarget(VllmGroups):
         self.features = sources.features()
         self.capabilities = _capabilities(self)
         self._files = frozenset(str(path) for path in sources.modules().values())
+        self._lacks: tuple[str, ...] = ()
         self._module: ModuleType | None = None
         self._sink: StoreSink | None = None
         self._events: WeakKeyDictionary[Any, Event] = WeakKeyDictionary()
@@ -52,7 +58,13 @@ class VllmTarget(VllmGroups):
     @property
     def notes(self) -> tuple[str, ...]:
         """Where the code came from, and what of vLLM's was replaced or switched off."""
-        return (f"{self.sources.spec}: {self.sources.origin}", *self._replaced)
+        of_pool = pool_neighbours.NOTES if "pool" in self.capabilities else ()
+        return (
+            f"{self.sources.spec}: {self.sources.origin}",
+            *self._replaced,
+            *of_pool,
+            *self._lacks,
+        )
 
     def load(self) -> None:
         """Import the queue among stand-ins; once in a process.
@@ -63,9 +75,22 @@ class VllmTarget(VllmGroups):
         if self._module is None:
             with _one_native_thread():
                 self._module = standins.serve(self.sources, self._stood_in())
+                self._load_executor()
+
+    def _load_executor(self) -> None:
+        """Import the pool's half; a release whose executor wants more than there is has none."""
+        if self.features.pool is None:
+            return
+        try:
+            importlib.import_module(EXECUTOR)
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            self._lacks = (f"its executor cannot be imported, so it has no pool here: {what}",)
+            self.capabilities -= {"pool"}
 
     def _stood_in(self) -> standins.Contents:
-        return neighbours.modules()
+        there = self.features.pool is not None
+        return pool_neighbours.modules() if there else neighbours.modules()
 
     @property
     def module(self) -> Any:
@@ -121,6 +146,9 @@ class VllmTarget(VllmGroups):
 
     def classify(self, error: BaseException) -> Outcome:
         """What vLLM raises when a call ends early: a timeout, or its own word for cancelled."""
+        told = pool.word(error)
+        if told is not None:
+            return told
         if isinstance(error, TimeoutError | zmq.Again) or _ran_out(error):
             return "timeout"
         if isinstance(error, RuntimeError) and str(error) == "cancelled":
@@ -213,6 +241,12 @@ class VllmTarget(VllmGroups):
         return {} if event is None else {"cancel": event}
 
 
+def serve_again(arrival: Arrival) -> None:
+    """In a worker that began without it: have the release served, with queues of this size."""
+    VllmTarget(find(arrival.spec, VLLM)).load()
+    pool.sized(arrival.chunk_bytes, arrival.chunks)
+
+
 def _ran_out(error: BaseException) -> bool:
     """Whether it is a timeout of the store's or of a barrier's: neither has a type of its own."""
     text = str(error).lower()
@@ -246,6 +280,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "ring": features.ring,
         "slots": features.slots,
         "group": features.group,
+        "pool": features.pool is not None,
         "sim_memory": features.slots,
         "sim_sockets": features.slots,
         "clock": features.slots,

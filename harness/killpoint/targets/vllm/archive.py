@@ -11,8 +11,13 @@ from typing import IO
 from killpoint.errors import CannotWork
 
 WANTED = frozenset(
-    PurePosixPath(folder)
-    for folder in ("vllm/distributed", "vllm/distributed/device_communicators")
+    PurePosixPath(path)
+    for path in (
+        "vllm/envs.py",
+        "vllm/distributed",
+        "vllm/distributed/device_communicators",
+        "vllm/v1/executor",
+    )
 )
 LARGEST = 4 * 1024 * 1024
 """Bytes; the largest of these files in any release so far is about a tenth of that."""

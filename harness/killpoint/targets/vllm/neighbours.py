@@ -38,6 +38,12 @@ _VARIABLES: Mapping[str, Callable[[], object]] = {
     "VLLM_SLEEP_WHEN_IDLE": lambda: bool(_whole("VLLM_SLEEP_WHEN_IDLE", 0)),
     "VLLM_USE_SPINLOOP_EXT": lambda: False,
     "VLLM_RPC_BASE_PATH": base_path,
+    "VLLM_MQ_MAX_CHUNK_BYTES_MB": lambda: _whole("VLLM_MQ_MAX_CHUNK_BYTES_MB", 16),
+    "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": lambda: _whole("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", 300),
+    "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": lambda: _whole(
+        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS", 5
+    ),
+    "VLLM_ELASTIC_EP_SCALE_UP_LAUNCH": lambda: False,
 }
 """Read anew each time; the defaults are the releases' own."""
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from killpoint.errors import BadUsage, CannotWork
+from killpoint.targets.vllm import pool_features
 
 FOLDER = Path("vllm", "distributed", "device_communicators")
 PACKAGE = ".".join(FOLDER.parts)
@@ -18,6 +19,9 @@ ARENA = "shm_tensor_arena"
 STORAGE = "shm_object_storage"
 GROUPS = Path("vllm", "distributed", "utils.py")
 GROUP = "vllm.distributed.utils"
+SETTINGS = Path("vllm", "envs.py")
+EXECUTORS = Path("vllm", "v1", "executor")
+EXECUTOR = "vllm.v1.executor.multiproc_executor"
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -38,6 +42,8 @@ class Features(msgspec.Struct, frozen=True):
     store_timeout: bool = False
     """A timeout can be given where a group is made."""
     barrier_timeout: bool = False
+    pool: pool_features.PoolFeatures | None = None
+    """There is an executor, and it can be asked for this."""
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -58,23 +64,40 @@ class Sources(msgspec.Struct, frozen=True):
         """The real files, by the module that each is served as."""
         paths = {name: self.root / FOLDER / f"{name}.py" for name in (QUEUE, ARENA, STORAGE)}
         real = {f"{PACKAGE}.{name}": path for name, path in paths.items() if path.is_file()}
-        return real | ({GROUP: self.root / GROUPS} if self._group() else {})
+        return real | ({GROUP: self.root / GROUPS} if self._group() else {}) | self._executors()
 
     def whole(self) -> bool:
         """Whether it has everything that this killpoint keeps of a release.
 
-        What an older one stored lacks the process group's folder.
+        What an older one stored lacks the settings, and whatever came to be kept before them.
         """
-        folder = GROUPS.parent
-        return self.expected is None or any(Path(name).parent == folder for name in self.expected)
+        return self.expected is None or SETTINGS.as_posix() in self.expected
+
+    def _executors(self) -> dict[str, Path]:
+        """The pool's files, if all of them are there."""
+        names = ("multiproc_executor", "abstract")
+        files = {name: EXECUTORS / f"{name}.py" for name in names}
+        if not all(self._has(file) for file in files.values()):
+            return {}
+        package = ".".join(EXECUTORS.parts)
+        return {f"{package}.{name}": self.root / file for name, file in files.items()}
+
+    def _pool(self) -> pool_features.PoolFeatures | None:
+        files = self._executors()
+        if not files:
+            return None
+        chosen = self._parsed(self.root / SETTINGS) if self._has(SETTINGS) else None
+        return pool_features.read(self._parsed(files[EXECUTOR]), chosen)
+
+    def _has(self, file: Path) -> bool:
+        known = self.expected is None or file.as_posix() in self.expected
+        return known and (self.root / file).is_file()
 
     def _group(self) -> dict[str, set[str]]:
         """The methods of the stateless process group; empty if there is none."""
-        path = self.root / GROUPS
-        known = self.expected is None or GROUPS.as_posix() in self.expected
-        if not known or not path.is_file():
+        if not self._has(GROUPS):
             return {}
-        return _methods(self._parsed(path), "StatelessProcessGroup")
+        return _methods(self._parsed(self.root / GROUPS), "StatelessProcessGroup")
 
     def _parsed(self, path: Path) -> ast.Module:
         try:
@@ -128,6 +151,7 @@ class Sources(msgspec.Struct, frozen=True):
             group=bool(group),
             store_timeout="store_timeout" in group.get("create", ()),
             barrier_timeout="timeout" in group.get("barrier", ()),
+            pool=self._pool(),
         )
 
 

@@ -54,7 +54,7 @@ def withdraw(finder: Finder) -> None:
 
 
 class Finder(MetaPathFinder):
-    """Answers for everything of one package, and for nothing else."""
+    """Answers for everything of one package, and for nothing else but what it has stand-ins for."""
 
     def __init__(self, sources: Sources, stood_in: Contents) -> None:
         self.sources = sources
@@ -63,8 +63,8 @@ class Finder(MetaPathFinder):
         self._stood_in = stood_in
 
     def answers_for(self, name: str) -> bool:
-        """Whether a module of this name is the package, or in it."""
-        return name.partition(".")[0] == self.package
+        """Whether a module of this name is the package, in it, or named among the stand-ins."""
+        return name.partition(".")[0] == self.package or name in self._stood_in
 
     def find_spec(
         self,

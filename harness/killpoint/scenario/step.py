@@ -1,0 +1,15 @@
+"""What every step of a scenario is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Times = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
+Seconds = Annotated[float, msgspec.Meta(le=3600)]
+
+
+class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
+    """One thing the director does; steps that name roles post an order and go on."""

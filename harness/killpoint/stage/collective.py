@@ -1,0 +1,47 @@
+"""A reduction over all workers of a pool, in two halves, so that something can strike between them.
+
+Whoever stands between the halves keeps the others waiting inside the second one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+_LIMIT = timedelta(seconds=60)
+_group: Any = None
+
+
+class WrongSum(Exception):
+    """The workers' numbers were not added up."""
+
+
+def all_reduced(rank: int, workers: int, folder: Path | None, between: Callable[[], None]) -> None:
+    """Reduce, come ``between``, reduce again.
+
+    Raises:
+        WrongSum: what came out is not the sum.
+    """
+    import torch
+
+    distributed: Any = importlib.import_module("torch.distributed")
+    global _group
+    if _group is None:
+        if folder is None:
+            raise RuntimeError("a collective needs a play's folder to meet in")
+        torch.set_num_threads(1)
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+        # The parent's pid keeps a second pool of the play apart from the first.
+        store = distributed.FileStore(str(folder / f"gloo-{os.getppid()}"), workers)
+        _group = distributed.ProcessGroupGloo(store, rank, workers, _LIMIT)
+    for half in range(2):
+        numbers = torch.full((4096,), float(rank + 1))
+        _group.allreduce([numbers]).wait()
+        if float(numbers[0]) != workers * (workers + 1) / 2:
+            raise WrongSum(f"rank {rank} got {float(numbers[0])}")
+        if half == 0:
+            between()

@@ -1,0 +1,71 @@
+"""Actors that come by themselves: a target starts them, and they are not ours to reap."""
+
+from __future__ import annotations
+
+from killpoint.history.log import Log
+from killpoint.stage import diagnosis
+from killpoint.stage.cast import Actor
+from killpoint.stage.channel import Channel, Hello, Release
+from killpoint.stage.process_watch import ProcessWatch
+
+_GONE_WITHIN = 7.0
+"""Seconds for which a worker may outlive its pool and everybody still watches: more than W4's."""
+
+
+class Comers:
+    """The workers of a play's pool, as the director knows them."""
+
+    within = _GONE_WITHIN
+
+    def __init__(self, names: list[str], log: Log) -> None:
+        """None is there yet."""
+        self.actors = {name: Actor(name, 0, -1, come=False) for name in names}
+        self._log = log
+        self._watches: dict[int, ProcessWatch] = {}
+
+    def welcome(self, channel: Channel, hello: Hello) -> ProcessWatch | None:
+        """One has come: it hears what to stand at, and goes on.
+
+        Of a second pool, it takes the place of the first one's worker of that rank.
+        """
+        actor = self.actors[hello.role]
+        try:
+            watch = ProcessWatch(hello.pid, hello.role)
+        except ProcessLookupError:
+            return None
+        self._watches[hello.pid] = watch
+        actor.arrive(hello.pid, watch.fileno(), channel)
+        for arm in actor.arms:
+            actor.put(arm)
+        actor.put(Release())
+        return watch
+
+    def gone(self, watch: ProcessWatch) -> None:
+        """One has ended."""
+        status = watch.status()
+        how = {} if status is None else ending(status)
+        self._log.write("gone", target=watch.role, pid=watch.pid, **how)
+        actor = self.actors[watch.role]
+        if actor.pid == watch.pid:
+            actor.status = status or 0
+            actor.pidfd = -1
+            actor.at_point = actor.stopped = False
+            actor.native = None
+        del self._watches[watch.pid]
+        watch.close()
+
+    def all_gone(self) -> bool:
+        """Whether every one that came has ended, of earlier pools too."""
+        return not self._watches
+
+    def dump(self, kind: str, **about: object) -> None:
+        """Record what each of those that are there is doing, seen from outside."""
+        for watch in self._watches.values():
+            seen = diagnosis.seen(watch.pid)
+            self._log.write(kind, target=watch.role, pid=watch.pid, **seen, **about)
+
+
+def ending(status: int) -> dict[str, int]:
+    """How a process ended: ``signal`` or ``code``."""
+    number = status & 0x7F
+    return {"signal": number} if number else {"code": status >> 8}
