@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ..clock import Clock, monotonic
 from ..errors import RefengineError
 from ..keeping import keep
+from ..liveness import hung_up
 from ..ownership import sweep
 from .children import Outcome, Process, has_ended, kill_group, send
 from .crew import Crew, Member
@@ -25,7 +26,7 @@ from .tether import LEAVE
 from .worker import FAILED, LEAVING, READY
 
 _log = logging.getLogger(__name__)
-_TO_BE_TOLD = 0.3  # how it ended, by whoever is its parent
+_TO_BE_TOLD = 1.0  # how it ended, by whoever is its parent
 _TO_REAP = 1.0
 _KILLED_WITHIN = 3.0
 _TO_END = 1.0
@@ -78,6 +79,10 @@ class Watch:
         self.callbacks.append(once)
         if self.failure is not None:
             once()
+
+    def somebody_goes(self) -> bool:
+        """Whether a worker has ended, or is about to: a dying process closes its link first."""
+        return any(hung_up(m.link.sock) for m in self._crew.members if m.link.fileno() >= 0)
 
     def stop(self) -> None:
         """End the pool: ask for it, and wait until it is done. Idempotent; any thread."""

@@ -1,1 +1,1 @@
-"""What ``killpoint bench pool`` measures: worker pools, by the calls that a target's adapter has."""
+"""``killpoint bench pool``: worker pools, by the calls that a target's adapter has."""

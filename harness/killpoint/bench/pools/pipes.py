@@ -23,7 +23,12 @@ class PipePool:
         return _Pool(shape.workers, worker)
 
     def pool_call(
-        self, end: _Pool, method: str, args: tuple[Any, ...], timeout: float | None, rank: int | None
+        self,
+        end: _Pool,
+        method: str,
+        args: tuple[Any, ...],
+        timeout: float | None,
+        rank: int | None,
     ) -> list[Any]:
         """Send to each, then hear each."""
         del timeout, rank
