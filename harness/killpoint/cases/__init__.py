@@ -17,6 +17,10 @@ from killpoint.cases import (
     lifecycle,
     network,
     pages,
+    pool_deaths,
+    pool_matrix_cases,
+    pool_service,
+    pool_succession,
     ranks,
     remote,
     remote_life,
@@ -54,6 +58,10 @@ CASES: tuple[Case, ...] = (
     *growth.CASES,
     *ranks.CASES,
     *exposure.CASES,
+    *pool_service.CASES,
+    *pool_deaths.CASES,
+    *pool_matrix_cases.CASES,
+    *pool_succession.CASES,
     *weak_memory.CASES,
 )
 

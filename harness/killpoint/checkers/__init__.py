@@ -12,6 +12,9 @@ from killpoint.checkers import (
     group_growth,
     growth,
     interrupted,
+    pool,
+    pool_life,
+    pool_replies,
     queue_death,
     queue_delivery,
     queue_life,
@@ -59,6 +62,10 @@ _JUDGES: dict[str, Checker] = {
     "S2": exposure.owners_alone,
     "S3": exposure.strangers_shut_out,
     "L1": nothing_left,
+    "W1": pool_life.forward_only,
+    "W2": pool_replies.replies_belong,
+    "W8": pool_replies.in_order,
+    **pool.POOL,
 }
 
 CHECKERS: dict[str, Checker] = {id: crash_first(id, judge) for id, judge in _JUDGES.items()}

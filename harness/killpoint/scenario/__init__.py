@@ -13,6 +13,7 @@ from killpoint.scenario.pool_steps import (
     PoolStop,
     Results,
     Submit,
+    WorkerPhase,
 )
 from killpoint.scenario.scenario import Scenario, Simulated
 from killpoint.scenario.steps import (
@@ -122,6 +123,7 @@ __all__ = [
     "Verb",
     "Wait",
     "Weigh",
+    "WorkerPhase",
     "dump",
     "dump_shape",
     "load",

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from killpoint.pool_matrix import Ending
 from killpoint.scenario.steps import NETWORK_FAULTS, AnyStep, Count, Fault, MemoryModel, StartMethod
 from killpoint.targets.protocol import GroupShape, PoolShape, QueueShape
 
@@ -37,6 +38,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     pool: PoolShape | None = None
     """A worker pool instead of a queue: the roles are ``executor`` and its workers, ``worker-0``
     and so on, which the target itself starts."""
+    expects: Ending | None = None
+    """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
     umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None

@@ -14,6 +14,7 @@ from killpoint.scenario import AnyStep, Fault
 from killpoint.stage.channel import Arm, Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
 from killpoint.stage.native import let_go
+from killpoint.stage.presence import EXITS
 from killpoint.stage.scarcity import fill_shm
 
 _STOPS_WITHIN = 10.0
@@ -128,8 +129,11 @@ class Actor:
         self.put(arm, self.side if arm.point.op == "work" else None)
 
     def obey(self) -> None:
-        """Have it do the fault to itself between two operations."""
-        if self.by_itself is not None:
+        """Have it do the fault to itself between two operations, or at once if it can."""
+        step = self.by_itself.step if self.by_itself is not None else None
+        if isinstance(step, Fault) and step.fault == "exit" and self.side and self.outstanding:
+            self.signal(EXITS)
+        elif self.by_itself is not None:
             self.post(self.by_itself)
 
     def on_the_wire(self, fault: str) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 _LIMIT = timedelta(seconds=60)
 _group: Any = None
+_meetings = 0
+"""How many groups there have been: each meets in a file of its own."""
 
 
 class WrongSum(Exception):
@@ -29,18 +31,31 @@ def all_reduced(rank: int, workers: int, folder: Path | None, between: Callable[
     import torch
 
     distributed: Any = importlib.import_module("torch.distributed")
-    global _group
+    global _group, _meetings
     if _group is None:
         if folder is None:
             raise RuntimeError("a collective needs a play's folder to meet in")
         torch.set_num_threads(1)
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         # The parent's pid keeps a second pool of the play apart from the first.
-        store = distributed.FileStore(str(folder / f"gloo-{os.getppid()}"), workers)
+        place = folder / f"gloo-{os.getppid()}-{_meetings}"
+        store = distributed.FileStore(str(place), workers)
         _group = distributed.ProcessGroupGloo(store, rank, workers, _LIMIT)
+    try:
+        _reduce(_group, rank, workers, between)
+    except BaseException:
+        # Who leaves it half done breaks it off: the others hear of that, and do not wait.
+        _group = None
+        _meetings += 1
+        raise
+
+
+def _reduce(group: Any, rank: int, workers: int, between: Callable[[], None]) -> None:
+    import torch
+
     for half in range(2):
         numbers = torch.full((4096,), float(rank + 1))
-        _group.allreduce([numbers]).wait()
+        group.allreduce([numbers]).wait()
         if float(numbers[0]) != workers * (workers + 1) / 2:
             raise WrongSum(f"rank {rank} got {float(numbers[0])}")
         if half == 0:

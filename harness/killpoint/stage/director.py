@@ -16,7 +16,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import lookout, scales
+from killpoint.stage import lookout, open_ends, scales
 from killpoint.stage.call_watch import CallWatch
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
@@ -128,6 +128,9 @@ class Director:
     def _epilogue(self) -> None:
         self._strangers.recall()
         self._until(self._strangers.gone, 10.0, "a stranger did not leave")
+        if self.scenario.pool and not self.actors["executor"].alive:
+            # Whoever is held, or in native code, must go all the same (SPEC W4).
+            self._until(self._comers.all_gone, self._comers.within, "")
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
@@ -241,6 +244,9 @@ class Director:
                 scales.record(self.log, name, actor.pid)
                 continue
             lookout.look(self.log, name, actor.pid, self.folder / "t")
+            if self.scenario.pool:
+                open_ends.record(self.log, name, actor.pid)
+                continue
             if "wire" in self.zygote.loaded.capabilities:
                 self._post(name, step)
         if isinstance(step, script.Look):

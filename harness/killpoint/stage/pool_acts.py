@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -24,7 +25,7 @@ from killpoint import scenario as script
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.channel import Order
 from killpoint.stage.pool_payload import Reply, Request
-from killpoint.stage.presence import PLAY, Presence
+from killpoint.stage.presence import EXIT_FAULT, EXITS, PLAY, Presence
 from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
 
 if TYPE_CHECKING:
@@ -71,6 +72,12 @@ class PoolActs:
         self.pid = os.getpid()
         self._presence = Presence(self._role.name, self._folder, side=True)
         payload.take_stand(self)
+        signal.signal(EXITS, self._exit)
+
+    def _exit(self, _number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == self.pid:
+            self._log("exiting", how="os._exit")
+            os._exit(EXIT_FAULT)
 
     def at(self, phase: str, call: int) -> None:
         """Stand at a phase, in whichever thread comes to it, if the director waits there."""

@@ -24,6 +24,8 @@ TARGET = "KILLPOINT_TARGET"
 """And for its target, in the form that any process can build."""
 EXIT_FAULT = 3
 """Status of a process that a scenario had end itself."""
+EXITS = signal.SIGUSR2
+"""What ends an executor at once, by ``os._exit``, while it waits inside a call."""
 _LARGEST = 180_000
 
 

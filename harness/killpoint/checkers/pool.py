@@ -1,0 +1,119 @@
+"""Judges of worker pools by what a scenario expects: each ending of the kill matrix (W3 to W10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from killpoint.checkers.finding import Checker, Finding, Inconclusive, hangs
+from killpoint.checkers.pool_death import deaths, disobeyed, told
+from killpoint.checkers.pool_errors import (
+    call_fails,
+    call_or_pool_fails,
+    raised,
+    start_fails,
+    start_undone,
+)
+from killpoint.checkers.pool_life import next_pool, next_works, own_ends_alone
+from killpoint.checkers.pool_orphans import workers_gone
+from killpoint.checkers.pool_record import Life, ends, lives
+from killpoint.checkers.pool_stall import deadline_kept, stops_in_time, unaffected
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.pool_matrix import Ending
+from killpoint.scenario import Scenario
+from killpoint.verdict import Violation
+
+Judge = Callable[[Scenario, History, Life], list[Violation]]
+
+
+def _pool_fails(_scenario: Scenario, history: History, life: Life) -> list[Violation]:
+    found = disobeyed(history, life)
+    dead = deaths(history, life)
+    if not found and not dead:
+        raise Inconclusive("no worker was seen dead of what was done to it")
+    for death in dead[:1]:
+        found = found or told(history, life, death)
+    return found
+
+
+def _start_or_pool_fails(scenario: Scenario, history: History, life: Life) -> list[Violation]:
+    struck = raised(history, life, by_worker=True)
+    if not struck or deaths(history, life):
+        return _pool_fails(scenario, history, life)
+    if life.start.pending_at(struck[0].t):
+        if life.start.ok:
+            return unaffected(scenario, history, life)
+        return start_fails(scenario, history, life)
+    return fails_by_itself(scenario, history, life)
+
+
+def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Violation]:
+    """A worker that an exception may have ended: then every later call errs; or all is well."""
+    stop = life.stop_began()
+    lost = [e for e in ends(history, life).values() if stop is None or e.t < stop]
+    if not lost:
+        return unaffected(scenario, history, life)
+    return call_or_pool_fails(scenario, history, life)
+
+
+def _fails_or_serves(scenario: Scenario, history: History, life: Life) -> list[Violation]:
+    if raised(history, life, by_worker=True):
+        return fails_by_itself(scenario, history, life)
+    stop = life.stop_began()
+    dead = [d for d in deaths(history, life) if stop is None or d.event.t < stop]
+    if dead:
+        return told(history, life, dead[0])
+    return unaffected(scenario, history, life)
+
+
+_BY_ENDING: dict[Ending, Judge] = {
+    "start-fails": start_fails,
+    "start-or-pool-fails": _start_or_pool_fails,
+    "pool-fails": _pool_fails,
+    "fails-or-serves": _fails_or_serves,
+    "call-fails": call_fails,
+    "call-or-pool-fails": call_or_pool_fails,
+    "deadline": deadline_kept,
+    "stops-in-time": stops_in_time,
+    "unaffected": unaffected,
+    "start-undone": start_undone,
+}
+_UNITS = {"pool-fails": "deaths", "stops-in-time": "shutdowns", "deadline": "deadlines"}
+
+
+def ends_as(default: Ending) -> Checker:
+    """The judge of an invariant whose scenarios say which ending they expect, or mean this one."""
+
+    def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+        expected = scenario.expects or default
+        if expected == "workers-gone":
+            return workers_gone(scenario, history, ledger)
+        found = hangs(history)
+        pools = lives(history)
+        if not found and not pools:
+            raise Inconclusive("no pool was started")
+        for life in pools[:1]:
+            found = found or _BY_ENDING[expected](scenario, history, life)
+        for life in pools[1:]:
+            found = found or next_pool(history, life)
+        return Finding(found[:1], {_UNITS.get(expected, "plays"): 1})
+
+    return look
+
+
+def next_after(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """W10: what was done to the first pool ended as expected, and the next one works."""
+    if scenario.expects:
+        ends_as(scenario.expects)(scenario, history, ledger)
+    return next_works(scenario, history, ledger)
+
+
+POOL: dict[str, Checker] = {
+    "W3": ends_as("pool-fails"),
+    "W4": ends_as("workers-gone"),
+    "W5": ends_as("deadline"),
+    "W6": ends_as("call-fails"),
+    "W7": ends_as("start-fails"),
+    "W9": own_ends_alone,
+    "W10": next_after,
+}

@@ -1,0 +1,134 @@
+"""A pool's life: its states (W1), its descriptors (W9), and the next one's service (W10)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import cast
+
+from killpoint.checkers.finding import Finding, Inconclusive, Lacking, evidence, hangs
+from killpoint.checkers.pool_record import Life, lives, pool_lines, strikes
+from killpoint.checkers.pool_replies import stale
+from killpoint.checkers.pool_stall import unaffected
+from killpoint.history.event import Event
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.models.pool import PoolLife
+from killpoint.scenario import Scenario
+from killpoint.verdict import Violation
+
+
+def forward_only(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """W1: the states that were seen follow each other, agree with what happened, and end."""
+    pools = lives(history)
+    seen = [event for life in pools for event in life.states if event.text("state")]
+    found = hangs(history)
+    if not found and pools and not seen and any(life.states for life in pools):
+        raise Lacking("the target's pools have no states")
+    for life in pools:
+        found = found or _moves(history, life) or _agrees(history, life)
+    if not found and not seen:
+        raise Inconclusive("no state of a pool was seen")
+    return Finding(found[:1], {"states": len(seen)})
+
+
+def _moves(history: History, life: Life) -> list[Violation]:
+    model = PoolLife()
+    for event in life.states:
+        word = event.text("state")
+        wrong = model.seen(word) if word else ""
+        if wrong:
+            return [Violation("bad-transition", wrong, history.lines(life.states[-8:]))]
+    return []
+
+
+def _agrees(history: History, life: Life) -> list[Violation]:
+    """What must be seen after a start, a call and a shutdown that went well."""
+    for event in life.states:
+        word = event.text("state")
+        before = [a for a in life.acts if a.ended is not None and a.ended.t <= event.t]
+        stopped = [a for a in before if a.op == "pool-stop" and a.ok]
+        if stopped and word != "stopped":
+            cause = f"the pool was {word} after its shutdown had ended; expected stopped"
+        elif life.start.ok and word == "starting":
+            cause = "the pool was starting after its start had ended"
+        else:
+            continue
+        return [Violation("bad-transition", cause, history.lines(life.states[-8:]))]
+    return []
+
+
+def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """W9: the pool works, and no two of its processes hold the same end of a pipe or socket."""
+    found = hangs(history)
+    pools = lives(history)
+    if not pools:
+        raise Inconclusive("no pool was started")
+    found = found or unaffected(scenario, history, pools[0])
+    looks = list(history.of("open-ends"))
+    before = {end for e in looks if e.t < pools[0].start.began.t for end in _ends(e)}
+    during: dict[str, dict[str, Event]] = defaultdict(dict)
+    for event in looks:
+        if event.t > pools[0].start.began.t:
+            for end in _ends(event):
+                if end not in before:
+                    during[end][event.text("target")] = event
+    shown = {event.text("target") for event in looks if event.t > pools[0].start.began.t}
+    if not found and len(shown) < 1 + pools[0].workers:
+        raise Inconclusive(f"the descriptors of {len(shown)} processes were seen")
+    for end, holders in during.items():
+        if len(holders) > 1 and not found and _leads_inside(end, during):
+            who = " and ".join(sorted(holders))
+            cause = f"{who} hold the same end of a pipe: {_named(end)}"
+            found = [Violation("leak", cause, evidence(history, list(holders.values())))]
+    return Finding(found[:1], {"processes looked at": len(shown)})
+
+
+def _ends(event: Event) -> list[str]:
+    return [str(end) for end in cast("list[object]", event.data.get("ends") or [])]
+
+
+def _leads_inside(end: str, held: dict[str, dict[str, Event]]) -> bool:
+    """Whether it is an end of something between the pool's own processes.
+
+    What multiprocessing shares among all its children on purpose leads to a process of its own.
+    """
+    kind, inode, way = (*end.split(":"), "")[:3]
+    if kind != "pipe":
+        return True
+    other = f"pipe:{inode}:{'r' if way == 'w' else 'w'}"
+    return bool(held.get(other))
+
+
+def _named(end: str) -> str:
+    kind, inode, way = (*end.split(":"), "")[:3]
+    side = {"r": ", the reading end", "w": ", the writing end"}.get(way, "")
+    return f"{kind} {inode}{side}"
+
+
+def next_works(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """W10: after what was done to the first pool, the next one starts and works."""
+    pools = lives(history)
+    found = hangs(history, "next-pool", "pool-start", "call")
+    done = strikes(history) or any(history.of("fault"))
+    if not found and (len(pools) < 2 or not done):
+        raise Inconclusive("no pool was started after one that something was done to")
+    for life in pools[1:]:
+        found = found or next_pool(history, life)
+    return Finding(found[:1], {"next pools": len(pools) - 1})
+
+
+def next_pool(history: History, life: Life) -> list[Violation]:
+    """What a pool owes that comes after another one's end."""
+    if life.start.ended is None:
+        raise Inconclusive("the next pool's start did not end")
+    if not life.start.ok:
+        cause = f"the next pool did not start: {life.start.outcome}: {life.start.error}"
+        return [Violation("starved", cause, pool_lines(history, life.start))]
+    served = life.served()
+    bad = next((act for act in served if not act.ok), None)
+    if bad is not None:
+        cause = f"the next pool's {bad.words()} ended with {bad.outcome}: {bad.error}"
+        return [Violation("starved", cause, pool_lines(history, bad))]
+    if not served:
+        raise Inconclusive("nothing was asked of the next pool")
+    return stale(history, life)

@@ -1,0 +1,40 @@
+"""What of pipes and sockets a process is seen to hold."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from killpoint.history.event import Event
+from killpoint.history.log import Log
+from killpoint.history.record import History
+from killpoint.stage import open_ends
+
+
+def test_the_two_ends_of_a_pipe_are_told_apart_and_a_closed_one_is_not_shown() -> None:
+    reading, writing = os.pipe()
+    inode = os.fstat(reading).st_ino
+    try:
+        assert {f"pipe:{inode}:r", f"pipe:{inode}:w"} <= {*open_ends.ends(os.getpid())}
+    finally:
+        os.close(writing)
+    assert f"pipe:{inode}:w" not in open_ends.ends(os.getpid())
+    os.close(reading)
+
+
+def test_each_end_of_a_socket_pair_has_a_name_of_its_own() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        names = {f"socket:{os.fstat(each.fileno()).st_ino}" for each in (one, other)}
+        assert len(names) == 2
+        assert names <= {*open_ends.ends(os.getpid())}
+
+
+def test_a_process_that_is_gone_shows_nothing(tmp_path) -> None:
+    assert open_ends.ends(2**22 + 1) == []
+    log = Log(tmp_path / "director.jsonl", "director")
+    open_ends.record(log, "worker-0", 2**22 + 1)
+    log.close()
+    (event,) = History.read(tmp_path).events
+    assert isinstance(event, Event)
+    assert (event.kind, event.text("target"), event.data["ends"]) == ("open-ends", "worker-0", [])
