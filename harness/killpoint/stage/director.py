@@ -148,7 +148,9 @@ class Director:
             ends = (script.Leave(names),) if self.meeting else (recheck, close)
             if self.scenario.pool:
                 ends = (script.PoolStop(),)
-            for step in (*ends, script.Exit(names, brief=True)):
+            # A fork server has files that multiprocessing removes as its user exits.
+            brief = not self.scenario.pool or self.scenario.pool.start in ("default", "fork")
+            for step in (*ends, script.Exit(names, brief=brief)):
                 self._do(step)
         self._do(script.Wait(tuple(ours), within=self._leaves_within()))
         self._until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
