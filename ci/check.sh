@@ -6,6 +6,7 @@ set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 unset PYTHONFAULTHANDLER
+unset PYTHONDONTWRITEBYTECODE # every role's interpreter would compile us anew
 
 exec 3>&1
 [[ " $* " != *' --json '* ]] || exec 3>/dev/null # stdout is the caller's to parse

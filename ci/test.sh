@@ -7,6 +7,7 @@ set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root" || exit 70
 unset PYTHONFAULTHANDLER PYTEST_ADDOPTS
+unset PYTHONDONTWRITEBYTECODE # hundreds of interpreters start: each would compile us anew
 PATH=$root/.venv/bin:$PATH
 status=0 summary=''
 

@@ -34,7 +34,7 @@ _DATA = LINE
 
 COPYING, SOCKET = 8e9, 1e9
 """Bytes a second, roughly."""
-_MOST_MISSES = 6
+_MOST_MISSES, _MOST_BEFORE_SOCKET = 6, 1
 
 
 @dataclass(frozen=True)
@@ -57,21 +57,24 @@ class Pieces:
 class Pace:
     """Lets readers catch up, a while in all for each message; not, for a time, if they did not."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, readers: int = 1) -> None:
+        self._clock, self._readers = clock, readers
         self._left = 0.0
         self._misses = self._sit_out = 0
+        self._most_misses = _MOST_MISSES
 
     def begin(self, nbytes: int, timeout: float | None, speed: float = COPYING) -> None:
         """A message of so many bytes, which must be sent within `timeout` seconds.
 
-        `speed`: bytes a second of the way it takes if readers do not catch up.
+        `speed`: bytes a second of the way it takes if readers do not catch up, one after another.
         """
         self._left = 0.0
+        # What readers did not catch up with once is no reason to use a socket for long.
+        self._most_misses = _MOST_MISSES if speed >= COPYING else _MOST_BEFORE_SOCKET
         if self._sit_out:
             self._sit_out -= 1
             return
-        seconds = nbytes / speed
+        seconds = nbytes / speed * self._readers
         self._left = seconds if timeout is None else min(seconds, timeout)
 
     def is_kept(self, side: WriteSide) -> bool:
@@ -91,7 +94,7 @@ class Pace:
                 return True
             if now >= end:
                 self._left = 0.0
-                self._misses = min(self._misses + 1, _MOST_MISSES)
+                self._misses = min(self._misses + 1, self._most_misses)
                 self._sit_out = 1 << self._misses
                 return False
 

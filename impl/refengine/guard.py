@@ -38,9 +38,12 @@ class Guard:
             raise Busy(operation)
         self.inside = True
 
-    def refuse(self, operation: str) -> None:
-        """Raise Busy, unless the call inside is a ghost of this thread: then forget it."""
-        if not self.acquire(False):
+    def refuse(self, operation: str, seconds: float = 0.0) -> None:
+        """Raise Busy, unless the call inside is a ghost of this thread: then forget it.
+
+        `seconds`: how long another thread's call is waited for; negative: until it ends.
+        """
+        if not self.acquire(timeout=seconds):
             raise Busy(operation)
         if self._runs_below():
             self.release()

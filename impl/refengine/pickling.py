@@ -80,4 +80,4 @@ def loads(main: Buffer, buffers: Sequence[Buffer] = ()) -> Any:
     if main[3] == _SECOND and main[2] == _FIRST:
         known = reducers.builders()
         return _loads(main, buffers=[*known, *buffers] if buffers else known)
-    return _loads(main, buffers=buffers)
+    return _loads(main, buffers=buffers) if buffers else _loads(main)

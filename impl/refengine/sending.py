@@ -63,7 +63,7 @@ class SendingEnd(End):
             self.handle = replace(self.handle, remote=self._remote.address)
         self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
-        self._pace, self._slots = Pace(settings.clock), max_chunks
+        self._pace, self._slots = Pace(settings.clock, len(local_ranks)), max_chunks
         self._inline_below = 0 if self._remote else max_chunk_bytes
         self._gone: set[int] = set()
         self._next_news = 0.0

@@ -275,11 +275,12 @@ def _reach(address: tuple[str, int], timeout: float) -> Line:
 
 
 class GroupTarget:
-    """What killpoint is given: the six calls of a group, and three facts about it."""
+    """What killpoint is given: the six calls of a group, and four facts about it."""
 
     name = "pipe_group"
     version = "1"
     capabilities: frozenset[Capability] = frozenset(("group", "points"))
+    preloads: tuple[str, ...] = ()  # it needs no torch
     member: type[Member] = Member
     hub: type[Hub] = Hub
 

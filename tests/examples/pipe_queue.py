@@ -194,11 +194,12 @@ def _turn(lock: threading.Lock, deadline: float | None) -> Iterator[None]:
 
 
 class PipeTarget:
-    """What killpoint is given: nine methods that call the queue, and three facts about it."""
+    """What killpoint is given: nine methods that call the queue, and four facts about it."""
 
     name = "pipe_queue"
     version = "1"
     capabilities: frozenset[Capability] = frozenset(("queue", "deadlines"))
+    preloads: tuple[str, ...] = ()  # it needs no torch
 
     def load(self) -> None:
         """Import the queue here, if importing this module has not done so."""

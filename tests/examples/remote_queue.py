@@ -123,6 +123,7 @@ class Safe:
     name = "remote_queue"
     version = "safe"
     capabilities = frozenset(("queue", "deadlines", "remote", "wire"))
+    preloads = ("zmq",)
     writer: type[Writer] = Writer
     keys, wide = True, False
 

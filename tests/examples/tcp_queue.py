@@ -44,6 +44,7 @@ class TcpTarget:
     name = "tcp_queue"
     version = "1"
     capabilities: frozenset[Capability] = frozenset(("queue", "deadlines", "remote", "wire"))
+    preloads: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Nothing to import."""

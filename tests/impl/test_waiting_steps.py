@@ -82,6 +82,25 @@ def test_a_sleep_is_followed_by_yields_again(trace: Trace):
     assert trace.result is True
 
 
+def test_whoever_is_woken_soon_yields_longer_until_it_sleeps_long(trace: Trace):
+    strategy = adaptive(trace, readers=2)
+    yields: list[int] = []
+    for _ in range(6):  # a block takes no time on this clock
+        trace.true_at = None
+        trace.looks = 0
+        count = round(strategy._yielding / TICK)
+        trace.of(strategy, None, true_at=count + 3)
+        yields.append(trace.did.count("y"))
+    assert yields == [6, 12, 24, 48, 96, 100]
+    assert trace.of(strategy, 1.0, true_at=1) == ["l"]
+    assert strategy._yielding == 1e-3  # what came in time changes nothing
+    trace.of(strategy, 0.0004)
+    assert strategy._yielding == 1e-3  # nor what never came
+    trace.of(strategy, 1.0, true_at=100 + 3)
+    assert trace.result is True
+    assert strategy._yielding == 60e-6
+
+
 def test_what_is_there_while_it_yields_or_arms_is_seen(trace: Trace):
     for true_at in (1, 4, 7, 8):
         trace.now = 0.0

@@ -15,16 +15,20 @@ from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
 
-def _outcome(spec: str, name: str) -> CaseOutcome:
+def _outcome(spec: str, name: str, samples: int = 1) -> CaseOutcome:
     case = select([name])[0]
     with Stage(resolve(spec)) as stage:
-        trial = Trial(case.id, stage, seed=0, full=False, folder=None, target=spec)
-        return trial.judge(case.run)
+        for seed in range(samples):
+            trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=spec)
+            outcome = trial.judge(case.run)
+            if outcome.outcome == "violated":
+                break
+        return outcome
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_mutant_is_caught_by_its_case(mutant: Mutant) -> None:
-    outcome = _outcome(f"mutated:{mutant.name}", mutant.caught_by)
+    outcome = _outcome(f"mutated:{mutant.name}", mutant.caught_by, mutant.samples)
     if outcome.by_machine:
         pytest.skip(outcome.cause)
     assert outcome.outcome == "violated", outcome

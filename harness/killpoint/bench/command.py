@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from rich.console import Console
 
 from killpoint.bench import show
@@ -62,6 +63,12 @@ def add_parser(commands: Any) -> None:
         help="default: " + ", ".join(map(str, READERS)),
     )
     queue.add_argument("--quick", action="store_true", help="few sizes, shorter samples: 90 s")
+    queue.add_argument(
+        "--starts",
+        type=int,
+        metavar="N",
+        help=f"fresh starts of each cell, for a narrower interval; default: {FULL.groups}",
+    )
     queue.add_argument("--seed", type=int, default=0, help="who is first in each group")
     queue.add_argument("--json", type=Path, metavar="FILE", help="write every sample, too")
 
@@ -75,7 +82,10 @@ def command(options: argparse.Namespace) -> int:
     rows, kinds = cast("list[Row]", options.rows), cast("list[Kind]", options.payloads)
     cells = plan(rows, kinds, options.sizes, options.readers, quick=options.quick)
     with _ending_on_sigterm(), _progress() as tell:
-        bench = Bench(found, QUICK if options.quick else FULL, options.seed, tell)
+        pace = QUICK if options.quick else FULL
+        if options.starts:
+            pace = msgspec.structs.replace(pace, groups=options.starts)
+        bench = Bench(found, pace, options.seed, tell)
         outcome = bench.run(cells, missing)
     print(show.text(outcome))
     if options.json:

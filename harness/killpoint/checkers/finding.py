@@ -80,7 +80,7 @@ def deaths(history: History) -> dict[str, Event]:
     ordered = _ordered_ends(history)
     return {
         event.text("target"): event
-        for event in history.of("exit")
+        for event in history.of("exit", "gone")
         if event.number("signal", 0) and event.text("target") in ordered
     }
 
@@ -129,7 +129,20 @@ def _who_waits(history: History, event: Event) -> str:
     where = f" in {own[0]}" if own else ""
     others = _gone(history, event.t)
     waits = f"waits for {'; '.join(others)}" if others else "waits for nobody that is gone"
-    return f"{role} still waited in {op} after {since:.1f} s{where}: it {waits}"
+    beside = "".join(f"; {_stands(each)}" for each in history.of("seen") if _is_beside(each, event))
+    return f"{role} still waited in {op} after {since:.1f} s{where}: it {waits}{beside}"
+
+
+def _is_beside(seen: Event, hang: Event) -> bool:
+    """Whether this was looked at because that one hung."""
+    return seen.text("beside") == hang.text("target") and seen.t >= hang.t
+
+
+def _stands(event: Event) -> str:
+    """What a worker was doing as its executor hung."""
+    stack = cast("list[object]", event.data.get("stack") or ["nothing that can be seen"])
+    state = {"T": "is stopped", "R": "runs"}.get(event.text("state"), "waits")
+    return f"{event.text('target')} {state} in {stack[0]}"
 
 
 def _gone(history: History, until: int) -> list[str]:
@@ -142,5 +155,6 @@ def _gone(history: History, until: int) -> list[str]:
     ]
     last = {e.text("target"): e.text("fault") for e in history.of("fault") if e.t <= until}
     stopped = [name for name, fault in last.items() if fault == "stop"]
+    stopped += [name for name, fault in last.items() if fault == "hold"]
     cut = [f"{name}, cut off" for name, fault in last.items() if fault in ("cut", "half-open")]
     return gone + [f"{name}, stopped" for name in stopped if name not in dead] + cut

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from killpoint.checkers.finding import Finding
-from killpoint.explore.simulated import LANE, Ask, Errand, Explored, Play
+from killpoint.explore.played import Play
+from killpoint.explore.simulated import LANE, Ask, Errand, Explored
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated, dump
 from killpoint.simulation.delivery import WRONG, Delivery
@@ -17,6 +19,8 @@ from killpoint.simulation.waking import Waking
 
 _WHERE = "killpoint.explore.simulated:answer"
 _WITHIN = 900.0
+_PROCESSES = 8
+"""Among so many a search is divided at most."""
 _SHOWN = 14
 
 
@@ -28,7 +32,8 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
         Unsupported: nothing can be simulated here.
     """
     simulated = scenario.simulated or Simulated()
-    errand = Errand(play_of(scenario), simulated.memory, list(asks), trial.seed)
+    several = 1 if asks[0].way == "replay" else min(_PROCESSES, len(os.sched_getaffinity(0)))
+    errand = Errand(play_of(scenario), simulated.memory, list(asks), trial.seed, processes=several)
     answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
     explored = msgspec.msgpack.decode(answer, type=Explored)
     if explored.error:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Literal, cast
 
 import msgspec
 
 from killpoint.errors import CannotWork
+from killpoint.explore.crew import Crew
+from killpoint.explore.played import Play, Played, Proven, Unfaithful
 from killpoint.explore.schedules.delays import Delays
 from killpoint.explore.schedules.exploration import Found, Searched, explore
 from killpoint.explore.schedules.pct import PCT
@@ -22,17 +24,13 @@ from killpoint.explore.schedules.random_walk import RandomWalk
 from killpoint.explore.schedules.replay import Again, Replay
 from killpoint.explore.schedules.shrink import shrink
 from killpoint.scenario import MemoryModel
-from killpoint.seams import Chooser, Diverged, Search
-from killpoint.simulation.delivery import Delivery
+from killpoint.seams import Diverged, Search
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.surroundings import Surroundings
-from killpoint.simulation.waking import Waking
-from killpoint.targets.protocol import BlackBox, HasPoints, Simulates, Target
+from killpoint.targets.protocol import HasPoints, Simulates, Target
 from killpoint.verdict import Violation
 
-Play = Delivery | Waking | Sharing
 LANE = 10
 """Columns of a schedule's line that say who did it."""
 Way = Literal["preemptions", "delays", "pct", "random", "replay"]
@@ -59,6 +57,8 @@ class Errand(msgspec.Struct, frozen=True):
     seed: int = 0
     shrinking: float = 3.0
     """Seconds for making a bad schedule simpler."""
+    processes: int = 1
+    """Among how many a search is divided."""
 
 
 class Explored(msgspec.Struct):
@@ -73,7 +73,7 @@ class Explored(msgspec.Struct):
     first: int = 0
     """How many schedules it took to find it."""
     doubt: str = ""
-    """Why the violation is not to be believed: it did not replay."""
+    """Why a violation is not to be believed: it did not replay."""
     error: str = ""
     """Why the harness could not do its work."""
 
@@ -96,21 +96,61 @@ def carry_out(target: Target, errand: Errand) -> Explored:
     Raises:
         CannotWork: the target cannot be played so.
     """
+    try:
+        return _carry_out(target, errand, rewinding=True)
+    except Unfaithful:
+        return _carry_out(target, errand, rewinding=False)
+
+
+def _carry_out(target: Target, errand: Errand, *, rewinding: bool) -> Explored:
+    def playing() -> contextlib.AbstractContextManager[Proven]:
+        return _played(target, errand, rewinding=rewinding)
+
+    if errand.processes > 1:
+        crew = Crew(errand.processes, playing, lambda ask, part: search_of(ask, errand.seed, part))
+        with contextlib.closing(crew):
+            explored, found = _searched(errand, crew.explore)
+            explored.doubt = crew.doubt
+        if found is None:
+            return explored
+        with playing() as proven:
+            _simplify(explored, proven.play, found, errand)
+        return explored
+    with playing() as proven:
+        explored, found = _searched(
+            errand, lambda ask, cap: explore(search_of(ask, errand.seed), proven, cap)
+        )
+        explored.doubt = proven.doubt
+        if found is not None:
+            _simplify(explored, proven.play, found, errand)
+    return explored
+
+
+@contextlib.contextmanager
+def _played(target: Target, errand: Errand, *, rewinding: bool) -> Generator[Proven]:
+    """The play, in the target's own code, once that has filled what it keeps for good."""
     sockets = Sockets if errand.play.sockets else None
     around = Surroundings(errand.memory, sockets, threads=errand.play.threads)
     if isinstance(target, HasPoints):
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:
-        play = _Played(box, around, errand.play)
-        explored = Explored([])
-        for ask in errand.asks:
-            searched, found = explore(search_of(ask, errand.seed), play, ask.cap)
-            explored.searches.append(searched)
-            if found is not None:
-                explored.first = sum(each.schedules for each in explored.searches)
-                _prove(explored, play, found, errand)
-                break
-    return explored
+        play = Played(box, around, errand.play, rewinding=rewinding)
+        play.fresh(Again(()))
+        yield Proven(play)
+
+
+def _searched(
+    errand: Errand, search: Callable[[Ask, int], tuple[Searched, Found | None]]
+) -> tuple[Explored, Found | None]:
+    """One search after another, up to the first that finds something."""
+    explored = Explored([])
+    for ask in errand.asks:
+        searched, found = search(ask, ask.cap)
+        explored.searches.append(searched)
+        if found is not None:
+            explored.first = sum(each.schedules for each in explored.searches)
+            return explored, found
+    return explored, None
 
 
 @contextlib.contextmanager
@@ -124,55 +164,30 @@ def _unheard() -> Generator[None]:
         logging.disable(before)
 
 
-def search_of(ask: Ask, seed: int) -> Search:
-    """The search that is asked for."""
+def search_of(ask: Ask, seed: int, part: tuple[int, int] = (0, 1)) -> Search:
+    """The search that is asked for, or a part of it."""
     match ask.way:
         case "preemptions":
-            return Preemptions(ask.bound, seed)
+            return Preemptions(ask.bound, seed, first=part[0] == 0)
         case "delays":
-            return Delays(ask.bound, seed)
+            return Delays(ask.bound, seed, first=part[0] == 0)
         case "pct":
-            return PCT(ask.cap, ask.bound, seed)
+            return PCT(ask.cap, ask.bound, seed, part)
         case "random":
-            return RandomWalk(ask.cap, seed=seed)
+            return RandomWalk(ask.cap, seed=seed, part=part)
         case "replay":
             return Replay(ask.schedule)
 
 
-def _prove(explored: Explored, play: _Played, found: Found, errand: Errand) -> None:
-    """Replay the bad run once; only then is it a violation."""
-    try:
-        violation, _, _ = play(Again(found.choices))
-    except Diverged as error:
-        explored.doubt = f"{found.violation.cause}; but {error}"
-        return
-    if violation != found.violation:
-        told = "held" if violation is None else violation.cause
-        explored.doubt = f"{found.violation.cause}; but replayed, the same schedule says: {told}"
-        return
+def _simplify(explored: Explored, play: Played, found: Found, errand: Errand) -> None:
+    explored.doubt = ""
     if errand.asks[0].way != "replay":
         found = shrink(play, found, errand.shrinking)
-    ending, violation = play.run(Again(found.choices), recording=True)
+    ending, violation = play.fresh(Again(found.choices), recording=True)
+    if violation is None:
+        explored.doubt = f"{found.violation.cause}; but the same schedule, written down, held"
     explored.violation, explored.schedule = violation, found.choices
     explored.lines = readable(ending)
-
-
-class _Played:
-    """One run of the play after another."""
-
-    def __init__(self, box: BlackBox, around: Surroundings, play: Play) -> None:
-        self._box, self._around, self._play = box, around, play
-
-    def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
-        ending, violation = self.run(chooser)
-        return violation, ending.choices, ending.steps
-
-    def run(self, chooser: Chooser, *, recording: bool = False) -> tuple[Ending, Violation | None]:
-        """In a fresh world."""
-        world = self._around.begin(chooser, recording=recording, late=self._play.late)
-        judge = self._play.begin(self._box, self._around)
-        ending = world.run()
-        return ending, judge(ending)
 
 
 def readable(ending: Ending) -> list[str]:

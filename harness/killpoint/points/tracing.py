@@ -30,13 +30,17 @@ def traced(
     return Traced(is_own, on_line, opcodes)
 
 
-def include_callers(watch: Traced | Monitored, is_own: Callable[[CodeType], bool]) -> None:
-    """Let a watch that has just begun see the calls of the target that led here, as they go on."""
+def begin_below(watch: Traced | Monitored, is_own: Callable[[CodeType], bool]) -> None:
+    """Begin a watch that sees the calls of the target that led here, too, as they go on."""
+    frames: list[FrameType] = []
     frame = inspect.currentframe()
     while frame is not None:
         if is_own(frame.f_code):
-            watch.include(frame)
+            frames.append(frame)
         frame = frame.f_back
+    watch.__enter__()
+    for frame in frames:
+        watch.include(frame)
 
 
 def abandon() -> None:

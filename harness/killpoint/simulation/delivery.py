@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -34,12 +34,18 @@ class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
     first: Literal["writer", "readers"] = "writer"
     """Who comes first where nothing else decides: the order of tasks is part of a test."""
 
-    def begin(self, box: BlackBox, around: Surroundings) -> Judge:
-        """Make the queue and the tasks; what it returns judges the run once it has ended."""
-        world = around.world
-        run = Delivered([_payload(k) for k in range(self.messages)], {})
+    def set_up(self, box: BlackBox, around: Surroundings) -> list[Any]:
+        """Make the queue: the writer's end, then the readers'."""
+        del around
         end = box.make(self.shape)
         handle = box.handle(end)
+        return [end, *(box.attach(handle, rank) for rank in range(self.shape.readers))]
+
+    def begin(self, box: BlackBox, around: Surroundings, ends: list[Any]) -> Judge:
+        """Make the tasks; what it returns judges the run once it has ended."""
+        world = around.world
+        run = Delivered([_payload(k) for k in range(self.messages)], {})
+        end, *readers = ends
 
         def write() -> None:
             for number, content in enumerate(run.sent):
@@ -57,10 +63,9 @@ class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
                     return
 
         tasks = [_guarded(world, run, "writer", write)]
-        for rank in range(self.shape.readers):
+        for rank, mine in enumerate(readers):
             name = f"reader-{rank}"
             run.got[name] = []
-            mine = box.attach(handle, rank)
             tasks.append(_guarded(world, run, name, _bound(read, name, mine, run.got[name])))
         for name, task in tasks if self.first == "writer" else [*tasks[1:], tasks[0]]:
             world.task(name, task)

@@ -7,6 +7,9 @@ from typing import Any, Protocol, cast
 from killpoint.simulation.surroundings import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
 
+Ends = tuple[Any, dict[str, Any]]
+"""The writer's, and the readers' by their names."""
+
 
 class Meets(Protocol):
     """A black box whose ends have a handshake."""
@@ -16,7 +19,7 @@ class Meets(Protocol):
         ...
 
 
-def meet(box: BlackBox, around: Surroundings, shape: QueueShape) -> tuple[Any, dict[str, Any]]:
+def meet(box: BlackBox, around: Surroundings, shape: QueueShape) -> Ends:
     """The writer's end and the readers'; what the handshake does not wait for is on its way."""
     network = around.sockets.network
     network.owner = "writer"

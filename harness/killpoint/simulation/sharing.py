@@ -7,7 +7,7 @@ the target's own code, beside those at memory and sockets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,14 @@ _AT_ONCE = -1.0
 _THREADS = 2
 
 
+class Laid(NamedTuple):
+    """What the threads find: both ends, and what was sent before they begin."""
+
+    writer: Any
+    reader: Any
+    run: Shared
+
+
 class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
     """Each of two threads makes so many calls; slots are enough that none has to wait."""
 
@@ -37,26 +45,27 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
     calls: int
     operation: Literal["send", "receive"]
 
-    def begin(self, box: BlackBox, around: Surroundings) -> Judge:
-        """Make the queue and the tasks; who judges first empties the queue."""
-        world, run = around.world, Shared([], [], [])
+    def set_up(self, box: BlackBox, around: Surroundings) -> Laid:
+        """Make the queue, with messages in it if threads are to receive."""
         writer, readers = meet(box, around, self.shape)
         around.sockets.network.flush()
         (reader,) = readers.values()
+        run = Shared([], [], [])
+        if self.operation == "receive":
+            for number in range(_THREADS * self.calls):
+                _send(box, writer, number, None, run)
+        return Laid(writer, reader, run)
+
+    def begin(self, box: BlackBox, around: Surroundings, laid: Laid) -> Judge:
+        """Make the tasks; who judges first empties the queue."""
+        world = around.world
+        writer, reader, before = laid
+        run = Shared(before.accepted[:], before.refused[:], [])
         lines = Lines(world, around.is_own)
         count = _THREADS * self.calls
 
         def send(number: int) -> None:
-            try:
-                box.send(writer, number, _AT_ONCE if self.operation == "send" else None)
-            except CannotWork:
-                raise
-            except Exception as error:
-                run.refused.append(number)
-                world.note(f"its call raised {type(error).__name__}")
-            else:
-                run.accepted.append(number)
-                world.note(f"has sent message {number}")
+            world.note(_send(box, writer, number, _AT_ONCE, run))
 
         def receive(_: int) -> None:
             try:
@@ -70,9 +79,6 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
                 world.note(f"has message {got}")
 
         act = send if self.operation == "send" else receive
-        if self.operation == "receive":
-            for number in range(count):
-                send(number)
         for thread in range(_THREADS):
             numbers = range(thread, count, _THREADS)
             world.task(f"thread-{thread}", lines.traced(_each(act, numbers)))
@@ -86,6 +92,19 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
             return exactly_once(run)
 
         return judge
+
+
+def _send(box: BlackBox, writer: Any, number: int, timeout: float | None, run: Shared) -> str:
+    """One call; what came of it."""
+    try:
+        box.send(writer, number, timeout)
+    except CannotWork:
+        raise
+    except Exception as error:
+        run.refused.append(number)
+        return f"its call raised {type(error).__name__}"
+    run.accepted.append(number)
+    return f"has sent message {number}"
 
 
 def _each(act: Callable[[int], None], numbers: range) -> Callable[[], None]:

@@ -10,7 +10,7 @@ from killpoint.checkers.simulated_wakes import Woken, woken
 from killpoint.errors import CannotWork
 from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.meeting import meet
+from killpoint.simulation.meeting import Ends, meet
 from killpoint.simulation.surroundings import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
@@ -29,13 +29,18 @@ class Waking(msgspec.Struct, frozen=True, tag="waking"):
     """Whether what was sent may be on its way for longer than a pause: subscriptions, above all,
     that the readers' handshake did not wait for."""
 
-    def begin(self, box: BlackBox, around: Surroundings) -> Judge:
-        """Make the queue, hold its handshake, and make the tasks."""
-        world = around.world
-        run = Woken([], {})
-        writer, readers = meet(box, around, self.shape)
+    def set_up(self, box: BlackBox, around: Surroundings) -> Ends:
+        """Make the queue, and hold its handshake."""
+        ends = meet(box, around, self.shape)
         if not self.late:
             around.sockets.network.flush()
+        return ends
+
+    def begin(self, box: BlackBox, around: Surroundings, ends: Ends) -> Judge:
+        """Make the tasks; what it returns judges the run once it has ended."""
+        world = around.world
+        run = Woken([], {})
+        writer, readers = ends
 
         def write() -> None:
             for number, pause in enumerate(self.pauses):

@@ -79,7 +79,7 @@ class _Task:
 
 
 class World:
-    """One run. Add tasks, ``run`` once, throw away.
+    """One run. Add tasks, ``run`` once, throw away (or put it back as it was, and ``follow``).
 
     Args:
         chooser: asked wherever there is more than one way.
@@ -101,21 +101,14 @@ class World:
         threads: bool = False,
     ) -> None:
         self._lets: Any = _THREADS if threads else _GREENLETS
+        self.follow(chooser)
         self.recording = recording
         self.hurried: list[tuple[float, float]] = []
         """When the clock went on by choice: from, to."""
         self.now = 0.0
-        self.choices: list[int] = []
         self.steps = 0
         self.version = 0
         """Counts what others could see change."""
-        self._pick = chooser.choose
-        script = chooser if isinstance(chooser, Script) else None
-        self._given = script.prefix if script else ()
-        """Choices that are known without asking."""
-        self._scripted = len(script.prefix) if script else _NEVER
-        """From how many choices on the default is taken, without asking either."""
-        self._offered = script.seen if script else None
         self._limit = self._end = limit
         self._early = early
         self._late = late
@@ -140,9 +133,20 @@ class World:
         self._ticks = 0
         self._progressed: dict[str, int] = {}
         self._lines: list[Line] = []
-        self._hub = self._lets[1]()
 
     # -- what a stage calls -----------------------------------------------------------------
+
+    def follow(self, chooser: Chooser) -> None:
+        """Ask this one: before the run, in which a world that was put back does not go on."""
+        self.choices: list[int] = []
+        self._pick = chooser.choose
+        script = chooser if isinstance(chooser, Script) else None
+        self._given = script.prefix if script else ()
+        """Choices that are known without asking."""
+        self._scripted = len(script.prefix) if script else _NEVER
+        """From how many choices on the default is taken, without asking either."""
+        self._offered = script.seen if script else None
+        self._hub = self._lets[1]()
 
     def task(self, name: str, run: Callable[[], Any]) -> None:
         """A further task; the first one runs first."""

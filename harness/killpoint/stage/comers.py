@@ -61,11 +61,8 @@ class Comers:
     def dump(self, kind: str, **about: object) -> None:
         """Record what each of those that are there is doing, seen from outside."""
         for watch in self._watches.values():
-            frames = diagnosis.stack(watch.pid)[:6]
-            letter = diagnosis.state(watch.pid)
-            self._log.write(
-                kind, target=watch.role, pid=watch.pid, stack=frames, state=letter, **about
-            )
+            seen = diagnosis.seen(watch.pid)
+            self._log.write(kind, target=watch.role, pid=watch.pid, **seen, **about)
 
 
 def ending(status: int) -> dict[str, int]:

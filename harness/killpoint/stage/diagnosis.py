@@ -53,6 +53,11 @@ def stack(pid: int, within: float = 5.0) -> list[str]:
     return frames or [_kernel_wait(pid)]
 
 
+def seen(pid: int) -> dict[str, object]:
+    """Stack and state of a process, as events have them."""
+    return {"stack": stack(pid)[:6], "state": state(pid)}
+
+
 def _dump(command: list[str], within: float) -> list[str]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)

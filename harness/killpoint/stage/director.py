@@ -7,7 +7,6 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import diagnosis, lookout, open_ends, scales
+from killpoint.stage import lookout, open_ends, scales
 from killpoint.stage.call_watch import CallWatch
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
@@ -43,21 +42,14 @@ from killpoint.stage.netns import Hosts
 from killpoint.stage.page_watch import PageWatch
 from killpoint.stage.process_watch import ProcessWatch
 from killpoint.stage.strangers import Strangers
+from killpoint.stage.waiting import Stalled, Waiting, look_at_maps
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
 from killpoint.targets.protocol import QueueShape
 
-_TICK = 0.02
-"""The control wait: how much longer than this a plain wait took is what time verdicts allow."""
 _LATE = 0.005
 _LEAVES_WITHIN = 8.0
 """A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
-_SETTLED = 6
-"""Looks in a row, a tick apart, at which a role is inside its operation."""
-
-
-class Stalled(Exception):
-    """The harness's own part of a play did not go on: the play says nothing of the target."""
 
 
 class Director:
@@ -94,6 +86,8 @@ class Director:
         self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
         self.meeting = Meeting(scenario, elsewhere) if scenario.group else None
+        self._waiting = Waiting(scenario, self.log, self.actors, self._comers, self._serve)
+        self._until = self._waiting.until
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -148,15 +142,14 @@ class Director:
             ends = (script.Leave(names),) if self.meeting else (recheck, close)
             if self.scenario.pool:
                 ends = (script.PoolStop(),)
-            # A fork server has files that multiprocessing removes as its user exits.
-            brief = not self.scenario.pool or self.scenario.pool.start in ("default", "fork")
-            for step in (*ends, script.Exit(names, brief=brief)):
+            # A pool's executor may have a fork server's socket to remove as it ends.
+            for step in (*ends, script.Exit(names, brief=not self.scenario.pool)):
                 self._do(step)
         self._do(script.Wait(tuple(ours), within=self._leaves_within()))
         self._until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
         for name in ours:
             if self.actors[name].alive:
-                self._hang(name, self.actors[name], "interpreter exit")
+                self._waiting.hang(self.actors[name], "interpreter exit")
         if not self._until(self._comers.all_gone, self._comers.within, ""):
             self._comers.dump("hang", op="leaving")
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
@@ -189,9 +182,9 @@ class Director:
 
     def _do(self, step: script.AnyStep) -> None:
         if isinstance(step, script.Wait):
-            self._wait(step)
+            self._waiting.wait(step)
         elif isinstance(step, script.Settle):
-            self._settle(step)
+            self._waiting.settle(step)
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
         elif isinstance(step, script.Weigh):
@@ -302,7 +295,7 @@ class Director:
             raise BadUsage(f"no single role is named {step.role!r}")
         if step.at is None:
             if step.fault == "continue":
-                self._await_stop(actor)
+                self._waiting.await_stop(actor)
             self._act(actor, step)
             return
         # Nobody stops itself inside native code: that is done to it.
@@ -313,25 +306,11 @@ class Director:
             return
         actor.arm(arm)
 
-    def _on_its_way(self, actor: Actor) -> bool:
-        """Whether it does something by which it may yet come to a point."""
-        doing = self.actors["executor"] if actor.name in self._comers.actors else actor
-        return doing.alive and bool(doing.outstanding) and not doing.held_up
-
-    def _await_stop(self, actor: Actor) -> None:
-        """A continue comes after the stop it undoes: on a slow machine that may be yet to come."""
-
-        def stopped() -> bool:
-            pending = any(step.fault in ("stop", "hold") for step in actor.armed.values())
-            return not (pending and self._on_its_way(actor))
-
-        self._until(stopped, 30.0, f"{actor.name} did not come to the point of its stop")
-
     def _act(self, actor: Actor, step: script.Fault, where: str = "") -> None:
         kind = FAULTS[step.fault]
         if not actor.alive:
             return
-        self._look_at_maps(actor)
+        look_at_maps(self.log, actor)
         actor.by_itself = Order(self._number(), step)
         actor.hours = step.hours
         self._wire.aim(actor, step)
@@ -343,76 +322,6 @@ class Director:
         )
         if kind.ends:
             self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
-
-    # -- waiting ----------------------------------------------------------------------------
-
-    def _wait(self, step: script.Wait) -> None:
-        names = self.scenario.named(step.roles)
-        waited = [self.actors[name] for name in names if name in self.actors]
-
-        def quiet() -> bool:
-            return not any(a.alive and a.outstanding and not a.held_up for a in waited)
-
-        if self._until(quiet, step.within, None):
-            return
-        for actor in waited:
-            if actor.alive and actor.outstanding and not actor.held_up:
-                self._hang(actor.name, actor, self._doing(actor))
-
-    def _doing(self, actor: Actor) -> str:
-        step = actor.outstanding.get(actor.begun) or next(iter(actor.outstanding.values()))
-        return str(step.__struct_config__.tag)
-
-    def _hang(self, name: str, actor: Actor, doing: str) -> None:
-        frames = diagnosis.stack(actor.pid)
-        letter = diagnosis.state(actor.pid)
-        self.log.write("hang", target=name, op=doing, stack=frames[:6], state=letter)
-        self._comers.dump("seen")
-        self._look_at_maps(actor)
-        self.log.write("intent", fault="kill", target=name, teardown=True)
-        FAULTS["kill"].act(actor)
-        self._until(lambda: not actor.alive, 10.0, f"{name} did not die")
-
-    def _settle(self, step: script.Settle) -> None:
-        names = self.scenario.named(step.roles)
-        inside = dict.fromkeys(names, 0)
-
-        def settled(name: str) -> bool:
-            actor = self.actors[name]
-            if name in self._comers.actors or any(s.fault == "hold" for s in actor.armed.values()):
-                return actor.held_up or not self._on_its_way(actor)
-            return inside[name] > _SETTLED or not actor.alive or not actor.outstanding
-
-        def all_settled() -> bool:
-            for name, actor in self.actors.items():
-                if name in inside:
-                    within = actor.begun in actor.outstanding
-                    inside[name] = inside[name] + 1 if within else 0
-            return all(map(settled, names))
-
-        if not self._until(all_settled, step.within, None, paced=True):
-            late = next(name for name in names if not settled(name))
-            raise Stalled(f"{late} did not begin to wait within {step.within:g} s")
-        for name in names:
-            self.log.write("settled", target=name, state=diagnosis.state(self.actors[name].pid))
-
-    def _until(
-        self, done: Callable[[], bool], within: float, complaint: str | None, *, paced: bool = False
-    ) -> bool:
-        """Serve everybody until ``done``; on expiry complain, or just say no for None and ''."""
-        end = time.monotonic() + within
-        while not done():
-            if time.monotonic() >= end:
-                if complaint:
-                    raise Stalled(f"{complaint} within {within:g} s")
-                return False
-            if paced:
-                stop = time.monotonic() + _TICK
-                while (left := stop - time.monotonic()) > 0:
-                    self._serve(left)
-            else:
-                self._serve(_TICK)
-        return True
 
     # -- what comes in ----------------------------------------------------------------------
 
@@ -474,7 +383,7 @@ class Director:
             if isinstance(step, script.Make):
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
             if isinstance(step, (script.Make, script.Attach)):
-                self._look_at_maps(actor)
+                look_at_maps(self.log, actor)
         elif isinstance(packet, Guarded):
             self._guard(actor, packet)
         elif isinstance(packet, Unguarded):
@@ -573,11 +482,6 @@ class Director:
 
     def _all_present(self) -> bool:
         return all(actor.channel or not actor.alive for actor in self.actors.values())
-
-    def _look_at_maps(self, actor: Actor) -> None:
-        names = diagnosis.mapped_segments(actor.pid)
-        if names:
-            self.log.write("mapped", target=actor.name, names=" ".join(names))
 
     def _number(self) -> int:
         self._next += 1

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import msgspec
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from killpoint.history.log import Log
 from killpoint.stage import payload
@@ -134,6 +133,9 @@ class _Stranger:
 
     def meet(self) -> None:
         """Wait until each peer has been let in or turned away; log which."""
+        # It brings asyncio along: a third of what a zygote imports, and only strangers need it.
+        from zmq.utils.monitor import recv_monitor_message
+
         end = time.monotonic() + _MEETS_WITHIN
         for peer, monitor in self._meetings.items():
             kind, port = self._zmtp[peer]

@@ -12,10 +12,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -66,6 +67,8 @@ class PoolActs:
     def come(self) -> None:
         """Make the phases of this process points, and its workers find the play."""
         os.environ[PLAY] = str(self._folder)
+        # A spawned worker would import the zygote again, as the main module of whoever spawns it.
+        sys.modules["__main__"] = ModuleType("__main__")
         self.pid = os.getpid()
         self._presence = Presence(self._role.name, self._folder, side=True)
         payload.take_stand(self)

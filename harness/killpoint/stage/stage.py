@@ -38,9 +38,10 @@ from killpoint.scenario import (
 )
 from killpoint.stage import errand
 from killpoint.stage.channel import ForkRole
-from killpoint.stage.director import Director, Stalled
+from killpoint.stage.director import Director
 from killpoint.stage.mounts import OwnShm
 from killpoint.stage.netns import Hosts
+from killpoint.stage.waiting import Stalled
 from killpoint.stage.zygote_client import Zygote
 from killpoint.targets.protocol import QueueShape
 

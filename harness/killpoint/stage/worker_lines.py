@@ -48,7 +48,7 @@ class WorkerLines:
 
 class _Watch:
     def __init__(self, presence: Presence, arm: Armed, is_own: Callable[[CodeType], bool]) -> None:
-        from killpoint.points.tracing import abandon, include_callers, traced
+        from killpoint.points.tracing import abandon, begin_below, traced
 
         abandon()  # of whoever this process was forked from
         self._presence = presence
@@ -58,8 +58,7 @@ class _Watch:
         self._traced: Traced | Monitored = traced(
             is_own, self._on_line, opcodes=arm.point.depth == "opcode"
         )
-        self._traced.__enter__()
-        include_callers(self._traced, is_own)
+        begin_below(self._traced, is_own)
 
     def end(self) -> None:
         self._traced.__exit__(None, None, None)

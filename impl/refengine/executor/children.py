@@ -1,6 +1,7 @@
 """A worker process as its parent sees it: its pid, its end, and what it ended of."""
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -66,9 +67,10 @@ def kill_group(process: Process) -> None:
         signal.pidfd_send_signal(fd, signal.SIGKILL, None, _WHOLE_GROUP)
     except ProcessLookupError:
         pass
-    except OSError:  # an older kernel
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # an older kernel
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
     send(process, signal.SIGKILL)  # it may not have come to have a group of its own
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +58,12 @@ class Member:
         """0 before there is a process."""
         return self.started[0].pid if self.started else 0
 
-    def start(self, start: Start, about: Birth, page_fd: int) -> None:
+    def start(self, start: Start, about: Birth, shared: Sequence[int]) -> None:
         """Bring it to life."""
         own = End(_written(about))
+        hold(own)
         try:
-            told = self.link.say("born", own.fileno(), page_fd, self.hears_death.fileno())
+            told = self.link.say("born", own.fileno(), self.hears_death.fileno(), *shared)
             assert told, "a fresh link has room"
             keep(self.started, start, self.theirs, f"worker-{self.rank}")
             hangup.send_at_hangup(self.hears_death.fileno(), self.started[0].pid)
@@ -83,6 +85,9 @@ class Crew:
         self.shape = shape
         self.members: list[Member] = []
         self._page_fd = End(page.new_file(shape.world_size))
+        self._store = End(os.memfd_create("refengine-store", os.MFD_CLOEXEC))
+        hold(self._page_fd)
+        hold(self._store)
         self.page = page.Page(self._page_fd.fileno(), shape.world_size)
 
     def start(self, spec: WorkerSpec, settings: PoolSettings) -> None:
@@ -105,7 +110,8 @@ class Crew:
                 **around,
             )
             keep(self.members, Member, rank)
-            self.members[rank].start(start, about, self._page_fd.fileno())
+            shared = self._page_fd.fileno(), self._store.fileno()
+            self.members[rank].start(start, about, shared)
 
     def pids(self) -> list[int]:
         """By rank."""
@@ -116,6 +122,7 @@ class Crew:
         for member in self.members:
             member.close()
         self._page_fd.close()
+        self._store.close()
 
 
 def _written(about: Birth) -> int:

@@ -15,13 +15,15 @@ class WorkerDied(PeerDied):
         waiting_for: str,
         signal: int | None = None,
         status: int | None = None,
+        farewell: str = "",
     ) -> None:
         super().__init__(f"worker {rank}", pid, waiting_for, signal)
-        self.rank, self.status = rank, status
-        self.facts = rank, pid, waiting_for, signal, status
+        self.rank, self.status, self.farewell = rank, status, farewell
+        self.facts = rank, pid, waiting_for, signal, status, farewell
+        how = f"left because of {farewell}" if farewell else how_it_ended(signal, status)
         self.args = (
-            f"worker {rank} (pid {pid}) {how_it_ended(signal, status)}; noticed while waiting for "
-            f"{waiting_for}. The pool has ended with it: find out why, then start a new one",
+            f"worker {rank} (pid {pid}) {how}; noticed while waiting for {waiting_for}. "
+            "The pool has ended with it: find out why, then start a new one",
         )
 
 

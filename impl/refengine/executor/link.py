@@ -43,8 +43,12 @@ class Link:
     def hear(self) -> tuple[Any, list[int]]:
         """Wait for a message and its descriptors. EOFError once the other side has closed."""
         room = socket.CMSG_SPACE(_DESCRIPTORS * struct.calcsize("i"))
+        take = self.sock.recvmsg
         try:
-            data, rights, _, _ = self.sock.recvmsg(MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+            try:
+                data, rights, _, _ = take(MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
+            except ConnectionResetError:  # it closed before it had heard all; what it said is there
+                data, rights, _, _ = take(MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC)
         except OSError as error:
             raise EOFError("the link is broken") from error
         if not data:

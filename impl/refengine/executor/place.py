@@ -15,6 +15,8 @@ class Place:
     device: str
     lock: SharedLock
     """One for all workers of the pool."""
+    store: str
+    """Path of a file without a name, for a `torch.distributed.FileStore` of all workers."""
 
     @property
     def is_driver(self) -> bool:

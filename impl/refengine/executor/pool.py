@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -22,7 +23,7 @@ from ..keeping import keep
 from ..queue import MessageQueue
 from .calls import Calls, Left, timed_out
 from .crew import Crew, Shape
-from .errors import NotProgressing, PoolClosed
+from .errors import CallTimedOut, NotProgressing, PoolClosed
 from .futures import InOrder, Pending, new_future
 from .lifecycle import Lifecycle, State
 from .settings import PoolSettings, WorkerSpec
@@ -47,6 +48,7 @@ class Pool:
         self._calls: Calls | None = None
         self._in_order = InOrder(self._collect, self.watch.refusal)
         self._guard = Guard()
+        self._pid = os.getpid()
 
     # -- start ------------------------------------------------------------------------------
 
@@ -104,9 +106,11 @@ class Pool:
     ) -> list[Any]:
         """Run it at every worker; what they, or the one rank, answer."""
         guard, name = self._guard, _name(method)
-        self._enter(guard, name, timeout)
+        left = countdown(timeout, time.monotonic)
+        if guard.inside:
+            guard.refuse(name, _patience(left))
         try:
-            if not guard.acquire(False):
+            if not guard.acquire(False) and not guard.acquire(timeout=_patience(left)):
                 raise Busy(name)
             guard.inside = True
             calls = self._able(name)
@@ -114,7 +118,6 @@ class Pool:
                 future = self._submit(calls, method, timeout, args, kwargs, only, list)
             else:
                 ranks = calls.ranks if only is None else (only,)
-                left = countdown(timeout, time.monotonic)
                 number = self._ask(calls, method, args, kwargs, only, left, timeout)
                 found = self._collect(number, name, ranks, left, timeout)
                 guard.release()
@@ -124,7 +127,13 @@ class Pool:
         except BaseException:
             guard.leave()
             raise
-        return future.result()
+        try:
+            return future.result(left())
+        except TimeoutError as error:
+            if isinstance(error, RefengineError):
+                raise
+            ranks = calls.ranks if only is None else [only]
+            raise CallTimedOut(ranks, name, timeout or 0.0) from None
 
     def submit(
         self,
@@ -137,9 +146,11 @@ class Pool:
     ) -> "Future[Any]":
         """The same, without waiting for the replies; `shape` makes the value of them."""
         guard, name = self._guard, _name(method)
-        self._enter(guard, name, timeout)
+        left = countdown(timeout, time.monotonic)
+        if guard.inside:
+            guard.refuse(name, _patience(left))
         try:
-            if not guard.acquire(False):
+            if not guard.acquire(False) and not guard.acquire(timeout=_patience(left)):
                 raise Busy(name)
             guard.inside = True
             calls = self._able(name)
@@ -180,13 +191,6 @@ class Pool:
                 oldest.exception(left())
             except TimeoutError:
                 raise DeadlinePassed(f"a place for {name} in flight", timeout or 0) from None
-
-    def _enter(self, guard: Guard, name: str, timeout: float | None) -> None:
-        """Another thread's call comes first; a signal handler's own thread cannot wait for it."""
-        if guard.inside:
-            if not guard.enter_within(1e9 if timeout is None else timeout):
-                raise Busy(name)
-            guard.leave()
 
     def _able(self, name: str) -> Calls:
         refusal = self.watch.refusal(name)
@@ -253,7 +257,8 @@ class Pool:
 
     def stop(self) -> None:
         """End it all; idempotent, from any thread."""
-        self.watch.stop()
+        if os.getpid() == self._pid:
+            self.watch.stop()
 
     def _wake(self) -> None:
         """The monitor's: nothing will be answered any more."""
@@ -268,6 +273,12 @@ class Pool:
         for queue in list(self._queues):
             with contextlib.suppress(Exception):
                 queue.close(_CLOSE)
+
+
+def _patience(left: Left) -> float:
+    """How long to wait for another thread's call; as `acquire` takes it."""
+    seconds = left()
+    return -1 if seconds is None else max(0.0, seconds)
 
 
 def _name(method: Method) -> str:

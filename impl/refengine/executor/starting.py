@@ -11,7 +11,7 @@ from socket import socket
 from typing import Any, Protocol
 
 from . import ending, held
-from .children import Forked, Outcome, Process
+from .children import Forked, Outcome, Process, has_ended
 from .held import End, hold
 from .link import Link
 from .settings import PoolSettings
@@ -98,8 +98,12 @@ class _Child:
 
     def outcome(self, seconds: float) -> Outcome | None:
         """See `Process`."""
-        self._process.join(seconds)
+        if not has_ended(self, seconds):
+            return None
         code: int | None = self._process.exitcode
+        if code is None:  # a fork server tells a moment later
+            self._process.join(seconds)
+            code = self._process.exitcode
         if code is None:
             return None
         return Outcome(signal=-code) if code < 0 else Outcome(status=code)

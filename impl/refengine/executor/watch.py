@@ -14,7 +14,7 @@ from ..clock import Clock, monotonic
 from ..errors import RefengineError
 from ..keeping import keep
 from ..ownership import sweep
-from .children import Process, has_ended, kill_group, send
+from .children import Outcome, Process, has_ended, kill_group, send
 from .crew import Crew, Member
 from .errors import PoolClosed, StartFailed, WorkerDied, how_it_ended
 from .escalation import Escalation, Step
@@ -143,22 +143,21 @@ class Watch:
             self._fail(lambda _: StartFailed(rank, pid, about))
         elif word == LEAVING:
             member.farewell = about
-            self._lost(member, None, None)
+            self._lost(member, Outcome())
         return True
 
     def _ended(self, member: Member, process: Process) -> None:
         if self._lifecycle.over:
             return
-        found = process.outcome(_TO_BE_TOLD)
-        self._lost(member, found.signal if found else None, found.status if found else None)
+        self._lost(member, process.outcome(_TO_BE_TOLD) or Outcome())
 
-    def _lost(self, member: Member, signal: int | None, status: int | None) -> None:
-        rank, pid = member.rank, member.pid
-        if self._lifecycle.state == State.STARTING:
-            how = f"it {how_it_ended(signal, status)} before it was READY"
+    def _lost(self, member: Member, end: Outcome) -> None:
+        rank, pid, why = member.rank, member.pid, member.farewell
+        if self._lifecycle.state == State.STARTING and member.handle is None:
+            how = f"it {how_it_ended(end.signal, end.status)} before it was READY"
             self._fail(lambda _: StartFailed(rank, pid, how))
         else:
-            self._fail(lambda operation: WorkerDied(rank, pid, operation, signal, status))
+            self._fail(lambda what: WorkerDied(rank, pid, what, end.signal, end.status, why))
 
     def _fail(self, failure: Failure) -> None:
         if self._lifecycle.over:
@@ -178,12 +177,13 @@ class Watch:
         if self._escalation is None:
             if not self._lifecycle.over and not self._stop.is_set():
                 return
+            loading = not self.ready.is_set()
             self._lifecycle.advance(State.STOPPING)
             self.decided.set()
             self._news.set()
             self._wake()
-            settings = self._settings
-            self._escalation = Escalation(settings.grace, settings.term_grace, _KILLED_WITHIN, now)
+            grace = 0.0 if loading else self._settings.grace  # nobody listens before it is READY
+            self._escalation = Escalation(grace, self._settings.term_grace, _KILLED_WITHIN, now)
         while (step := self._escalation.step(now)) is not None:
             for member in self._crew.members:
                 if member.process is not None and not has_ended(member.process):

@@ -31,7 +31,7 @@ def be_worker(link: Link) -> int:
     """Do as the parent at the other end says; the exit status."""
     leaving = Leaving()
     try:
-        _, (birth_fd, page_fd, death) = link.hear()
+        _, (birth_fd, death, page_fd, store_fd) = link.hear()
     except (EOFError, ValueError):
         return 1
     _bind_to_parent(death)
@@ -39,7 +39,7 @@ def be_worker(link: Link) -> int:
     tether.start()
     try:
         leaving.obey_signals()
-        life = _Life(_read(birth_fd), page_fd, link, tether, leaving)
+        life = _Life(_read(birth_fd), page_fd, store_fd, link, tether, leaving)
         life.live()
     except Leave:
         pass
@@ -65,11 +65,18 @@ class _Life:
     """One worker's belongings, given back in `live` whatever ends it."""
 
     def __init__(
-        self, birth: Birth, page_fd: int, link: Link, tether: Tether, leaving: Leaving
+        self,
+        birth: Birth,
+        page_fd: int,
+        store_fd: int,
+        link: Link,
+        tether: Tether,
+        leaving: Leaving,
     ) -> None:
         self._birth, self._link, self._tether, self._leaving = birth, link, tether, leaving
         self._page = Page(page_fd, birth.world_size)
         self._lock = SharedLock(page_fd)
+        self._store = f"/proc/self/fd/{store_fd}"
         self._worker: Any = None
 
     def live(self) -> None:
@@ -100,7 +107,14 @@ class _Life:
         if "torch" in sys.modules:
             threads = os.environ.get("OMP_NUM_THREADS", "1")
             sys.modules["torch"].set_num_threads(int(threads) if threads.isdecimal() else 1)
-        place = Place(birth.rank, birth.world_size, birth.tensor_parallel, birth.device, self._lock)
+        place = Place(
+            birth.rank,
+            birth.world_size,
+            birth.tensor_parallel,
+            birth.device,
+            self._lock,
+            self._store,
+        )
         self._worker = worker = _class_of(spec)(place, **spec.options)
         worker.init_device()
         worker.load_model()

@@ -25,6 +25,7 @@ from .link import MOST_BYTES, Link
 from .worker import be_worker
 
 _SET_CHILD_SUBREAPER = 36
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _TO_END = 2.0
 """Seconds that workers are given when the owner is gone: the kernel ends them within one."""
 
@@ -35,6 +36,7 @@ def main() -> NoReturn:
     for fd in (link.fileno(), death):
         os.set_inheritable(fd, False)
     _be_nobodys_group()
+    os.environ.update(_ONE_THREAD)  # each worker gets its own settings later
     try:
         _import(sys.argv[4:])
     except BaseException:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from multiprocessing import util
-from typing import Any
+from typing import Any, NoReturn
 
 from . import hangup
 from .children import Forked, Outcome, has_ended
@@ -71,18 +71,28 @@ class Zygote:
         ours, report = pair()
         hold(ours)
         try:
-            passed = theirs.fileno(), report.fileno(), *_streams()
-            if not self._link.say(name, *passed):
-                raise self._failure()
-        finally:
-            report.close()
-        if not ours.has_news(_ANSWER):
+            try:
+                told = self._link.say(name, theirs.fileno(), report.fileno(), *_streams())
+            finally:
+                report.close()
+            return self._born(ours) if told else self._fail()
+        except BaseException:
+            ours.close()
+            raise
+
+    def _born(self, report: Link) -> "Offspring":
+        if not report.has_news(_ANSWER):
             raise ZygoteFailed(self._process.pid, f"it did not answer in {_ANSWER:g} s")
         try:
-            pid, (pidfd,) = ours.hear()
+            pid, (pidfd,) = report.hear()
         except EOFError:
-            raise self._failure() from None
-        return Offspring(pid, pidfd, ours)
+            self._fail()
+        return Offspring(pid, pidfd, report)
+
+    def _fail(self) -> NoReturn:
+        with contextlib.suppress(TimeoutError):
+            self.warm(_LAST_WORDS)
+        raise ZygoteFailed(self._process.pid, "it has ended")
 
     @property
     def pid(self) -> int:
@@ -94,15 +104,6 @@ class Zygote:
         if _shared.get(self.preload) is self:
             del _shared[self.preload]
         _end(self._link, self._alive, self._process)
-
-    def _failure(self) -> ZygoteFailed:
-        try:
-            self.warm(_LAST_WORDS)
-        except ZygoteFailed as failure:
-            return failure
-        except TimeoutError:
-            pass
-        return ZygoteFailed(self._process.pid, "it has ended")
 
 
 class Offspring:

@@ -1,4 +1,4 @@
-"""Ours: spin a few microseconds, yield for sixty, then block on the bell at no CPU."""
+"""Ours: spin a few microseconds, yield for sixty or more, then block on the bell at no CPU."""
 
 import os
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from ..clock import Clock, monotonic
 from .strategy import Post, last_look, raise_fault
 
 _LOOKS_MOST, _LOOKS_LEAST, _GROW = 150, 8, 16
-_YIELDING = 60e-6
+_YIELDING, _YIELDING_MOST = 60e-6, 1e-3
+_TOO_SOON = 0.5e-3
 
 
 class Adaptive:
@@ -15,6 +16,10 @@ class Adaptive:
 
     With as many parties as cores a bare look only keeps the peer from running, so there are
     none then.
+
+    Waking a sleeper takes longer than yielding for sixty microseconds: two parties that answer
+    each other and once both slept would go on sleeping. So whoever is woken soon after it fell
+    asleep yields longer the next times, until it sleeps long once more.
     """
 
     def __init__(self, n_reader: int, clock: Clock = monotonic, cores: int | None = None) -> None:
@@ -22,6 +27,7 @@ class Adaptive:
         self._least = _LOOKS_LEAST if n_reader < cores else 0
         self._most = _LOOKS_MOST if n_reader < cores else 0
         self._looks = self._most
+        self._yielding = _YIELDING
         self._clock = clock
 
     def wait(self, look: Callable[[], bool], post: Post, timeout: float | None) -> bool:
@@ -36,9 +42,13 @@ class Adaptive:
         clock = self._clock
         now = clock()
         end = None if timeout is None else now + timeout
-        calm = now + _YIELDING
+        calm = now + self._yielding
+        asleep: float | None = None
+        news = True
         while not look():
-            raise_fault(post)
+            if news:
+                raise_fault(post)
+                news = False
             now = clock()
             if end is not None and now >= end:
                 return last_look(look, post)
@@ -48,6 +58,11 @@ class Adaptive:
             post.arm()
             if look():
                 return True
+            asleep = now
             post.block(None if end is None else end - now)
+            news = True  # only now can there be a fault that was not there before
             calm = clock() + _YIELDING
+        if asleep is not None:
+            soon = clock() - asleep < _TOO_SOON
+            self._yielding = min(2 * self._yielding, _YIELDING_MOST) if soon else _YIELDING
         return True

@@ -112,20 +112,34 @@ def test_its_schedule_says_who_did_what_and_saw_which_values() -> None:
     assert "reader-0  takes it for message" in text
 
 
+class Moody(Toy):
+    """Gives rubbish once, whatever the schedule."""
+
+    def receive(self, end: Any, timeout: float | None) -> bytes:
+        content = super().receive(end, timeout)
+        TAKEN.append(1)
+        return b"\xff" * 16 if len(TAKEN) == 100 else content
+
+
+TAKEN: list[int] = []
+"""All receives of a test: a thing outside of the world."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_taken() -> None:
+    TAKEN.clear()
+
+
 def test_what_does_not_replay_is_a_doubt_and_no_violation() -> None:
-    class Moody(Toy):
-        def make(self, shape: QueueShape) -> Any:
-            end = super().make(shape)
-            self.resets_first = self.runs == 4
-            return end
-
-        def receive(self, end: Any, timeout: float | None) -> bytes:
-            content = super().receive(end, timeout)
-            return b"\xff" * 16 if self.runs == 4 else content
-
     explored = _explored(Moody(), "sequential", Ask("preemptions", 2))
     assert explored.violation is None
     assert "replayed, the same schedule says: held" in explored.doubt
+
+
+def test_the_search_goes_on_after_what_does_not_replay() -> None:
+    explored = _explored(Moody(resets_first=True), "relaxed", Ask("preemptions", 2))
+    assert explored.violation is not None
+    assert explored.doubt == ""
 
 
 def test_a_schedule_of_something_else_is_a_doubt() -> None:

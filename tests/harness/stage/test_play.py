@@ -175,7 +175,7 @@ def test_tensors_are_played_where_torch_is_imported_and_all_else_where_it_need_n
 
 
 def test_a_target_that_does_not_say_what_it_needs_finds_torch() -> None:
-    with Stage("pipe_queue:PipeTarget") as own:
+    with Stage("stuck_queue:NeverArrives") as own:
         assert own.zygote.loaded.torch
 
 

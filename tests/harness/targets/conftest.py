@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_shelf import Shelf, serve
+from nursery import Nursery
+from vllm_shelf import Shelf
 
 from killpoint.errors import CannotWork
 from killpoint.targets import vllm
@@ -43,29 +43,18 @@ def shelf(
     return made
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Where processes of these tests are forked."""
+    made = Nursery()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def elsewhere() -> Iterator[Callable[..., Any]]:
-    """Call a function in a fresh interpreter, which may import any vLLM, and take its result."""
-    context = multiprocessing.get_context("spawn")
-    started: list[Any] = []
-
-    def call(role: Callable[..., Any], *arguments: Any) -> Any:
-        ours, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(role, arguments, theirs))
-        process.start()
-        started.append(process)
-        theirs.close()
-        assert ours.poll(60), f"{role.__name__} did not end within 60 s"
-        worked, result = ours.recv()
-        assert worked, result
-        process.join(10)
-        return result
-
-    yield call
-    for process in started:
-        if process.is_alive():
-            process.kill()
-        process.join()
+def elsewhere(nursery: Nursery) -> Callable[..., Any]:
+    """Call a function in a process of its own, which may import any vLLM, and take its result."""
+    return nursery.call
 
 
 @pytest.fixture

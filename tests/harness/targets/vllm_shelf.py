@@ -1,15 +1,11 @@
-"""A package index made of files, source archives to put into it, and a call in a fresh process."""
+"""A package index made of files, and source archives to put into it."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import tarfile
-import traceback
-from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 FOLDER = "vllm/distributed/device_communicators"
 QUEUE = """
@@ -74,10 +70,3 @@ def packed(members: list[tuple[tarfile.TarInfo, bytes]]) -> bytes:
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
     return out.getvalue()
-
-
-def serve(role: Callable[..., Any], arguments: tuple[Any, ...], pipe: Connection) -> None:
-    try:
-        pipe.send((True, role(*arguments)))
-    except BaseException:
-        pipe.send((False, traceback.format_exc()))

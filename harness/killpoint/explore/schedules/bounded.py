@@ -17,6 +17,8 @@ Cost = Callable[[Option], int]
 
 _Branch = tuple[list[int], int, int]
 """The choices of an earlier run, where to leave them, and for which option instead."""
+Branches = list[list[_Branch]]
+"""By what they cost."""
 _Ways = tuple[Sequence[Option], list[tuple[int, int]]]
 """What is offered, and the options beside the default that can be paid, with their cost."""
 
@@ -26,9 +28,19 @@ class Bounded:
 
     Args:
         least: what the cheapest choice costs; beyond the bound nobody asks what there was.
+        first: whether it begins with the default schedule; if not, with what it is given.
     """
 
-    def __init__(self, name: str, bound: int, cost: Cost, seed: int = 0, least: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        bound: int,
+        cost: Cost,
+        seed: int = 0,
+        least: int = 0,
+        *,
+        first: bool = True,
+    ) -> None:
         self.name = name
         self.bound = bound
         self._cost = cost
@@ -37,24 +49,50 @@ class Bounded:
         """By the identity of what is offered, and what may still be spent."""
         self._random = random.Random(seed)
         self._begun = False
+        self._first = first
         self._in_hand = False
         self._to_come: list[list[_Branch]] = [[] for _ in range(bound + 1)]
 
     @property
     def exhausted(self) -> bool:
         """Whether all have been run."""
-        return self._begun and not self._in_hand and not any(self._to_come)
+        return self._begun and not self._in_hand and not self.waiting
 
     def __iter__(self) -> Iterator[Script]:
         """The next one, by cost."""
         self._begun = True
-        yield from self._run([], 0)
-        for spent, branches in enumerate(self._to_come):
-            while branches:
-                at = self._random.randrange(len(branches))
-                branches[at], branches[-1] = branches[-1], branches[at]
-                before, leave, option = branches.pop()
-                yield from self._run([*before[:leave], option], spent)
+        if self._first:
+            self._first = False
+            yield from self._run([], 0)
+        while (spent := self._cheapest()) is not None:
+            branches = self._to_come[spent]
+            at = self._random.randrange(len(branches))
+            branches[at], branches[-1] = branches[-1], branches[at]
+            before, leave, option = branches.pop()
+            yield from self._run([*before[:leave], option], spent)
+
+    @property
+    def waiting(self) -> int:
+        """How many are known and still to be run."""
+        return sum(map(len, self._to_come)) + self._first
+
+    def give(self, count: int) -> Branches:
+        """About so many of those, for another one of this kind to run; some of each cost."""
+        given: Branches = []
+        share = count / max(1, self.waiting)
+        for branches in self._to_come:
+            kept = len(branches) - round(len(branches) * share)
+            given.append(branches[kept:])
+            del branches[kept:]
+        return given
+
+    def take(self, given: Branches) -> None:
+        """Run these, too."""
+        for branches, more in zip(self._to_come, given, strict=True):
+            branches += more
+
+    def _cheapest(self) -> int | None:
+        return next((spent for spent, branches in enumerate(self._to_come) if branches), None)
 
     def _run(self, prefix: list[int], spent: int) -> Iterator[Script]:
         self._in_hand = True

@@ -12,5 +12,5 @@ class Delays(Bounded):
     with many actions of the surroundings than a preemption bound.
     """
 
-    def __init__(self, bound: int, seed: int = 0) -> None:
-        super().__init__(f"≤ {bound} delays", bound, lambda _: 1, seed, least=1)
+    def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:
+        super().__init__(f"≤ {bound} delays", bound, lambda _: 1, seed, least=1, first=first)

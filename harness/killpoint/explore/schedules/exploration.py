@@ -27,6 +27,7 @@ class Searched(msgspec.Struct):
     """Whether it ran every schedule that it means to run. If not, it found nothing *so far*."""
     steps: int
     seconds: float
+    """By the clock on the wall, however many processes there were."""
     violated: bool = False
     """Whether its last schedule was a bad one."""
 
@@ -52,35 +53,73 @@ class Found(msgspec.Struct):
     choices: list[int]
 
 
+class Exploration:
+    """A search under way: it may be gone on with.
+
+    ``found``: the first run in which something was wrong; nothing is played after it.
+    """
+
+    def __init__(self, search: Search, play: Play) -> None:
+        self._search, self._play = search, play
+        self._runs = iter(search)
+        self._held: Chooser | None = None
+        """What is to be played next, if that is known."""
+        self._begun = False
+        self.schedules = self.steps = 0
+        self.seconds = 0.0
+        """Of the processor's time."""
+        self.found: Found | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether everything was played that the search means to play."""
+        return self._begun and self._held is None and self._search.exhausted
+
+    def go_on(self, most: int) -> None:
+        """Play at most so many schedules; stop at the first violation."""
+        began, end = time.process_time(), self.schedules + most
+        collects = gc.isenabled()
+        gc.disable()  # each run's rubbish is small, and a collection in the middle of one is dear
+        try:
+            while self.schedules < end and self.found is None:
+                chooser = self._held or self._next()
+                self._begun, self._held = True, None
+                if chooser is None:
+                    break
+                self._one(chooser)
+            if self.found is None and self._held is None:
+                self._held = self._next()  # so that the search hears of the last run
+        finally:
+            if collects:
+                gc.enable()
+            self.seconds += time.process_time() - began
+
+    def _one(self, chooser: Chooser) -> None:
+        violation, choices, taken = self._play(chooser)
+        self.schedules += 1
+        self.steps += taken
+        if violation is not None:
+            self.found = Found(violation, choices)
+        if self.schedules % _COLLECT_EVERY == 0:
+            gc.collect(0)
+
+    def _next(self) -> Chooser | None:
+        chooser = next(self._runs, None)
+        if chooser is None and not self._search.exhausted:  # it was given more
+            self._runs = iter(self._search)
+            chooser = next(self._runs, None)
+        return chooser
+
+
 def explore(search: Search, play: Play, cap: int) -> tuple[Searched, Found | None]:
     """Play at most ``cap`` schedules; stop at the first violation."""
-    began = time.process_time()
-    count = steps = 0
-    found: Found | None = None
-    collects = gc.isenabled()
-    gc.disable()  # each run's rubbish is small, and a collection in the middle of one is dear
-    try:
-        runs = iter(search)
-        while count < cap and found is None:
-            chooser = next(runs, None)
-            if chooser is None:
-                break
-            violation, choices, taken = play(chooser)
-            count += 1
-            steps += taken
-            if violation is not None:
-                found = Found(violation, choices)
-            if count % _COLLECT_EVERY == 0:
-                gc.collect(0)
-        if found is None and count:
-            next(runs, None)  # hears of the last run; what it gives is not played
-    finally:
-        if collects:
-            gc.enable()
-    seconds = time.process_time() - began
-    complete = found is None and search.exhausted
-    searched = Searched(search.name, count, complete, steps, round(seconds, 3), found is not None)
-    return searched, found
+    done = Exploration(search, play)
+    began = time.monotonic()
+    done.go_on(cap)
+    seconds = round(time.monotonic() - began, 3)
+    found = done.found is not None
+    counts = done.schedules, done.over and not found, done.steps, seconds
+    return Searched(search.name, *counts, found), done.found
 
 
 class Counting:

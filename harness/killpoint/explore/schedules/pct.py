@@ -17,11 +17,16 @@ _OTHERWISE = 0.6
 
 
 class PCT:
-    """A given number of runs of depth ``depth``. The surroundings count as one task more."""
+    """A given number of runs of depth ``depth``. The surroundings count as one task more.
 
-    def __init__(self, count: int, depth: int = 3, seed: int = 0) -> None:
+    ``part``: only every second (third …) of them, from which on: others make the rest.
+    """
+
+    def __init__(
+        self, count: int, depth: int = 3, seed: int = 0, part: tuple[int, int] = (0, 1)
+    ) -> None:
         self.name = f"{count} by PCT (depth {depth})"
-        self._count, self._depth = count, depth
+        self._count, self._depth, self._part = count, depth, part
         self._random = random.Random(seed)
         self._length = 50
         """The longest run so far, in choices."""
@@ -34,12 +39,14 @@ class PCT:
 
     def __iter__(self) -> Iterator[Priorities]:
         """The next run."""
+        which, parts = self._part
         while self._given < self._count:
             generator = random.Random(self._random.getrandbits(64))
-            run = Priorities(generator, self._length, self._depth)
-            yield run
+            if self._given % parts == which:
+                run = Priorities(generator, self._length, self._depth)
+                yield run
+                self._length = max(self._length, run.length)
             self._given += 1
-            self._length = max(self._length, run.length)
 
 
 class Priorities:

@@ -15,8 +15,8 @@ class Preemptions(Bounded):
     What happens unasked (an early drain, a stale value, a lost frame) counts as one, too.
     """
 
-    def __init__(self, bound: int, seed: int = 0) -> None:
-        super().__init__(f"≤ {bound} preemptions", bound, _cost, seed)
+    def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:
+        super().__init__(f"≤ {bound} preemptions", bound, _cost, seed, first=first)
 
 
 def _cost(option: Option) -> int:

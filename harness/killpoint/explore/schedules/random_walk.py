@@ -13,11 +13,15 @@ class RandomWalk:
 
     A walk with one deviation in five finds other things than one with one in ten, so the
     probability is drawn for each walk, up to ``most``.
+
+    ``part``: only every second (third …) of them, from which on: others walk the rest.
     """
 
-    def __init__(self, count: int, most: float = 0.3, seed: int = 0) -> None:
+    def __init__(
+        self, count: int, most: float = 0.3, seed: int = 0, part: tuple[int, int] = (0, 1)
+    ) -> None:
         self.name = f"{count} random walks"
-        self._count, self._most = count, most
+        self._count, self._most, self._part = count, most, part
         self._random = random.Random(seed)
         self._given = 0
 
@@ -28,8 +32,11 @@ class RandomWalk:
 
     def __iter__(self) -> Iterator[Walk]:
         """The next walk."""
+        which, parts = self._part
         while self._given < self._count:
-            yield Walk(random.Random(self._random.getrandbits(64)), self._most)
+            walk = Walk(random.Random(self._random.getrandbits(64)), self._most)
+            if self._given % parts == which:
+                yield walk
             self._given += 1
 
 

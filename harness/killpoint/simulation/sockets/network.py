@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import zmq
@@ -38,7 +37,7 @@ class Network:
         self._hoping: list[tuple[Socket, str]] = []
         self._lanes: list[Lane] = []
         self._partings: list[Link] = []
-        self._ports = itertools.count(_EPHEMERAL)
+        self._port = _EPHEMERAL
         self._counts: dict[str, int] = {}
         self._loaded: list[Action] | None = None
         world.add(self)
@@ -94,7 +93,8 @@ class Network:
         """
         for wildcard in (":0", ":*"):
             if address.startswith("tcp://") and address.endswith(wildcard):
-                address = f"{address.removesuffix(wildcard)}:{next(self._ports)}"
+                address = f"{address.removesuffix(wildcard)}:{self._port}"
+                self._port += 1
         if address in self._bound:
             raise zmq.ZMQError(zmq.EADDRINUSE)
         self._bound[address] = socket
