@@ -51,7 +51,7 @@ def by_sweep(target: str, ids: Sequence[str], seed: int, limit: float | None = N
     with Stage(resolve(target)) as stage:
         has = set(stage.zygote.loaded.capabilities)
         for case in select(list(ids)):
-            if limit is not None and found.seconds > limit:
+            if _is_over(found, limit):
                 break
             trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=target)
             outcome = trial.judge(case.run, case.needs - has)
@@ -73,7 +73,7 @@ def by_cases(target: str, ids: Sequence[str], seed: int, limit: float | None = N
     found = Found()
     reached = False
     for id in _each(ids):
-        if limit is not None and found.seconds > limit:
+        if _is_over(found, limit):
             break
         try:
             judged = judge(target, [id], seed=seed, jobs=1)
@@ -88,6 +88,10 @@ def by_cases(target: str, ids: Sequence[str], seed: int, limit: float | None = N
     if not reached:
         return Found(doubt="no case of it ran" if ids else "there are no such cases yet")
     return found
+
+
+def _is_over(found: Found, limit: float | None) -> bool:
+    return limit is not None and found.plays > 0 and found.seconds >= limit
 
 
 def _each(ids: Sequence[str]) -> list[str]:
