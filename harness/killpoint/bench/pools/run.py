@@ -25,7 +25,7 @@ _WITHIN = 150.0
 _CALLERS, _STARTERS = 2, 4
 """Workers of a pool that is called, and of one whose start is measured."""
 _WARM_UP = 200
-_SIZES = {"chunk_bytes": 1 << 20, "chunks": 10}
+_CHUNK, _CHUNKS = 1 << 20, 10
 
 
 class PoolPace(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class Caller:
 
     def start(self) -> None:
         """Make the pool, warm it up, and put it to sleep."""
-        shape = PoolShape(_CALLERS, **_SIZES)
+        shape = PoolShape(_CALLERS, chunk_bytes=_CHUNK, chunks=_CHUNKS)
         _, pids = self._member.do(_WITHIN, "pool_start", shape, IDLE)
         self._pids += pids
         self._member.do(_WITHIN, "pool_calls", _WARM_UP)
@@ -188,7 +188,9 @@ class PoolBench:
                 for number in range(self._pace.starts + 1):
                     self._tell(f"starts, {number} of {self._pace.starts}")
                     for method in ("default", "spawn") if number else ("default",):
-                        shape = PoolShape(_STARTERS, start=method, **_SIZES)
+                        shape = PoolShape(
+                            _STARTERS, start=method, chunk_bytes=_CHUNK, chunks=_CHUNKS
+                        )
                         took, _ = member.do(_WITHIN, "pool_start", shape, TORCH)
                         member.do(_WITHIN, "pool_stop")
                         if number:
