@@ -75,6 +75,11 @@ class Struck(msgspec.Struct, frozen=True):
             return Point("serve", line=self.line)
         return _POINTS[phase]
 
+    def how(self) -> PoolStartMethod:
+        """A reduction needs torch, which forked workers find imported."""
+        plain = self.cell.phase == "collective" and self.start == "default"
+        return "fork" if plain else self.start
+
     def scenario(self, id: str) -> Scenario:
         """The whole story."""
         steps = _of_worker(self) if self.cell.victim == "worker" else _of_executor(self)
@@ -83,7 +88,7 @@ class Struck(msgspec.Struct, frozen=True):
             *steps,
             expects=MATRIX[self.cell].ending,
             workers=self.workers,
-            start=self.start,
+            start=self.how(),
             output_thread=self.cell.phase == "output-thread",
         )
 
