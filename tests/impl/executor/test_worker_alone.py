@@ -293,7 +293,7 @@ class TestTether:
         monkeypatch.setattr(tether, "remove_own", lambda: did.append("own"))
         monkeypatch.setattr(tether, "sweep", lambda: did.append("sweep"))
         monkeypatch.setattr(
-            tether.hangup, "has_hung_up", lambda fd, seconds: did.append((fd == reading, seconds))
+            tether, "await_end", lambda fd, seconds: did.append((fd is ear._parent, seconds))
         )
         monkeypatch.setattr(tether.os, "killpg", end)
         ear = Tether(theirs, reading, Leaving())
