@@ -246,6 +246,18 @@ def test_what_it_cannot_import_is_told_and_it_ends(forks, tmp_path, monkeypatch,
     made.close()
 
 
+def test_told_goodbye_it_does_not_wait_for_the_end_of_its_owner_who_waits_for_its_own(
+    forks, monkeypatch
+):
+    monkeypatch.setattr(zygote, "_TO_END", 60.0)
+    made = Zygote(())
+    made.warm(20.0)
+    process = SimpleNamespace(outcome=made._process.outcome, pidfd=made._process.pidfd, close=int)
+    zygote_client._end(made._link, made._alive, process)
+    assert made._process.outcome(0.0) == Outcome(status=0)
+    made.close()
+
+
 def test_one_that_died_is_told_and_replaced(forks):
     first = Zygote.shared(())
     first.warm(20.0)
@@ -412,6 +424,7 @@ class TestWithoutAProcess:
         monkeypatch.setattr(zygote_client, "has_ended", ended)
         zygote_client._end(made._link, made._alive, made._process)
         assert asked == [(False, 0.02), (True, 0.02)]
+        assert made.other.hear()[0] == zygote.GOODBYE
         assert made._link.fileno() == made._alive.fileno() == made._process.pidfd.fileno() == -1
         with pytest.raises(EOFError):
             made.other.hear()
