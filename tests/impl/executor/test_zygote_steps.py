@@ -155,8 +155,8 @@ def test_when_its_owner_lets_go_of_it_everything_it_forked_ends(forks, monkeypat
     assert not Path(f"/proc/{orphan}").exists()
 
 
-def test_it_waits_for_its_children_before_it_kills(forks):
-    """Two seconds: a worker's kernel ends it within one."""
+def test_it_waits_for_its_children_before_it_kills(forks, monkeypatch):
+    monkeypatch.setattr(zygote, "_TO_END", 0.8)
 
     def owner(say: Any) -> None:
         made = Zygote(())
