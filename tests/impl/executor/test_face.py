@@ -73,6 +73,10 @@ class TestFace:
         assert face(1, 1).pool.shape == Shape(1, 1, "cpu")
         assert face(2, options={"a": 1}).pool.spec.options == {"a": 1}
 
+    def test_no_workers_are_no_pool(self, face):
+        with pytest.raises(ValueError, match="0 workers cannot be stages of 1"):
+            face(0, 1)
+
     def test_a_callback_is_added_to_those_of_the_settings(self, face):
         settings = PoolSettings(failure_callbacks=[print])
         made = face(settings=settings, on_failure=repr)

@@ -208,6 +208,8 @@ class TestWorker:
             here.device = device
             worker = TorchWorker(here)
             worker.shutdown()
+            with pytest.raises(AssertionError):  # nothing is loaded
+                worker.execute_model([4])
             worker.init_device()
             worker.load_model()
             assert did == [(way, mine), (Size(), 1, 2, mine, Reducer.reduce)]

@@ -326,6 +326,7 @@ class TestBeing:
             asked: list[Any] = []
             worker.hangup.last_a_second = lambda: asked.append("a second")
             worker.hangup.send_at_hangup = lambda *what: asked.append(what)
+            os.dup2(os.pipe()[0], 0)
             open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
             if not stdin:
                 os.close(0)  # as a daemon's may be
