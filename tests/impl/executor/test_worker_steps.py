@@ -318,7 +318,7 @@ def test_it_takes_over_its_parents_surroundings(monkeypatch, tmp_path):
     spec = WorkerSpec("m:W", {"a": 1})
     about = Birth(
         rank=0, world_size=1, tensor_parallel=1, device="cpu", main={}, worker=pickle.dumps(spec),
-        output_thread=False, reply_chunk_bytes=1, max_chunks=1, log_prefix=False, **around,
+        output_thread=False, max_chunk_bytes=1, max_chunks=1, log_prefix=False, **around,
     )  # fmt: skip
     os.chdir("/")
     sys.path.append("/nowhere")
