@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from ..ownership import sweep
 from . import ending
+from .children import await_end
 from .link import MOST_BYTES, Link
 from .worker import be_worker
 
@@ -82,6 +83,7 @@ class _Zygote:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._owner = link.maker()
         self._reports: dict[int, Link] = {}
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
@@ -136,6 +138,7 @@ class _Zygote:
         for other in (self._link, report, *self._reports.values()):
             other.close()
         self._reports.clear()
+        self._owner.close()
         os.close(self._woken)
         os.close(self._wake)
         return Link(socket(fileno=link_fd))
@@ -170,6 +173,7 @@ class _Zygote:
             for kid in kids:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(kid, 0)
+        await_end(self._owner, _TO_END)
         sweep()
         os._exit(0)
 
