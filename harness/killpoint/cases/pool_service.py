@@ -153,7 +153,7 @@ _STALLS = (
     of_pool(
         "W5/start-with-a-deadline",
         "a worker stands while its model is loaded; the start has a deadline",
-        *[Fault("stop", "worker-1", Point("work", name="loading")), PoolStart(timeout=1.0)],
+        *[Fault("stop", "worker-1", Point("work", name="loading")), PoolStart(timeout=2.0)],
         *_ENDED,
     ),
 )
