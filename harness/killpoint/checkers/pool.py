@@ -50,8 +50,9 @@ def _start_or_pool_fails(scenario: Scenario, history: History, life: Life) -> li
 def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Violation]:
     """A worker that an exception may have ended: then every later call errs; or all is well."""
     stop = life.stop_began()
-    lost = [e for e in ends(history, life).values() if stop is None or e.t < stop]
-    if not lost:
+    signs = [*ends(history, life).values(), *life.callbacks]
+    signs += [event for event in history.of("leaving") if event.t >= life.start.began.t]
+    if not any(stop is None or event.t < stop for event in signs):
         return unaffected(scenario, history, life)
     return call_or_pool_fails(scenario, history, life)
 

@@ -22,7 +22,6 @@ from killpoint.scenario import (
     Point,
     PoolStart,
     PoolStop,
-    Results,
     Scenario,
     Submit,
     Verb,
@@ -59,18 +58,16 @@ def _operation(
 
 _CALLS: list[AnyStep] = [Call(times=2, timeout=_LONG)]
 _FLOODS: list[AnyStep] = [Call("flood", size=300_000, timeout=_LONG)]
-_SUBMITTED: list[AnyStep] = [*_UP, Submit(times=2), *_ENDED]
 
 EXECUTOR: tuple[Operation, ...] = (
     _operation("start", "executor", "pool-start", [PoolStart(timeout=20.0)], []),
     _operation("call", "executor", "call", [Call(timeout=_LONG)]),
     _operation("call-overflow", "executor", "call", _FLOODS),
     _operation("submit", "executor", "submit", [Submit()]),
-    _operation("result", "executor", "result", [Results(timeout=_LONG)], _SUBMITTED),
     _operation("health", "executor", "health", [Health(timeout=_LONG)]),
     _operation("stop", "executor", "stop", [PoolStop()]),
 )
-"""What the executor does."""
+"""What the executor does. A future's result is waited for in code that is nobody's own."""
 
 WORKER: tuple[Operation, ...] = (
     _operation("worker-starts", "worker-1", "start", [PoolStart(timeout=20.0)], []),
