@@ -1,4 +1,4 @@
-"""What takes long of the record, and older releases that are explored, run with ``--full`` only."""
+"""What takes long and tells little that shorter tests do not runs with ``--full`` only."""
 
 from __future__ import annotations
 
