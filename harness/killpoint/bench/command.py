@@ -15,6 +15,7 @@ from rich.console import Console
 
 from killpoint.bench import show
 from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
+from killpoint.bench.pools import command as pools
 from killpoint.bench.rows import FULL, QUICK, READERS, ROWS, Row, plan
 from killpoint.bench.run import Bench, Tell
 from killpoint.bench.workload import KINDS, SIZES, Kind, parse_size, show_size
@@ -71,6 +72,7 @@ def add_parser(commands: Any) -> None:
     )
     queue.add_argument("--seed", type=int, default=0, help="who is first in each group")
     queue.add_argument("--json", type=Path, metavar="FILE", help="write every sample, too")
+    pools.add_parser(things).set_defaults(command=pool_command)
 
 
 def command(options: argparse.Namespace) -> int:
@@ -90,6 +92,16 @@ def command(options: argparse.Namespace) -> int:
     print(show.text(outcome))
     if options.json:
         options.json.write_text(show.json(outcome), "utf-8")
+    if failures := outcome.failures():
+        raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
+    return 0
+
+
+def pool_command(options: argparse.Namespace) -> int:
+    """Measure worker pools, and print."""
+    with _ending_on_sigterm(), _progress() as tell:
+        outcome = pools.measure(options, tell)
+    print(pools.report(outcome, options.json))
     if failures := outcome.failures():
         raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
     return 0

@@ -14,7 +14,7 @@ import time
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from killpoint.bench.measurer import Measurer
 from killpoint.bench.peers.line import Line
@@ -39,6 +39,10 @@ def line_for(spec: str) -> Line:
         from killpoint.bench.peers.pipe import PipePeer
 
         return PipePeer()
+    if spec == "pool-pipe":
+        from killpoint.bench.pools.pipes import PipePool
+
+        return cast("Line", PipePool())  # it has calls of a pool in place of a line's
     if spec == "posix-mq":
         from killpoint.bench.peers.posix_queue import PosixPeer
 

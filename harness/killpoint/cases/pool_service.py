@@ -153,7 +153,7 @@ _STALLS = (
     of_pool(
         "W5/start-with-a-deadline",
         "a worker stands while its model is loaded; the start has a deadline",
-        *[Fault("stop", "worker-1", Point("work", name="loading")), PoolStart(timeout=1.0)],
+        *[Fault("stop", "worker-1", Point("work", name="loading")), PoolStart(timeout=2.0)],
         *_ENDED,
     ),
 )
@@ -232,10 +232,10 @@ _FUTURES = (
     ),
     of_pool(
         "W8/first-one-slow",
-        "the first call is held up on one rank while the second is submitted",
-        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo"), Settle(("worker-1",)), _ON_LAST],
-        *[Results(timeout=LONG, newest_first=True), Wait(within=30.0), *DOWN],
-        in_flight=2,
+        "the first call is held up on one rank while two more are submitted",
+        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo", times=2), Settle(("worker-1",))],
+        *[_ON_LAST, Results(timeout=3.0), Wait(within=30.0), *DOWN],
+        in_flight=3,
     ),
     of_pool(
         "W8/shutdown-with-futures",

@@ -11,7 +11,7 @@ from typing import Any
 from ..end import countdown
 from ..errors import DeadlinePassed, Undecodable
 from ..queue import MessageQueue
-from .errors import CallFailed, CallTimedOut
+from .errors import CallFailed
 from .messages import skeleton
 
 _LOOK = 0.02
@@ -82,7 +82,7 @@ class Calls:
     def replies(self, number: int, method: str, ranks: Sequence[int], left: Left) -> list[Any]:
         """What these ranks answer to that call, in this order.
 
-        Raises CallFailed for the first that failed, CallTimedOut once `left()` is not positive.
+        Raises CallFailed for the first that failed, DeadlinePassed once `left()` is not positive.
         """
         found: list[Any] = []
         for rank in ranks:
@@ -113,8 +113,3 @@ def _undecodable(error: Undecodable) -> tuple[int, bool, Any]:
         raise error
     cause = error.__cause__
     return found[0], False, (f"its result cannot be decoded here: {cause!r}", "")
-
-
-def timed_out(calls: Calls, number: int, method: str, seconds: float | None) -> CallTimedOut:
-    """The error for a call whose replies did not come in time."""
-    return CallTimedOut(calls.missing(number), method, seconds or 0.0)

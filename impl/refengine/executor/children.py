@@ -44,11 +44,15 @@ class Process(Protocol):
 
 def has_ended(process: Process, seconds: float = 0.0) -> bool:
     """Whether it has, that much later at most."""
-    fd = process.pidfd.fileno()
-    if fd < 0:
+    return await_end(process.pidfd, seconds)
+
+
+def await_end(pidfd: End, seconds: float) -> bool:
+    """The same for a process of which there is only this."""
+    if pidfd.fileno() < 0:
         return True
     poller = select.poll()
-    poller.register(fd, select.POLLIN)
+    poller.register(pidfd.fileno(), select.POLLIN)
     return bool(poller.poll(seconds * 1000))
 
 

@@ -6,8 +6,9 @@ from multiprocessing.util import Finalize
 from typing import Any, Self
 
 from .aggregation import Aggregation
+from .asking import Method, Order
 from .crew import Shape
-from .pool import Method, Pool
+from .pool import Pool
 from .settings import PoolSettings, WorkerSpec
 
 
@@ -89,10 +90,10 @@ class Executor:
         is dropped), WorkerDied (the pool has ended), PoolClosed.
         """
         only = unique_reply_rank
+        order = Order.given(method, timeout, args, kwargs, only)
         if non_block:
-            shape = list if only is None else _first
-            return self._pool.submit(method, timeout, args, kwargs or {}, only, shape)
-        found = self._pool.call(method, timeout, args, kwargs or {}, only)
+            return self._pool.asking.submit(order, list if only is None else _first)
+        found = self._pool.asking.call(order)
         return found if only is None else found[0]
 
     def execute_model(self, scheduled: Any, non_block: bool = False) -> Any:
@@ -106,10 +107,10 @@ class Executor:
             return self.collective_rpc(
                 "execute_model", timeout, (scheduled,), None, non_block, rank
             )
-        aggregate = self._aggregation.combine
+        order = Order.given("execute_model", timeout, (scheduled,))
         if non_block:
-            return self._pool.submit("execute_model", timeout, (scheduled,), {}, None, aggregate)
-        return aggregate(self._pool.call("execute_model", timeout, (scheduled,), {}, None))
+            return self._pool.asking.submit(order, self._aggregation.combine)
+        return self._aggregation.combine(self._pool.asking.call(order))
 
     def take_draft_token_ids(self) -> Any:
         """The draft tokens of the last step, from the rank that has the results."""

@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import select
 import signal
 
 _F_SETSIG = 10
@@ -36,10 +35,3 @@ def last_a_second() -> None:
     libc.signal.restype = ctypes.c_void_p
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     libc.signal(signal.SIGHUP, ctypes.cast(libc.alarm, ctypes.c_void_p))
-
-
-def has_hung_up(fd: int, seconds: float = 0.0) -> bool:
-    """Whether the other end is closed by then."""
-    poller = select.poll()
-    poller.register(fd, 0)
-    return bool(poller.poll(seconds * 1000))

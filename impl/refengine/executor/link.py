@@ -8,6 +8,10 @@ import socket
 import struct
 from typing import Any
 
+from ..liveness import pidfd_of
+from ..security import peer_of
+from .held import End
+
 MOST_BYTES = 128 << 10
 """Of one message; a longer text must be cut by its sender."""
 _DESCRIPTORS = 8
@@ -61,6 +65,10 @@ class Link:
         poller = select.poll()
         poller.register(self.sock, select.POLLIN)
         return bool(poller.poll(None if seconds is None else max(0.0, seconds) * 1000))
+
+    def maker(self) -> End:
+        """A pidfd of the process that made this pair. Ask for it while that lives."""
+        return End(pidfd_of(self.sock, peer_of(self.sock)[0]))
 
     def close(self) -> None:
         """Idempotent."""

@@ -5,14 +5,21 @@ import queue
 import select
 import signal
 from _thread import start_new_thread
+from collections.abc import Callable
 from typing import Any
 
 from ..ownership import remove_own, sweep
-from . import hangup
+from .children import await_end
 from .leaving import Leaving
 from .link import Link
 
 LEAVE = "leave"
+_TO_DIE = 0.5
+
+
+def _end_everybody() -> None:
+    """This process, and whatever it has started in its group."""
+    os.killpg(0, signal.SIGKILL)
 
 
 class Tether:
@@ -22,8 +29,16 @@ class Tether:
     process of its group. Should it not come to that, the kernel does it (`hangup`).
     """
 
-    def __init__(self, link: Link, death: int, leaving: Leaving) -> None:
+    def __init__(
+        self,
+        link: Link,
+        death: int,
+        leaving: Leaving,
+        end: Callable[[], None] = _end_everybody,
+    ) -> None:
+        self._end = end
         self._link, self._death, self._leaving = link, death, leaving
+        self._parent = link.maker()
         self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def start(self) -> None:
@@ -58,7 +73,7 @@ class Tether:
     def _orphaned(self) -> None:
         try:
             remove_own()
-            hangup.has_hung_up(self._death, 0.5)  # a dying parent closes one after the other
+            await_end(self._parent, _TO_DIE)  # what is to be swept has a dead owner
             sweep()
         finally:
-            os.killpg(0, signal.SIGKILL)
+            self._end()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ..clock import Clock, monotonic
 from ..errors import RefengineError
 from ..keeping import keep
+from ..liveness import hung_up
 from ..ownership import sweep
 from .children import Outcome, Process, has_ended, kill_group, send
 from .crew import Crew, Member
@@ -25,9 +26,10 @@ from .tether import LEAVE
 from .worker import FAILED, LEAVING, READY
 
 _log = logging.getLogger(__name__)
-_TO_BE_TOLD = 0.3  # how it ended, by whoever is its parent
+_TO_BE_TOLD = 1.0  # how it ended, by whoever is its parent
 _TO_REAP = 1.0
 _KILLED_WITHIN = 3.0
+_TO_END = 1.0
 Failure = Callable[[str], RefengineError]
 """Makes a fresh error for the operation that it ends."""
 
@@ -78,6 +80,10 @@ class Watch:
         if self.failure is not None:
             once()
 
+    def somebody_goes(self) -> bool:
+        """Whether a worker has ended, or is about to: a dying process closes its link first."""
+        return any(hung_up(m.link.sock) for m in self._crew.members if m.link.fileno() >= 0)
+
     def stop(self) -> None:
         """End the pool: ask for it, and wait until it is done. Idempotent; any thread."""
         self._lifecycle.advance(State.STOPPING)
@@ -85,6 +91,7 @@ class Watch:
         self.start()
         if threading.current_thread() is not self._threads[0]:
             self.over.wait(None)
+            self._threads[0].join(_TO_END)
 
     # -- the thread -------------------------------------------------------------------------
 
@@ -139,12 +146,18 @@ class Watch:
                 self._news.set()
         elif word == FAILED:
             member.complaint = about
-            rank, pid = member.rank, member.pid
-            self._fail(lambda _: StartFailed(rank, pid, about))
+            self._complained(member, about)
         elif word == LEAVING:
             member.farewell = about
             self._lost(member, Outcome())
         return True
+
+    def _complained(self, member: Member, about: str) -> None:
+        rank, pid = member.rank, member.pid
+        if self._lifecycle.state == State.STARTING:
+            self._fail(lambda _: StartFailed(rank, pid, about))
+        else:  # it failed to meet us after we had met it
+            self._fail(lambda what: WorkerDied(rank, pid, what, farewell=about))
 
     def _ended(self, member: Member, process: Process) -> None:
         if self._lifecycle.over:

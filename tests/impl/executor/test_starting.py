@@ -37,6 +37,8 @@ def test_a_pool_works_and_leaves_nothing(method, monkeypatch):
         assert all(queue_bells_only(name) for name in shared), shared
     gone(made.pids, 0.1)
     assert leftovers(os.getpid()) == []
+    del made
+    gc.collect()
     if method == "fork":
         after = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
         assert len(after) <= len(before)

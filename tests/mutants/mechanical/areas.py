@@ -1,4 +1,4 @@
-"""Which files of the reference make up its ring, its queue and its group."""
+"""Which files of the reference make up its ring, queue, group and executor."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "waiting/",
     ),
     "group": ("group/",),
+    "executor": ("executor/",),
 }
 
 
