@@ -23,6 +23,11 @@ class Mutant:
     kinds: tuple[str, ...]
     """Kinds of violation that are a right answer."""
     edits: tuple[Edit, ...]
+    samples: int = 1
+    """How many samples of a sampled sweep it may take: which lines a handshake comes to differs.
+
+    Or how many plays where a busy machine may have carried all away before it was dropped.
+    """
 
 
 def one(name: str, caught_by: str, kinds: str, file: str, old: str, new: str) -> Mutant:

@@ -564,6 +564,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             Edit("receiving.py", "        if not told:\n", "        if False:\n"),
         ),
+        samples=3,
     ),
     _one(
         "r2_a_message_is_whole_when_half_of_it_came",

@@ -49,8 +49,9 @@ def be_worker(link: Link) -> int:
 def _bind_to_parent(death: int) -> None:
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    if nothing:  # else it has that place itself
+        os.dup2(nothing, 0)
+        os.close(nothing)
     hangup.last_a_second()
     hangup.send_at_hangup(death, -os.getpid())
 
@@ -127,9 +128,7 @@ class _Life:
 
     def _reply_queue(self) -> MessageQueue:
         birth = self._birth
-        queue = MessageQueue(
-            1, max_chunk_bytes=birth.reply_chunk_bytes, max_chunks=birth.max_chunks
-        )
+        queue = MessageQueue(1, max_chunk_bytes=birth.max_chunk_bytes, max_chunks=birth.max_chunks)
         self._leaving.on_leave(queue.shutdown)
         return queue
 

@@ -18,7 +18,7 @@ from refengine.executor.tether import LEAVE
 from refengine.executor.watch import Watch
 from refengine.executor.worker import FAILED, LEAVING, READY
 
-SOON = 1.0
+SOON = 1.5
 
 
 class Body:

@@ -1,4 +1,4 @@
-"""Which files of the reference make up its ring, its queue, its group and its worker pool."""
+"""Which files of the reference make up its ring, queue, group and executor."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -25,7 +26,8 @@ _WITHIN = 150.0
 _CALLERS, _STARTERS = 2, 4
 """Workers of a pool that is called, and of one whose start is measured."""
 _WARM_UP = 200
-_SIZES = {"chunk_bytes": 1 << 20, "chunks": 10}
+_METHODS: tuple[Literal["default"], Literal["spawn"]] = ("default", "spawn")
+_CHUNK, _CHUNKS = 1 << 20, 10
 
 
 class PoolPace(msgspec.Struct, frozen=True):
@@ -78,7 +80,7 @@ class Caller:
 
     def start(self) -> None:
         """Make the pool, warm it up, and put it to sleep."""
-        shape = PoolShape(_CALLERS, **_SIZES)
+        shape = PoolShape(_CALLERS, chunk_bytes=_CHUNK, chunks=_CHUNKS)
         _, pids = self._member.do(_WITHIN, "pool_start", shape, IDLE)
         self._pids += pids
         self._member.do(_WITHIN, "pool_calls", _WARM_UP)
@@ -187,8 +189,8 @@ class PoolBench:
                 member.do(_WITHIN, "have", "torch")
                 for number in range(self._pace.starts + 1):
                     self._tell(f"starts, {number} of {self._pace.starts}")
-                    for method in ("default", "spawn") if number else ("default",):
-                        shape = PoolShape(_STARTERS, start=method, **_SIZES)
+                    for method in _METHODS[: 2 if number else 1]:
+                        shape = _starting(method)
                         took, _ = member.do(_WITHIN, "pool_start", shape, TORCH)
                         member.do(_WITHIN, "pool_stop")
                         if number:
@@ -196,6 +198,10 @@ class PoolBench:
         finally:
             member.leave()
             member.end()
+
+
+def _starting(method: Literal["default", "spawn"]) -> PoolShape:
+    return PoolShape(_STARTERS, start=method, chunk_bytes=_CHUNK, chunks=_CHUNKS)
 
 
 @contextlib.contextmanager
