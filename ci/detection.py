@@ -1,6 +1,7 @@
 """Writes docs/detection.md: which hand-made mutant each method finds, and how fast.
 
 python ci/detection.py [MUTANT…] [--methods case,random,sweep,simulation] [--seconds 20]
+                       [--limit 30]
 
 Only the named mutants and methods are tried anew; what is known of the others stays.
 """

@@ -169,6 +169,7 @@ class PoolTape(Tape):
 
     def raises(self, role: str = "worker-0") -> PoolTape:
         """An exception is injected where a role stands."""
+        self.tell(role, "phase", name="computing", call=self._n)
         self.does("raise", role)
         self.tell(role, "raised", how="injected", where="x.py:1 in f")
         return self

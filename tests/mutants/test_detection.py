@@ -47,6 +47,12 @@ def test_a_sweep_is_convicted_by_what_its_plays_leave() -> None:
     assert by_sweep("refengine", cases, seed=0).kind == ""
 
 
+def test_a_limit_leaves_out_the_cases_that_come_after_it() -> None:
+    cases = ["Q6/published-before-death", "Q7/reader-dies-idle"]
+    assert by_sweep("refengine", cases, seed=0, limit=0.0).plays == 1
+    assert by_cases("refengine", cases, seed=0, limit=0.0).plays == 1
+
+
 def test_what_cannot_be_asked_is_not_tried_rather_than_not_found() -> None:
     assert by_cases("refengine", [], seed=0).doubt
     assert "R5" in by_cases("refengine", ["R5/no-such-case"], seed=0).doubt

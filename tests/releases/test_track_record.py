@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from killpoint.cases import select
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
-from killpoint.replay import replay
+from killpoint.replay import play_once
+from killpoint.scenario import load
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
-from killpoint.verdict import CaseOutcome
 
 QUEUES_CHANGED = ("0.11.0", "0.16.0", "0.18.0", "0.26.0", "0.27.0", "0.33.0")
 """Where what Q8 and Q13 rest on changed, and the newest."""
@@ -22,22 +23,48 @@ _LATE = {"0.11.0": "", "0.16.0": "", "0.18.0": "60 s", "0.26.0": "60 s"}
 """How much later a reader woke whose subscription came late; else 5 s."""
 
 
-def _explored(case: str, *expected: object) -> list[object]:
-    """A row for each of these releases; those before the newest only with ``--full``."""
+def _explored(case: str, *expected: object) -> list[tuple[object, ...]]:
+    """A row for each of these releases."""
+    return [(case, release, *expected) for release in QUEUES_CHANGED]
+
+
+def _late() -> list[object]:
     rows: list[object] = []
     for release in QUEUES_CHANGED:
-        came: tuple[object, ...] = expected
-        if case == "Q8/late-subscription":
-            late = _LATE.get(release, "5 s")
-            came = ("violated", "late", f"it woke {late} later") if late else ("held", None, "")
-        marks = () if release == QUEUES_CHANGED[-1] else pytest.mark.full
-        rows.append(pytest.param(case, release, *came, marks=marks))
+        late = _LATE.get(release, "5 s")
+        came = ("violated", "late", f"it woke {late} later") if late else ("held", None, "")
+        rows.append(("Q8/late-subscription", release, *came))
     return rows
 
 
+def _long(*row: object) -> object:
+    """A row that takes many seconds, and tells nothing of the harness that others do not."""
+    return pytest.param(*row, marks=pytest.mark.full)
+
+
+_POOLS = [
+    ("W2/late-reply-after-timeout", "0.33.0", "violated", "wrong-data", "given the reply to call"),
+    ("W3/killed-during-call-without-deadline", "0.10.1", "violated", "hang", "waited in call"),
+    ("W3/killed-during-call-without-deadline", "0.10.2", "held", None, ""),
+    ("W4/parent-killed-fork", "0.17.1", "violated", "leak", "still there 5 s after"),
+    ("W4/parent-killed-fork", "0.18.0", "held", None, ""),
+    *(
+        pytest.param(case, release, "violated", kind, words, marks=pytest.mark.full)
+        for case, release, kind, words in (
+            ("W2/late-reply-after-timeout", "0.8.5", "wrong-data", "given the reply to call"),
+            ("W2/after-a-failed-call", "0.33.0", "wrong-data", "given the reply to call"),
+            ("W2/after-an-interrupted-call", "0.33.0", "wrong-data", "given the reply to call"),
+            ("W3/told-before-the-grace-is-over", "0.33.0", "late", "told of the death"),
+            ("W4/parent-killed-while-loading-fork", "0.33.0", "leak", "still there 5 s after"),
+            ("W5/queue-full", "0.33.0", "hang", "waited in call"),
+        )
+    ),
+]
+"""Of worker pools: what came with one release and went with another, and what the newest has."""
+
 RECORD = [
-    *_explored("Q8/every-schedule", "held", None, ""),
-    *_explored("Q8/late-subscription"),
+    *(_long(*row) for row in _explored("Q8/every-schedule", "held", None, "")),
+    *_late(),
     *_explored("Q13/two-senders-every-schedule", "violated", "lost", "never came"),
     *_explored("Q13/two-receivers-every-schedule", "violated", "duplicate", "came twice"),
     ("R7/undecodable-message", "0.26.0", "violated", "duplicate", "never marked read"),
@@ -57,38 +84,30 @@ RECORD = [
     ("Q3/overwritten-after-enqueue-remote", "0.33.0", "violated", "wrong-data", "caller's memory"),
     ("Q3/overwritten-after-enqueue-remote", "0.11.0", "held", None, ""),
     ("Q5/slow-remote-reader", "0.33.0", "violated", "lost", "dropped in silence"),
-    ("Q18/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
-    ("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
+    _long("Q18/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
+    _long("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
     ("G1/all-to-all", "0.33.0", "violated", "wrong-data", "which rank-2 sent to rank-1"),
     ("G2/large-objects", "0.33.0", "violated", "growth", "rank-0 gains"),
-    ("G3/absent-host", "0.33.0", "violated", "hang", "broadcast_obj"),
+    _long("G3/absent-host", "0.33.0", "violated", "hang", "broadcast_obj"),
     ("G4/host-leaves-after-broadcast", "0.33.0", "violated", "lost", "although object"),
     ("G4/cut-3s-loses-nothing", "0.33.0", "held", None, ""),
-    ("G4/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
-    pytest.param(
-        "G4/reset-loses-nothing",
-        "0.33.0",
-        "violated",
-        "lost",
-        "although object",
-        marks=pytest.mark.full,
-    ),
-    pytest.param(
-        "G5/clock-forward", "0.33.0", "violated", "lost", "although object", marks=pytest.mark.full
-    ),
+    _long("G4/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
+    _long("G4/reset-loses-nothing", "0.33.0", "violated", "lost", "although object"),
+    _long("G5/clock-forward", "0.33.0", "violated", "lost", "although object"),
     ("R5/data-before-flag", "0.11.0", "violated", "wrong-data", "model only"),
     ("R5/data-before-flag", "0.12.0", "violated", "wrong-data", "model only"),
     ("R5/data-before-flag", "0.14.0", "violated", "wrong-data", "model only"),
     ("R5/data-before-flag", "0.17.0", "held", None, ""),
-    ("R5/data-before-flag", "0.33.0", "held", None, ""),
+    _long("R5/data-before-flag", "0.33.0", "held", None, ""),
     ("R5/slot-reuse", "0.33.0", "violated", "duplicate", "with stale loads"),
-    ("R5/store-buffers", "0.33.0", "held", None, ""),
+    _long("R5/store-buffers", "0.33.0", "held", None, ""),
     ("G1/gathers", "0.8.4", "held", None, ""),
     ("S1/group-store-listener", "0.8.4", "violated", "exposure", "listens"),
     ("S1/group-store-listener", "0.8.5", "held", None, ""),
     ("G1/broadcasts", "0.8.5", "held", None, ""),
+    *_POOLS,
 ]
 
 SGLANG_RECORD = [
@@ -112,34 +131,72 @@ def _resolved(release: str, project: str = "vllm") -> str:
         pytest.skip(f"no release archive can be had: {error}")
 
 
-def _judged(release: str, name: str) -> CaseOutcome:
-    case = select([name])[0]
-    with Stage(_resolved(release)) as stage:
-        trial = Trial(case.id, stage, seed=0, full=False, folder=None)
-        return trial.judge(case.run)
+class _Stages:
+    """The stage of the release that was asked for last: rows of one release follow each other."""
+
+    def __init__(self) -> None:
+        self._spec, self._stage = "", None
+
+    def of(self, spec: str) -> Stage:
+        if spec != self._spec or self._stage is None:
+            self.close()
+            self._stage = Stage(spec)
+            self._spec = spec
+        return self._stage
+
+    def close(self) -> None:
+        if self._stage is not None:
+            self._stage.close()
+        self._stage = None
 
 
-@pytest.mark.parametrize(("case", "release", "expected", "kind", "words"), RECORD)
+@pytest.fixture(scope="module")
+def stages() -> Iterator[_Stages]:
+    made = _Stages()
+    yield made
+    made.close()
+
+
+def _by_release(row: object) -> str:
+    values = row.values if isinstance(row, type(pytest.param())) else row
+    return values[1]
+
+
+@pytest.mark.parametrize(
+    ("case", "release", "expected", "kind", "words"), sorted(RECORD, key=_by_release)
+)
 def test_release_is_judged_as_the_record_says(
-    case: str, release: str, expected: str, kind: str | None, words: str
+    stages: _Stages, case: str, release: str, expected: str, kind: str | None, words: str
 ) -> None:
-    outcome = _judged(release, case)
+    found = select([case])[0]
+    trial = Trial(case, stages.of(_resolved(release)), seed=0, full=False, folder=None)
+    outcome = trial.judge(found.run)
     assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
     assert words in outcome.cause
 
 
-@pytest.mark.parametrize(("case", "release", "expected", "kind", "words"), SGLANG_RECORD)
+@pytest.mark.parametrize(
+    ("case", "release", "expected", "kind", "words"), sorted(SGLANG_RECORD, key=_by_release)
+)
 def test_sglang_is_judged_as_the_record_says_and_its_violations_replay(
-    case: str, release: str, expected: str, kind: str | None, words: str, tmp_path: Path
+    stages: _Stages,
+    case: str,
+    release: str,
+    expected: str,
+    kind: str | None,
+    words: str,
+    tmp_path: Path,
 ) -> None:
     spec = _resolved(release, "sglang")
     found = select([case])[0]
-    with Stage(spec) as stage:
-        trial = Trial(case, stage, seed=0, full=False, folder=tmp_path, target=spec)
-        outcome = trial.judge(found.run)
+    stage = stages.of(spec)
+    trial = Trial(case, stage, seed=0, full=False, folder=tmp_path, target=spec)
+    outcome = trial.judge(found.run)
     assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
     assert words in outcome.cause
     if expected == "violated":
         assert outcome.replay is not None
-        again = replay(Path(outcome.replay))
+        kept = load(Path(outcome.replay))
+        assert kept.target == spec
+        again = play_once(stage, kept, spec)
         assert (again.status(), again.outcomes[0].kind) == (1, kind)

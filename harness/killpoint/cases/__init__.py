@@ -21,6 +21,7 @@ from killpoint.cases import (
     pool_matrix_cases,
     pool_service,
     pool_succession,
+    pool_sweeps,
     ranks,
     remote,
     remote_life,
@@ -62,6 +63,7 @@ CASES: tuple[Case, ...] = (
     *pool_deaths.CASES,
     *pool_matrix_cases.CASES,
     *pool_succession.CASES,
+    *pool_sweeps.CASES,
     *weak_memory.CASES,
 )
 

@@ -75,6 +75,11 @@ class Struck(msgspec.Struct, frozen=True):
             return Point("serve", line=self.line)
         return _POINTS[phase]
 
+    def how(self) -> PoolStartMethod:
+        """A reduction needs torch, which forked workers find imported."""
+        plain = self.cell.phase == "collective" and self.start == "default"
+        return "fork" if plain else self.start
+
     def scenario(self, id: str) -> Scenario:
         """The whole story."""
         steps = _of_worker(self) if self.cell.victim == "worker" else _of_executor(self)
@@ -83,7 +88,7 @@ class Struck(msgspec.Struct, frozen=True):
             *steps,
             expects=MATRIX[self.cell].ending,
             workers=self.workers,
-            start=self.start,
+            start=self.how(),
             output_thread=self.cell.phase == "output-thread",
         )
 
@@ -149,7 +154,8 @@ def _start_of(struck: Struck, fault: Fault) -> list[AnyStep]:
     if struck.cell.harm != "stop":
         return [fault, *UP, *WORKS, *DOWN]
     # One that is stopped after its word went out is missed by the first call.
-    tried: list[AnyStep] = [PoolStart(timeout=1.0), Wait(within=GIVEN)]
+    given = 6.0 if struck.start in ("spawn", "forkserver") else 2.0
+    tried: list[AnyStep] = [PoolStart(timeout=given), Wait(within=GIVEN + given)]
     called: list[AnyStep] = [Call(timeout=SHORT), Wait(within=GIVEN)]
     return [fault, *tried, *called, Fault("continue", struck.worker), *WORKS, *DOWN]
 

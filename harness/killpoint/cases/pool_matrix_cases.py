@@ -61,16 +61,14 @@ def _strike(trial: Trial, cells: Sequence[Cell], samples: int, start: PoolStartM
                 trial.play(_seeded(struck, trial))
                 continue
             count = lines.of(cell, start)
-            for line in _some(trial, count):
-                at = msgspec.structs.replace(struck, line=line)
-                # How often a worker looks about while it waits differs from play to play.
-                trial.play(_seeded(at, trial), may_miss=line >= count // 2)
+            for line in _some(trial, count // 4):
+                trial.play(_seeded(msgspec.structs.replace(struck, line=line), trial))
 
 
 def _some(trial: Trial, count: int) -> list[int]:
-    if not trial.full:
-        return [trial.random.randrange(max(1, count // 2))] if count else []
-    edges = [count * part // _LINES for part in range(_LINES + 1)]
+    """Of so many lines that every worker comes to; how often one looks about differs."""
+    parts = _LINES if trial.full else 1
+    edges = [count * part // parts for part in range(parts + 1)]
     stretches = itertools.pairwise(edges)
     return [trial.random.randrange(low, high) for low, high in stretches if low < high]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from killpoint.checkers.finding import Checker, Finding, Inconclusive, hangs
-from killpoint.checkers.pool_death import deaths, disobeyed, told
+from killpoint.checkers.pool_death import Death, deaths, disobeyed, told
 from killpoint.checkers.pool_errors import (
     call_fails,
     call_or_pool_fails,
@@ -15,7 +15,7 @@ from killpoint.checkers.pool_errors import (
 )
 from killpoint.checkers.pool_life import next_pool, next_works, own_ends_alone
 from killpoint.checkers.pool_orphans import workers_gone
-from killpoint.checkers.pool_record import Life, ends, lives
+from killpoint.checkers.pool_record import Life, ends, lives, strikes
 from killpoint.checkers.pool_stall import deadline_kept, stops_in_time, unaffected
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -50,20 +50,32 @@ def _start_or_pool_fails(scenario: Scenario, history: History, life: Life) -> li
 def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Violation]:
     """A worker that an exception may have ended: then every later call errs; or all is well."""
     stop = life.stop_began()
-    lost = [e for e in ends(history, life).values() if stop is None or e.t < stop]
-    if not lost:
+    signs = [*ends(history, life).values(), *life.callbacks]
+    signs += [event for event in history.of("leaving") if event.t >= life.start.began.t]
+    if not any(stop is None or event.t < stop for event in signs):
         return unaffected(scenario, history, life)
-    return call_or_pool_fails(scenario, history, life)
+    gone = ends(history, life)
+    for strike in strikes(history):
+        if strike.rank is not None and strike.rank in gone:
+            return told(history, life, Death(strike.rank, strike, gone[strike.rank]))
+    raise Inconclusive("the worker that the exception struck was not seen to end")
 
 
 def _fails_or_serves(scenario: Scenario, history: History, life: Life) -> list[Violation]:
     if raised(history, life, by_worker=True):
         return fails_by_itself(scenario, history, life)
-    stop = life.stop_began()
-    dead = [d for d in deaths(history, life) if stop is None or d.event.t < stop]
-    if dead:
-        return told(history, life, dead[0])
+    left = [death for death in deaths(history, life) if _left_first(history, life, death)]
+    if left:
+        return told(history, life, left[0])
     return unaffected(scenario, history, life)
+
+
+def _left_first(history: History, life: Life, death: Death) -> bool:
+    """Whether a worker was on its way out before the pool was told to stop."""
+    stop = life.stop_began()
+    signs = [death.event.t, *(each.t for each in life.callbacks)]
+    signs += [event.t for event in history.of("leaving", role=death.strike.role)]
+    return stop is None or min(signs) < stop
 
 
 _BY_ENDING: dict[Ending, Judge] = {

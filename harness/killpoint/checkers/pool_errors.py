@@ -55,10 +55,17 @@ def call_fails(scenario: Scenario, history: History, life: Life) -> list[Violati
     return stale(history, life) or unaffected(scenario, history, others)
 
 
+def _call_of(history: History, strike: Event) -> int:
+    """The call that a worker was at work for when an exception struck it."""
+    phases = [e for e in history.of("phase", role=strike.role) if e.t <= strike.t]
+    return phases[-1].number("call") if phases else -1
+
+
 def _silent(history: History, life: Life, act: Act) -> bool:
     """Whether it was no replying worker's error: then the value of the one that replies will do."""
     rank = asked_rank(life, act)
-    hit = [e.role for e in raised(history, life, by_worker=True) if act.pending_at(e.t)]
+    mine = [e for e in raised(history, life, by_worker=True) if _call_of(history, e) == act.n]
+    hit = [event.role for event in mine]
     return act.ok and rank is not None and bool(hit) and f"worker-{rank}" not in hit
 
 
@@ -70,11 +77,11 @@ def _struck(history: History, life: Life) -> list[tuple[Act, int]]:
     """The calls that owe an error, and since when."""
     found: list[tuple[Act, int]] = []
     methods = {act.n: act.method for act in life.acts if act.op in ("call", "submit")}
-    strikes_at = [event.t for event in raised(history, life, by_worker=True)]
+    strikes_at = [(e.t, _call_of(history, e)) for e in raised(history, life, by_worker=True)]
     for act in life.acts:
         if act.op not in ("call", "result") or act.ended is None:
             continue
-        hit = [t for t in strikes_at if act.pending_at(t)]
+        hit = [t for t, n in strikes_at if act.n == n and (act.op == "result" or t >= act.began.t)]
         if hit:
             found.append((act, hit[0]))
         elif methods.get(act.n) in FAILING:
@@ -158,7 +165,10 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
         return [Violation("no-error", cause, lines)]
     if act.ended.t > since + _WITHIN + slack(history, since, act.ended.t):
         return [Violation("late", f"the start failed only {took:.2f} s after the worker", lines)]
-    if not dead and "injected at" not in act.error:
+    # Of what its own class raised, a traceback shows the class's own file.
+    own = any(event.text("where") in ("constructing", "loading") for event in told)
+    traced = "injected at" in act.error and (not own or "pool_worker" in act.error)
+    if not dead and not traced:
         cause = "the start failed without the worker's own traceback; all that it said was:"
         return [Violation("no-error", f"{cause} {act.error}", lines)]
     return left(history, life, act.ended, "the start had failed")

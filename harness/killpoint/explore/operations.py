@@ -29,7 +29,7 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
-from killpoint.targets.protocol import GroupShape, QueueShape
+from killpoint.targets.protocol import GroupShape, PoolShape, QueueShape
 
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is told to stop."""
@@ -63,6 +63,8 @@ class Operation(msgspec.Struct, frozen=True):
     waits: bool = False
     """Whether it may have to wait for something that is on its way."""
     chunk_bytes: int = 64 * 1024
+    pool: PoolShape | None = None
+    """Of a worker pool, instead of a queue."""
 
     @property
     def steady(self) -> bool:
@@ -70,7 +72,7 @@ class Operation(msgspec.Struct, frozen=True):
 
         With parties beyond this machine's memory, how often a call looks about differs.
         """
-        return not (self.remote or self.ranks or self.joint or self.waits)
+        return not (self.remote or self.ranks or self.joint or self.waits or self.pool)
 
     def surely(self, count: int) -> int:
         """Of so many lines counted, those that every such call comes to."""
@@ -80,7 +82,10 @@ class Operation(msgspec.Struct, frozen=True):
         """A scenario of these steps, judged by the invariant that the case belongs to."""
         shape = QueueShape(2, self.chunk_bytes, chunks=8, remote=self.remote)
         group = GroupShape(ranks=self.ranks) if self.ranks else None
-        return Scenario(id, [id.split("/")[0]], list(steps), shape=shape, group=group)
+        judges, told = [id.split("/")[0]], list(steps)
+        if self.pool is not None:
+            return Scenario(id, judges, told, pool=self.pool)
+        return Scenario(id, judges, told, shape=shape, group=group)
 
     def plainly(self, id: str, step: AnyStep) -> Scenario:
         """With a step before the call that harms nobody: a count, or a stop that is undone."""

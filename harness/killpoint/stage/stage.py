@@ -285,8 +285,10 @@ def _settle_accounts(
         zygote.pause(0.05)
         left = books.look(names, temporary, below(), seen)
     left.waited = round(time.monotonic() - began, 3)
-    exits = list(history.of("exit", "gone"))
-    left.all_killed = bool(exits) and all(event.number("signal") == 9 for event in exits)
+    exits = list(history.of("exit"))
+    # A worker's own watchdog may end it by another signal: it runs no line of it either.
+    ended = all(event.number("signal", 0) > 0 for event in history.of("gone"))
+    left.all_killed = bool(exits) and ended and all(e.number("signal") == 9 for e in exits)
     books.remove(left, temporary, seen)
     if below():
         zygote.pause(0.5)

@@ -45,7 +45,8 @@ class Pool:
             self.watch.decided.wait(0.0 if isinstance(error, DeadlinePassed) else _VERDICT)
             self._check_start()
             raise
-        self.lifecycle.advance(State.READY)
+        if not self.lifecycle.advance(State.READY):
+            self._check_start()  # it ended in the last moment
 
     def _check_start(self) -> None:
         refusal = self.watch.refusal("the start")

@@ -23,20 +23,32 @@ def prefix_output(rank: int) -> None:
 
 
 class _Prefixed:
-    """A text stream that puts something before each line; all else is the stream's own."""
+    """A text stream that puts something before each line; all else is the stream's own.
+
+    A line goes on whole, or when it is flushed: parts that several workers print to one
+    unbuffered stream would mix.
+    """
 
     def __init__(self, stream: TextIO, prefix: str) -> None:
         self._stream, self._prefix = stream, prefix
-        self._at_start = True
+        self._rest, self._midway = "", False
 
     def write(self, text: str) -> int:
-        if text:
-            lines = text.split("\n")
-            begun = [self._prefix + line if line else line for line in lines[1:]]
-            first = self._prefix + lines[0] if self._at_start and lines[0] else lines[0]
-            self._stream.write("\n".join([first, *begun]))
-            self._at_start = not lines[-1]
+        whole, newline, self._rest = (self._rest + text).rpartition("\n")
+        if newline:
+            self._stream.write("\n".join(map(self._marked, whole.split("\n"))) + "\n")
         return len(text)
+
+    def flush(self) -> None:
+        part, self._rest = self._rest, ""
+        if part:
+            self._stream.write(self._marked(part))
+            self._midway = True
+        self._stream.flush()
+
+    def _marked(self, line: str) -> str:
+        midway, self._midway = self._midway, False
+        return self._prefix + line if line and not midway else line
 
     def writelines(self, lines: list[str]) -> None:
         for line in lines:

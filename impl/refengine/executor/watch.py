@@ -146,12 +146,18 @@ class Watch:
                 self._news.set()
         elif word == FAILED:
             member.complaint = about
-            rank, pid = member.rank, member.pid
-            self._fail(lambda _: StartFailed(rank, pid, about))
+            self._complained(member, about)
         elif word == LEAVING:
             member.farewell = about
             self._lost(member, Outcome())
         return True
+
+    def _complained(self, member: Member, about: str) -> None:
+        rank, pid = member.rank, member.pid
+        if self._lifecycle.state == State.STARTING:
+            self._fail(lambda _: StartFailed(rank, pid, about))
+        else:  # it failed to meet us after we had met it
+            self._fail(lambda what: WorkerDied(rank, pid, what, farewell=about))
 
     def _ended(self, member: Member, process: Process) -> None:
         if self._lifecycle.over:

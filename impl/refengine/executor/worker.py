@@ -49,8 +49,9 @@ def be_worker(link: Link) -> int:
 def _bind_to_parent(death: int) -> None:
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    if nothing:  # else it has that place itself
+        os.dup2(nothing, 0)
+        os.close(nothing)
     hangup.last_a_second()
     hangup.send_at_hangup(death, -os.getpid())
 
@@ -85,14 +86,19 @@ class _Life:
             try:
                 worker = self._begin()
                 replies = belongings.enter_context(self._reply_queue())
-                if not self._link.say((READY, replies.export_handle())):
-                    return
-                requests = belongings.enter_context(self._meet(replies))
+                outlet = self._outlet(replies)
             except BaseException as error:
                 self._report(error)
                 return
-            outlet = self._outlet(replies)
-            try:
+            try:  # from READY on the pool may be complete, to the parent: we leave in good order
+                if not self._link.say((READY, replies.export_handle())):
+                    return
+                try:
+                    requests = belongings.enter_context(self._meet(replies))
+                except BaseException as error:
+                    if not self._leaving.asked:
+                        self._report(error)
+                    return
                 Server(worker, birth.rank, requests, outlet, self._page, self._leaving).serve()
             finally:
                 self._leave(outlet)

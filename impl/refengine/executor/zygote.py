@@ -27,6 +27,8 @@ from .worker import be_worker
 
 _SET_CHILD_SUBREAPER = 36
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+GOODBYE = "goodbye"
+"""From an owner that lives on, and waits for our end."""
 _TO_END = 2.0
 """Seconds that workers are given when the owner is gone: the kernel ends them within one."""
 
@@ -55,8 +57,9 @@ def _be_nobodys_group() -> None:
         os.setpgid(0, 0)
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    if nothing:  # else it has that place itself
+        os.dup2(nothing, 0)
+        os.close(nothing)
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text("refengine:zygote"[:15])
 
@@ -103,9 +106,11 @@ class _Zygote:
             self._reap()
             if self._link.fileno() in ready:
                 try:
-                    _, descriptors = self._link.hear()
+                    word, descriptors = self._link.hear()
                 except EOFError:
-                    self._end()
+                    self._end(orphaned=True)
+                if word == GOODBYE:
+                    self._end(orphaned=False)
                 if (born := self._fork(descriptors)) is not None:
                     return born
 
@@ -156,8 +161,8 @@ class _Zygote:
                 report.say(status)
                 report.close()
 
-    def _end(self) -> NoReturn:
-        """The owner is gone; so will be everything that it had us start."""
+    def _end(self, *, orphaned: bool) -> NoReturn:
+        """The owner is gone, or needs us no more; so will be everything that it had us start."""
         deadline = time.monotonic() + _TO_END
         poller = select.poll()
         poller.register(self._woken, select.POLLIN)
@@ -173,7 +178,8 @@ class _Zygote:
             for kid in kids:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(kid, 0)
-        await_end(self._owner, _TO_END)
+        if orphaned:  # and what the owner left is swept once it is dead
+            await_end(self._owner, _TO_END)
         sweep()
         os._exit(0)
 

@@ -13,6 +13,7 @@ from .children import Forked, Outcome, has_ended
 from .errors import ZygoteFailed
 from .held import End, hold
 from .link import Link, pair
+from .zygote import GOODBYE
 
 _ANSWER = 120.0
 _LAST_WORDS = 3.0
@@ -153,6 +154,7 @@ def _streams() -> tuple[int, ...]:
 
 
 def _end(link: Link, alive: End, process: Forked) -> None:
+    link.say(GOODBYE)
     link.close()
     if not has_ended(process, _LAST_WORDS):
         alive.close()  # the kernel's turn

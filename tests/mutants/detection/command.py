@@ -48,8 +48,10 @@ def _search(method: str, row: Row, options: argparse.Namespace) -> Found:
     if method == "random":
         return by_random_killing(target, options.seconds, options.seed)
     if method == "sweep":
-        return by_sweep(target, options.sweep, options.seed)
-    return by_cases(target, [row.case] if method == "case" else options.simulation, options.seed)
+        return by_sweep(target, options.sweep, options.seed, options.limit)
+    if method == "case":
+        return by_cases(target, [row.case], options.seed)
+    return by_cases(target, options.simulation, options.seed, options.limit)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -59,6 +61,12 @@ def _parser() -> argparse.ArgumentParser:
         "--methods", type=_words, default=list(METHODS), help=f"of {','.join(METHODS)}"
     )
     parser.add_argument("--seconds", type=float, default=20.0, help="of random killing, each")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=30.0,
+        help="seconds after which a sweep or a simulation begins no further case",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sweep", type=_words, default=list(SWEEPS), metavar="ID[/CASE],…")
     parser.add_argument("--simulation", type=_words, default=list(SIMULATED), metavar="ID,…")

@@ -41,15 +41,18 @@ def by_random_killing(target: str, seconds: float, seed: int) -> Found:
         return kill_at_random(stage, seconds, seed)
 
 
-def by_sweep(target: str, ids: Sequence[str], seed: int) -> Found:
+def by_sweep(target: str, ids: Sequence[str], seed: int, limit: float | None = None) -> Found:
     """These cases in turn, up to the first that is violated or in a play of which something stays.
 
     What a play leaves behind convicts it, too: a sweep is the same plays whoever judges them.
+    ``limit``: seconds after which no further case is begun.
     """
     found = Found()
     with Stage(resolve(target)) as stage:
         has = set(stage.zygote.loaded.capabilities)
         for case in select(list(ids)):
+            if _is_over(found, limit):
+                break
             trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=target)
             outcome = trial.judge(case.run, case.needs - has)
             _add(found, outcome)
@@ -62,13 +65,18 @@ def by_sweep(target: str, ids: Sequence[str], seed: int) -> Found:
     return found
 
 
-def by_cases(target: str, ids: Sequence[str], seed: int, budget: float | None = None) -> Found:
-    """These cases one after the other, up to the first that is violated."""
+def by_cases(target: str, ids: Sequence[str], seed: int, limit: float | None = None) -> Found:
+    """These cases one after the other, up to the first that is violated.
+
+    ``limit``: seconds after which no further case is begun.
+    """
     found = Found()
     reached = False
-    for id in ids:
+    for id in _each(ids):
+        if _is_over(found, limit):
+            break
         try:
-            judged = judge(target, [id], seed=seed, jobs=1, budget=budget)
+            judged = judge(target, [id], seed=seed, jobs=1)
         except KillpointError as error:
             return Found(doubt=str(error))
         for outcome in (case for verdict in judged.verdicts for case in verdict.cases):
@@ -80,6 +88,18 @@ def by_cases(target: str, ids: Sequence[str], seed: int, budget: float | None = 
     if not reached:
         return Found(doubt="no case of it ran" if ids else "there are no such cases yet")
     return found
+
+
+def _is_over(found: Found, limit: float | None) -> bool:
+    return limit is not None and found.plays > 0 and found.seconds >= limit
+
+
+def _each(ids: Sequence[str]) -> list[str]:
+    """Case by case; what names none is left as it is, to be told."""
+    try:
+        return [case.id for case in select(list(ids))] if ids else []
+    except KillpointError:
+        return list(ids)
 
 
 def _add(found: Found, outcome: CaseOutcome) -> None:

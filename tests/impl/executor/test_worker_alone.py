@@ -1,0 +1,381 @@
+"""A worker's ear and its life, without its process (W4)."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from refengine.errors import Cancelled
+from refengine.executor import tether, worker
+from refengine.executor.birth import Birth
+from refengine.executor.leaving import Leave, Leaving
+from refengine.executor.link import MOST_BYTES, pair
+from refengine.executor.replying import ByThread, Straight
+from refengine.executor.settings import WorkerSpec
+from refengine.executor.tether import LEAVE, Tether
+
+from ..roles import Role
+
+
+class TestTether:
+    def test_what_the_parent_says_is_heard_and_leave_is_obeyed(self):
+        ours, theirs = pair()
+        reading, writing = os.pipe()
+        leaving = Leaving()
+        ear = Tether(theirs, reading, leaving)
+        ours.say({"a": "handle"})
+        ear._obey()
+        assert ear.hear() == {"a": "handle"}
+        assert not leaving.asked
+        ours.say(LEAVE)
+        ear._obey()
+        assert ear.hear() == LEAVE
+        assert (leaving.why, leaving.status) == ("the pool shuts down", 0)
+        for fd in (reading, writing):
+            os.close(fd)
+        ours.close()
+        theirs.close()
+
+    @pytest.mark.parametrize("what", ["link", "pipe"])
+    def test_when_the_parent_is_gone_its_things_go_first_and_then_the_group(
+        self, what, monkeypatch
+    ):
+        did: list[Any] = []
+        ours, theirs = pair()
+        reading, writing = os.pipe()
+
+        def end(group: int, number: int) -> None:
+            did.append((group, number))
+            raise InterruptedError  # a real one does not return
+
+        monkeypatch.setattr(tether, "remove_own", lambda: did.append("own"))
+        monkeypatch.setattr(tether, "sweep", lambda: did.append("sweep"))
+        monkeypatch.setattr(
+            tether, "await_end", lambda fd, seconds: did.append((fd is ear._parent, seconds))
+        )
+        monkeypatch.setattr(tether.os, "killpg", end)
+        ear = Tether(theirs, reading, Leaving())
+        if what == "link":
+            ours.close()
+        else:
+            os.close(writing)
+        with pytest.raises(InterruptedError):
+            ear._listen()
+        assert did == ["own", (True, 0.5), "sweep", (0, signal.SIGKILL)]
+        os.close(reading)
+        if what == "link":
+            os.close(writing)
+        ours.close()
+        theirs.close()
+
+    def test_it_listens_in_a_thread_of_its_own(self):
+        ours, theirs = pair()
+        reading, writing = os.pipe()
+
+        def child(say: Any) -> None:
+            leaving, woken = Leaving(), threading.Event()
+            leaving.on_leave(woken.set)
+            ear = Tether(theirs, reading, leaving)
+            ear.start()
+            say(ear.hear())
+            say(woken.wait(5))
+
+        with Role(child) as role:
+            ours.say("first")
+            assert role.hear() == "first"
+            ours.say(LEAVE)
+            assert role.hear() is True
+        for fd in (reading, writing):
+            os.close(fd)
+        ours.close()
+        theirs.close()
+
+
+class Queue:
+    """A message queue that meets at once."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        self.given, self.more, self.did = given, more, list[Any]()
+        self.no: BaseException | None = None
+
+    def wait_until_ready(self, seconds: float) -> None:
+        self.did.append(seconds)
+        if self.no is not None:
+            raise self.no
+
+    def shutdown(self) -> None:
+        self.did.append("shutdown")
+
+    def close(self) -> None:
+        self.did.append("close")
+
+    def enqueue(self, message: Any) -> None:
+        self.did.append(message)
+
+    def export_handle(self) -> str:
+        return "of replies"
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class TestLife:
+    @pytest.fixture
+    def life(self, monkeypatch):
+        ours, theirs = pair()
+        made: list[Any] = []
+        queue = Queue()
+
+        class Queues(Queue):
+            @staticmethod
+            def create_from_handle(handle: Any, rank: int) -> Any:
+                queue.given = (handle, rank)
+                return queue
+
+        monkeypatch.setattr(worker, "MessageQueue", Queues)
+
+        def make(**more: Any) -> Any:
+            given: dict[str, Any] = {
+                "rank": 1, "world_size": 2, "tensor_parallel": 1, "device": "cpu",
+                "environ": dict(os.environ), "folder": "", "path": sys.path, "main": {},
+                "worker": pickle.dumps(WorkerSpec(f"{__name__}:Loaded", {"extra": 5})),
+                "output_thread": False, "reply_chunk_bytes": 100, "max_chunks": 3,
+                "log_prefix": False,
+            }  # fmt: skip
+            fd = os.memfd_create("page")
+            os.truncate(fd, 4096)
+            ear: Any = SimpleNamespace(hear=lambda: "of requests")
+            one: Any = worker._Life(Birth(**given | more), fd, 77, theirs, ear, Leaving())
+            os.close(fd)
+            one.ours, one.queue, one.ear = ours, queue, ear
+            made.append(one)
+            return one
+
+        monkeypatch.setattr(worker.titles, "set_title", lambda rank: queue.did.append(f"t{rank}"))
+        monkeypatch.setattr(
+            worker.titles, "prefix_output", lambda rank: queue.did.append(f"p{rank}")
+        )
+        yield make
+        ours.close()
+        theirs.close()
+
+    def test_the_worker_is_made_in_its_place_and_loaded(self, life, monkeypatch):
+        threads: list[int] = []
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=threads.append))
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        one = life(log_prefix=True)
+        made = one._begin()
+        assert made.did == ["device", "model"]
+        place = made.place
+        assert (place.rank, place.world_size, place.tensor_parallel) == (1, 2, 1)
+        assert (place.device, place.store, place.lock) == ("cpu", "/proc/self/fd/77", one._lock)
+        assert made.extra == 5
+        assert one._worker is made
+        assert one.queue.did == ["t1", "p1"]
+        for word in ("many", None):
+            environ = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+            life(environ=environ | ({"OMP_NUM_THREADS": word} if word else {}))._begin()
+        assert threads == [3, 1, 1]
+
+    def test_its_queue_of_replies_is_as_it_was_told(self, life):
+        one = life()
+        queue = one._reply_queue()
+        assert (queue.given, queue.more) == ((1,), {"max_chunk_bytes": 100, "max_chunks": 3})
+        one._leaving.ask("the end")
+        assert queue.did == ["shutdown"]
+
+    def test_it_meets_its_parent_over_both_queues(self, life):
+        one, replies = life(), Queue()
+        assert one._meet(replies) is one.queue
+        assert one.queue.given == ("of requests", 1)
+        (seconds,) = one.queue.did
+        assert 60 <= seconds <= 300
+        assert replies.did == [seconds]
+        one._leaving.ask("the end")
+        assert one.queue.did == [seconds, "shutdown"]
+
+    def test_a_meeting_that_fails_gives_the_queue_back(self, life):
+        one, replies = life(), Queue()
+        replies.no = Cancelled("all", "x")
+        with pytest.raises(Cancelled):
+            one._meet(replies)
+        assert one.queue.did[1:] == ["close"]
+
+    def test_told_to_leave_instead_of_the_meeting_it_does(self, life):
+        one = life()
+        one.ear.hear = lambda: LEAVE
+        with pytest.raises(Leave) as leave:
+            one._meet(Queue())
+        assert leave.value.code == 0
+
+    def test_why_it_cannot_start_is_told_in_its_words(self, life):
+        one = life()
+        one._report(ValueError("x" * MOST_BYTES + " in the end"))
+        (word, text), _ = one.ours.hear()
+        assert word == worker.FAILED
+        assert text.endswith("in the end\n")
+        assert len(text) == MOST_BYTES // 4
+        assert one._leaving.status == 1
+        one = life()
+        one._leaving.ask("SIGTERM", 143)
+        one._report(Leave(143))
+        assert one.ours.hear()[0] == (worker.FAILED, "it was told to leave (SIGTERM)")
+        assert one._leaving.status == 143
+
+    def test_it_says_why_it_leaves_then_sends_what_is_left_then_tidies_up(self, life, caplog):
+        did: list[str] = []
+        for why, shutdown in (("SIGTERM", True), ("", True), ("x", False)):
+            one = life()
+            if why:
+                one._leaving.ask(why)
+            if shutdown:
+                one._worker = SimpleNamespace(shutdown=lambda: did.append("shutdown") or 1 / 0)
+            one._leave(SimpleNamespace(close=lambda: did.append("close")))
+            told_why = why or "of an error of its own"
+            assert one.ours.hear()[0] == (worker.LEAVING, told_why)
+        assert did == ["close", "shutdown"] * 2 + ["close"]
+        assert caplog.text.count("the worker's shutdown() failed") == 2
+
+    @pytest.mark.parametrize("thread", [False, True])
+    def test_results_leave_the_way_it_was_told(self, life, thread):
+        out = life(output_thread=thread)._outlet(SimpleNamespace(enqueue=None))
+        assert isinstance(out, ByThread if thread else Straight)
+        out.close()
+
+    def test_its_whole_life(self, life, monkeypatch):
+        did: list[Any] = []
+
+        def serve(*given: Any) -> Any:
+            did.append(given[1])
+            return SimpleNamespace(serve=lambda: did.append("serve"))
+
+        monkeypatch.setattr(worker, "Server", serve)
+        one = life()
+        one.live()
+        assert did == [1, "serve"]
+        assert one.ours.hear()[0] == (worker.READY, "of replies")
+        assert one.ours.hear()[0] == (worker.LEAVING, "of an error of its own")
+        assert one.queue.did[-1] == "close"
+        assert not one.ours.has_news()
+
+    def test_without_a_parent_it_meets_nobody(self, life):
+        one = life()
+        one.ours.close()
+        one.ear.hear = lambda: pytest.fail("there is nobody")
+        one.live()
+        assert one._leaving.status == 0
+
+    def test_told_to_leave_while_it_meets_it_complains_of_nothing(self, life):
+        one = life()
+
+        def hear() -> str:
+            one._leaving.ask("the pool shuts down")
+            return LEAVE
+
+        one.ear.hear = hear
+        one.live()
+        assert one.ours.hear()[0][0] == worker.READY
+        assert one.ours.hear()[0] == (worker.LEAVING, "the pool shuts down")
+        assert one._worker.did[-1] == "shutdown"
+
+
+class Loaded:
+    def __init__(self, place: Any, extra: int) -> None:
+        self.place, self.extra, self.did = place, extra, list[str]()
+
+    def init_device(self) -> None:
+        self.did.append("device")
+
+    def load_model(self) -> None:
+        self.did.append("model")
+
+    def shutdown(self) -> None:
+        self.did.append("shutdown")
+
+    class Inner:
+        pass
+
+
+def test_a_class_may_be_given_itself_or_by_name():
+    assert worker._class_of(WorkerSpec(Loaded, {})) is Loaded
+    assert worker._class_of(WorkerSpec(f"{__name__}:Loaded.Inner", {})) is Loaded.Inner
+
+
+class TestBeing:
+    """`be_worker` from its first word on."""
+
+    def test_without_a_first_word_it_is_nothing(self):
+        ours, theirs = pair()
+        ours.say("born", 0)  # too few descriptors
+        assert worker.be_worker(theirs) == 1
+        ours.close()
+        assert worker.be_worker(theirs) == 1
+        theirs.close()
+
+    @pytest.mark.parametrize("stdin", [True, False])
+    def test_it_is_bound_to_its_parent_first(self, stdin):
+        def child(say: Any) -> None:
+            asked: list[Any] = []
+            worker.hangup.last_a_second = lambda: asked.append("a second")
+            worker.hangup.send_at_hangup = lambda *what: asked.append(what)
+            open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+            if not stdin:
+                os.close(0)  # as a daemon's may be
+            worker._bind_to_parent(55)
+            say([asked == ["a second", (55, -os.getpid())], os.getpgid(0) == os.getpid()])
+            say(os.readlink("/proc/self/fd/0"))  # noqa: PTH115
+            say(len(os.listdir("/proc/self/fd")) - open_before)  # noqa: PTH208
+
+        with Role(child) as role:
+            assert role.finish() == [[True, True], "/dev/null", 0]
+
+    def test_what_it_is_told_is_read_and_let_go_of(self):
+        fd = os.memfd_create("birth")
+        os.write(fd, pickle.dumps("everything"))
+        found: Any = worker._read(fd)
+        assert found == "everything"
+        with pytest.raises(OSError, match="Bad file"):
+            os.fstat(fd)
+
+    @pytest.mark.parametrize("how", ["leaves", "ends"])
+    def test_its_status_says_how_it_left(self, how, monkeypatch):
+        ours, theirs = pair()
+        birth_fd, did = os.memfd_create("birth"), list[str]()
+        monkeypatch.setattr(worker, "_bind_to_parent", lambda death: did.append("bound"))
+        monkeypatch.setattr(worker, "_read", lambda fd: "birth")
+
+        class Ear:
+            def __init__(self, link: Any, death: int, leaving: Any) -> None:
+                pass
+
+            def start(self) -> None:
+                did.append("listens")
+
+        class Life:
+            def __init__(self, *given: Any) -> None:
+                assert given[0] == "birth"
+                self.leaving = given[5]
+
+            def live(self) -> None:
+                did.append("lives")
+                self.leaving.ask("x", 7)
+                if how == "leaves":
+                    raise Leave(7)
+
+        monkeypatch.setattr(worker, "Tether", Ear)
+        monkeypatch.setattr(worker, "_Life", Life)
+        monkeypatch.setattr(Leaving, "obey_signals", lambda self: did.append("obeys"))
+        ours.say("born", birth_fd, birth_fd, birth_fd, birth_fd)
+        assert worker.be_worker(theirs) == 7
+        assert did == ["bound", "listens", "obeys", "lives"]
+        os.close(birth_fd)
+        ours.close()
+        theirs.close()

@@ -1,0 +1,365 @@
+"""A zygote that is a fork of this process, so that what it does can be looked at (W4, W9)."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from refengine.executor import Zygote, ZygoteFailed, zygote, zygote_client
+from refengine.executor.children import Outcome, has_ended
+from refengine.executor.link import Link, pair
+from refengine.executor.zygote_client import Offspring
+
+from ..roles import Role, until
+from .test_deaths import gone
+from .workers import pool
+
+
+def forked_main(preload, descriptors) -> int:
+    """As `_run`, without a new interpreter."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 70
+    try:
+        zygote_client._shared.clear()
+        for fd in descriptors:
+            os.set_inheritable(fd, True)
+        sys.argv = ["-c", "[]", *map(str, descriptors), *preload]
+        zygote.main()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 71
+    finally:
+        os._exit(code)
+
+
+@pytest.fixture
+def forks(monkeypatch):
+    """Zygotes of this test are forks, and end with it."""
+    monkeypatch.setattr(zygote_client, "_run", forked_main)
+    shared: dict[tuple[str, ...], Zygote] = {}
+    monkeypatch.setattr(zygote_client, "_shared", shared)
+    yield
+    for made in list(shared.values()):
+        made.close()
+
+
+@pytest.fixture
+def warm(forks):
+    made = Zygote(())
+    made.warm(20.0)
+    yield made
+    made.close()
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def caught(pid: int, field: str) -> set[int]:
+    bits = int(status_of(pid)[field], 16)
+    return {n + 1 for n in range(64) if bits >> n & 1}
+
+
+def born(made: Zygote, name: str = "worker") -> tuple[Link, Offspring]:
+    ours, theirs = pair()
+    offspring = made.fork(theirs, name)
+    theirs.close()
+    return ours, offspring
+
+
+def test_a_pool_of_its_children_works_and_one_that_dies_is_told_with_its_signal(forks):
+    with pool(start="zygote", output_thread=True) as made:
+        first = Zygote.shared(())
+        assert made.collective_rpc("pid", 5.0) == made.pids
+        for pid in made.pids:
+            assert os.getsid(pid) == os.getsid(0)
+            assert int(status_of(pid)["PPid"]) == first.pid
+            assert not {signal.SIGTERM, signal.SIGCHLD} & caught(pid, "SigIgn")
+        with pytest.raises(Exception, match="killed by SIGKILL"):
+            made.collective_rpc("die", 5.0, (1,))
+    assert Zygote.shared(()) is first
+    with pool(1, start="zygote") as made, pytest.raises(Exception, match="status 7"):
+        made.collective_rpc("hard_exit", 5.0, (7,))
+
+
+def test_it_is_a_quiet_process_of_its_own(warm):
+    pid = warm.pid
+    assert os.getpgid(pid) == pid
+    assert Path(f"/proc/{pid}/comm").read_text() == "refengine:zygot\n"
+    assert str(Path(f"/proc/{pid}/fd/0").readlink()) == "/dev/null"
+    until(lambda: {signal.SIGINT, signal.SIGTERM} <= caught(pid, "SigIgn"))
+    until(lambda: signal.SIGCHLD in caught(pid, "SigCgt"))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+        os.kill(pid, number)
+    ours, offspring = born(warm)
+    ours.close()
+    assert offspring.outcome(5.0) == Outcome(status=1)  # it was never told what it is
+    offspring.close()
+    before = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208  names are all there is
+    for _ in range(3):
+        ours, offspring = born(warm)
+        ours.close()
+        assert offspring.outcome(5.0) == Outcome(status=1)
+        assert offspring.outcome(0.0) == Outcome(status=1)
+        offspring.close()
+        gone([offspring.pid])
+    until(lambda: len(os.listdir(f"/proc/{pid}/fd")) == before)  # noqa: PTH208
+
+
+def test_each_child_has_its_own_link_and_nothing_of_the_others(warm):
+    first, one = born(warm)
+    second, two = born(warm)
+    mine = {fd for fd in os.listdir(f"/proc/{two.pid}/fd")}  # noqa: PTH208, C416
+    ends = [str(Path(f"/proc/{two.pid}/fd/{fd}").readlink()) for fd in sorted(mine)]
+    theirs = [name for name in ends if name.startswith(("socket", "anon_inode:[eventfd"))]
+    assert len(theirs) == len(set(theirs))
+    first.close()
+    assert one.outcome(5.0) == Outcome(status=1)
+    assert two.outcome(0.0) is None
+    assert not has_ended(two)
+    os.kill(two.pid, signal.SIGTERM)
+    assert two.outcome(5.0) == Outcome(signal=15)
+    second.close()
+    for each in (one, two):
+        each.close()
+        assert each.pidfd.fileno() == -1
+
+
+def test_it_adopts_what_its_children_leave_and_reaps_it(forks):
+    with pool(1, start="zygote") as made:
+        orphan = made.collective_rpc("child", 5.0, (["setsid", "sleep", "60"],))[0]
+        first = Zygote.shared(())
+        until(lambda: Path(f"/proc/{orphan}/comm").read_text() == "sleep\n")
+    until(lambda: int(status_of(orphan)["PPid"]) == first.pid)
+    os.kill(orphan, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{orphan}").exists())
+
+
+def test_when_its_owner_lets_go_of_it_everything_it_forked_ends(forks, monkeypatch):
+    assert 1.0 < zygote._TO_END <= 3.0  # a worker's kernel ends it within one
+    monkeypatch.setattr(zygote, "_TO_END", 0.3)
+    with pool(1, start="zygote") as made:
+        orphan = made.collective_rpc("child", 5.0, (["setsid", "sleep", "60"],))[0]
+        until(lambda: Path(f"/proc/{orphan}/comm").read_text() == "sleep\n")
+    first = Zygote.shared(())
+    first._link.close()
+    assert has_ended(first._process, 5.0)
+    assert first._process.outcome(1.0) == Outcome(status=0)
+    assert not Path(f"/proc/{orphan}").exists()
+
+
+def test_it_waits_for_its_children_before_it_kills(forks, monkeypatch):
+    monkeypatch.setattr(zygote, "_TO_END", 0.8)
+
+    def owner(say: Any) -> None:
+        made = Zygote(())
+        made.warm(20.0)
+        ours, offspring = born(made)
+        say([made.pid, offspring.pid])
+        made._link.close()
+        until(lambda: "poll" in Path(f"/proc/{made.pid}/wchan").read_text(), 5.0)
+        say(has_ended(offspring, 0.3))
+        ours.close()
+        say([offspring.outcome(5.0) is not None, has_ended(made._process, 5.0)])
+        os._exit(0)
+
+    with Role(owner) as role:
+        pids = role.hear()
+        assert role.hear() is False
+        assert role.hear() == [True, True]
+    gone(pids)
+
+
+def test_with_its_owner_it_ends_too_even_while_it_imports(forks, tmp_path, monkeypatch):
+    (tmp_path / "takes_for_ever.py").write_text(
+        f"import pathlib, signal\npathlib.Path({str(tmp_path / 'begun')!r}).write_text('')\n"
+        "signal.pause()"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def owner(say: Any) -> None:
+        made = Zygote(("takes_for_ever",))
+        say(made.pid)
+        try:
+            made.warm(0.05)
+        except TimeoutError as error:
+            say(str(error))
+        signal.pause()
+
+    with Role(owner) as role:
+        pid = role.hear()
+        assert role.hear() == "the zygote has not imported ('takes_for_ever',) in 0.05 s"
+        until((tmp_path / "begun").exists)
+        role.kill()
+        gone([pid], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("raise LookupError('no ' + 'x' * 100_000 + ' weights')", "x weights"),
+        ("import sys; sys.exit(5)", "SystemExit: 5"),
+        (
+            "import threading\n"
+            "threading.Thread(target=threading.Event().wait, daemon=True).start()",
+            "importing ['cannot_be'] started 1 threads: no fork is safe",
+        ),
+    ],
+)
+def test_what_it_cannot_import_is_told_and_it_ends(forks, tmp_path, monkeypatch, text, told):
+    (tmp_path / "cannot_be.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Zygote(("cannot_be",))
+    for _ in range(2):
+        with pytest.raises(ZygoteFailed) as failure:
+            made.warm(20.0)
+        assert told in failure.value.reason
+        assert "Traceback" in failure.value.reason or len(failure.value.reason) > 20_000
+        assert failure.value.pid == made.pid
+    assert has_ended(made._process, 5.0)
+    assert made._process.outcome(1.0) == Outcome(status=1)
+    ours, theirs = pair()
+    with pytest.raises(ZygoteFailed) as failure:
+        made.fork(theirs, "x")
+    assert told in failure.value.reason
+    theirs.close()
+    ours.close()
+    made.close()
+
+
+def test_told_goodbye_it_does_not_wait_for_the_end_of_its_owner_who_waits_for_its_own(
+    forks, monkeypatch
+):
+    monkeypatch.setattr(zygote, "_TO_END", 60.0)
+    made = Zygote(())
+    made.warm(20.0)
+    process = SimpleNamespace(outcome=made._process.outcome, pidfd=made._process.pidfd, close=int)
+    zygote_client._end(made._link, made._alive, process)
+    assert made._process.outcome(0.0) == Outcome(status=0)
+    made.close()
+
+
+def test_one_that_died_is_told_and_replaced(forks):
+    first = Zygote.shared(())
+    first.warm(20.0)
+    assert Zygote.shared(()) is first
+    os.kill(first.pid, signal.SIGKILL)
+    assert has_ended(first._process, 5.0)
+    ours, theirs = pair()
+    with pytest.raises(ZygoteFailed, match="it has ended"):
+        first.fork(theirs, "x")
+    theirs.close()
+    ours.close()
+    second = Zygote.shared(())
+    assert second is not first
+    first.close()
+    assert Zygote.shared(()) is second
+    second.close()
+    assert zygote_client._shared == {}
+    assert has_ended(second._process)
+
+
+def test_one_that_died_before_it_had_imported_is_told(forks):
+    made = Zygote(())
+    os.kill(made.pid, signal.SIGKILL)
+    assert has_ended(made._process, 5.0)
+    ours, theirs = pair()
+    with pytest.raises(ZygoteFailed, match="it has ended") as failure:
+        made.fork(theirs, "x")
+    ours.close()
+    theirs.close()
+    assert failure.value.pid == made.pid
+    made.close()
+
+
+class TestInside:
+    """Single steps of the zygote, in this process."""
+
+    @pytest.fixture
+    def made(self):
+        ours, theirs = pair()
+        made = zygote._Zygote(theirs)
+        yield made
+        for fd in (made._woken, made._wake):
+            os.close(fd)
+        ours.close()
+        theirs.close()
+
+    def test_no_room_for_a_child_is_told_by_closing_the_report(self, made, monkeypatch):
+        mine, theirs = pair()
+        report, reported = pair()
+
+        def no_room() -> int:
+            raise BlockingIOError("EAGAIN")
+
+        monkeypatch.setattr(zygote.os, "fork", no_room)
+        fds = [os.dup(theirs.fileno()), os.dup(reported.fileno())]
+        for each in (theirs, reported):
+            each.close()
+        assert made._fork(fds) is None
+        for link in (mine, report):
+            with pytest.raises(EOFError):
+                link.hear()
+            link.close()
+        assert made._reports == {}
+
+    def test_the_end_of_a_child_is_reported_once(self, made):
+        report, reported = pair()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        made._reports[child] = reported
+        made._reap()
+        assert report.hear()[0] == 0
+        assert made._reports == {}
+        with pytest.raises(EOFError):
+            report.hear()
+        report.close()
+        made._reap()
+
+    def test_a_new_child_is_as_any_other_process(self, made, monkeypatch):
+        """It is forked with a zygote's signal handlers and streams."""
+
+        def child(say: Any) -> None:
+            say_fd = os.dup(1)
+            link, theirs = pair()
+            _, reported = pair()
+            _, sibling_report = pair()
+            made._reports[7] = sibling_report
+            for number in (signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(number, zygote._note)
+            signal.set_wakeup_fd(made._wake, warn_on_full_buffer=False)
+            streams = [os.open(os.devnull, os.O_WRONLY) for _ in range(2)]
+            found = made._born(os.dup(theirs.fileno()), reported, streams)
+            theirs.close()
+            found.say("here")
+            handlers = [signal.getsignal(n) for n in (signal.SIGCHLD, signal.SIGTERM)]
+            say([
+                handlers == [signal.SIG_DFL] * 2, signal.set_wakeup_fd(-1), link.hear()[0],
+                reported.fileno(), sibling_report.fileno(), made._link.fileno(),
+                len(made._reports),
+                [str(Path(f"/proc/self/fd/{n}").readlink()) for n in (1, 2)],
+                [is_open(fd) for fd in (made._woken, made._wake, *streams)],
+            ])  # fmt: skip
+            os.dup2(say_fd, 1)
+
+        with Role(child) as role:
+            assert role.hear() == [
+                True, -1, "here", -1, -1, -1, 0, ["/dev/null"] * 2, [False] * 4
+            ]  # fmt: skip
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
