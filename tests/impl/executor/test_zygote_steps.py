@@ -1,22 +1,16 @@
 """A zygote that is a fork of this process, so that what it does can be looked at (W4, W9)."""
 
-import json
 import os
-import select
 import signal
 import sys
-import threading
-from multiprocessing import util
 from pathlib import Path
-from socket import socket
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from refengine.executor import Zygote, ZygoteFailed, hangup, zygote, zygote_client
+from refengine.executor import Zygote, ZygoteFailed, zygote, zygote_client
 from refengine.executor.children import Outcome, has_ended
-from refengine.executor.held import End
 from refengine.executor.link import Link, pair
 from refengine.executor.zygote_client import Offspring
 
@@ -71,12 +65,6 @@ def status_of(pid: int) -> dict[str, str]:
 def caught(pid: int, field: str) -> set[int]:
     bits = int(status_of(pid)[field], 16)
     return {n + 1 for n in range(64) if bits >> n & 1}
-
-
-def has_hung_up(fd: int) -> bool:
-    poller = select.poll()
-    poller.register(fd, 0)
-    return bool(poller.poll(0))
 
 
 def born(made: Zygote, name: str = "worker") -> tuple[Link, Offspring]:
@@ -167,8 +155,8 @@ def test_when_its_owner_lets_go_of_it_everything_it_forked_ends(forks, monkeypat
     assert not Path(f"/proc/{orphan}").exists()
 
 
-def test_it_waits_for_its_children_before_it_kills(forks):
-    """Two seconds: a worker's kernel ends it within one."""
+def test_it_waits_for_its_children_before_it_kills(forks, monkeypatch):
+    monkeypatch.setattr(zygote, "_TO_END", 0.8)
 
     def owner(say: Any) -> None:
         made = Zygote(())
@@ -289,199 +277,6 @@ def test_one_that_died_before_it_had_imported_is_told(forks):
     theirs.close()
     assert failure.value.pid == made.pid
     made.close()
-
-
-class TestWithoutAProcess:
-    """The owner's side against a scripted other side."""
-
-    @pytest.fixture
-    def made(self, monkeypatch):
-        sleeper = os.fork()
-        if sleeper == 0:
-            signal.pause()
-            os._exit(0)
-        heard: list[Any] = []
-
-        def run(preload: Any, descriptors: tuple[int, int]) -> int:
-            heard.append((preload, Link(_socket(os.dup(descriptors[0])))))
-            heard.append(os.dup(descriptors[1]))
-            return sleeper
-
-        monkeypatch.setattr(zygote_client, "_run", run)
-        monkeypatch.setattr(hangup, "send_at_hangup", lambda fd, pid: heard.append(pid))
-        made = Zygote(("a", "b"))
-        assert heard[0][0] == ("a", "b")
-        assert heard[2] == sleeper
-        made.other, made.death = heard[0][1], heard[1]
-        yield made
-        os.kill(sleeper, signal.SIGKILL)
-        has_ended(made._process, 5.0)
-        made.close()
-        made.other.close()
-        os.close(made.death)
-
-    def test_a_child_is_what_it_says_it_is(self, made):
-        ours, theirs = pair()
-        report_end: list[Link] = []
-
-        def answer() -> None:
-            name, (link, report, *streams) = made.other.hear()
-            assert name == "worker-3"
-            assert os.fstat(link).st_ino == os.fstat(theirs.fileno()).st_ino
-            assert [os.fstat(fd).st_ino for fd in streams] == [os.fstat(n).st_ino for n in (1, 2)]
-            for fd in (link, *streams):
-                os.close(fd)
-            report_end.append(Link(_socket(report)))
-            report_end[0].say(4711, made._process.pidfd.fileno())
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        offspring = made.fork(theirs, "worker-3")
-        thread.join(5)
-        assert offspring.pid == 4711
-        assert offspring.outcome(0.0) is None
-        report_end[0].say(9)
-        assert offspring.outcome(0.0) == Outcome(signal=9)
-        report_end[0].close()
-        assert offspring.outcome(0.0) == Outcome(signal=9)
-        offspring.close()
-        assert offspring._report.fileno() == offspring.pidfd.fileno() == -1
-        for each in (ours, theirs):
-            each.close()
-
-    def test_a_child_whose_zygote_ended_has_an_unknown_end(self):
-        ours, theirs = pair()
-        reading, writing = os.pipe()
-        offspring = Offspring(1, reading, ours)
-        theirs.close()
-        assert offspring.outcome(0.0) == Outcome()
-        offspring.close()
-        os.close(writing)
-
-    def test_one_that_does_not_answer_is_told_and_nothing_is_kept(self, made, monkeypatch):
-        monkeypatch.setattr(zygote_client, "_ANSWER", 0.05)
-        kept: list[Link] = []
-
-        def pair_of_ours() -> tuple[Link, Link]:
-            kept.extend(pair())
-            return kept[0], kept[1]
-
-        ours, theirs = pair()
-        monkeypatch.setattr(zygote_client, "pair", pair_of_ours)
-        with pytest.raises(ZygoteFailed, match=r"it did not answer in 0\.05 s"):
-            made.fork(theirs, "x")
-        assert [link.fileno() for link in kept] == [-1, -1]
-        ours.close()
-        theirs.close()
-
-    def test_its_answers_have_limits(self):
-        assert 60 <= zygote_client._ANSWER <= 300
-        assert 1 <= zygote_client._LAST_WORDS <= 10
-
-    def test_it_is_warm_once_it_says_so_and_that_is_remembered(self, made):
-        with pytest.raises(TimeoutError):
-            made.warm(0.0)
-        made.other.say(True)
-        made.warm(0.0)
-        made.warm(0.0)
-        assert made._said == [True]
-
-    def test_what_else_it_says_is_its_failure(self, made):
-        made.other.say("Traceback: no torch")
-        for _ in range(2):
-            with pytest.raises(ZygoteFailed, match="no torch") as failure:
-                made.warm(0.0)
-        assert failure.value.reason == "Traceback: no torch"
-
-    def test_one_that_takes_no_orders_has_its_last_words_told(self, made):
-        made.other.say("it ran out of luck")
-        made.other.close()
-        ours, theirs = pair()
-        with pytest.raises(ZygoteFailed, match="out of luck"):
-            made.fork(theirs, "x")
-        ours.close()
-        theirs.close()
-
-    def test_one_that_took_the_order_and_ended_is_told(self, made):
-        made.other.say(True)
-        ours, theirs = pair()
-        thread = threading.Thread(target=lambda: [os.close(fd) for fd in made.other.hear()[1]])
-        thread.start()
-        with pytest.raises(ZygoteFailed, match="it has ended"):
-            made.fork(theirs, "x")
-        thread.join(5)
-        ours.close()
-        theirs.close()
-
-    def test_to_end_it_its_link_is_closed_first_and_then_its_pipe(self, made, monkeypatch):
-        monkeypatch.setattr(zygote_client, "_LAST_WORDS", 0.02)
-        asked: list[tuple[bool, float]] = []
-
-        def ended(process: Any, seconds: float = 0.0) -> bool:
-            asked.append((has_hung_up(made.death), seconds))
-            return False
-
-        monkeypatch.setattr(zygote_client, "has_ended", ended)
-        zygote_client._end(made._link, made._alive, made._process)
-        assert asked == [(False, 0.02), (True, 0.02)]
-        assert made.other.hear()[0] == zygote.GOODBYE
-        assert made._link.fileno() == made._alive.fileno() == made._process.pidfd.fileno() == -1
-        with pytest.raises(EOFError):
-            made.other.hear()
-        monkeypatch.setattr(zygote_client, "has_ended", lambda *_: True)
-        made._process.pidfd = End(os.pidfd_open(made.pid))
-
-    def test_one_that_ends_by_itself_keeps_its_pipe_till_then(self, made, monkeypatch):
-        asked: list[bool] = []
-
-        def ended(process: Any, seconds: float = 0.0) -> bool:
-            asked.append(has_hung_up(made.death))
-            return True
-
-        with monkeypatch.context() as patch:
-            patch.setattr(zygote_client, "has_ended", ended)
-            outcomes: list[float] = []
-            process = SimpleNamespace(outcome=outcomes.append, close=lambda: None)
-            zygote_client._end(made._link, made._alive, process)
-        assert (asked, outcomes) == ([False], [0.0])
-        assert has_hung_up(made.death)
-
-    def test_it_is_ended_with_the_interpreter_after_the_pools(self, made):
-        found = [key for key, f in util._finalizer_registry.items() if f._weakref() is made]
-        assert [key[0] for key in found] == [10]
-
-
-def _socket(fd: int) -> socket:
-    return socket(fileno=fd)
-
-
-def test_a_new_interpreter_is_given_our_path_and_flags(monkeypatch):
-    called: list[Any] = []
-    monkeypatch.setattr(
-        zygote_client._util, "spawnv_passfds", lambda *given: called.append(given) or 77
-    )
-    monkeypatch.setattr(zygote_client._util, "_args_from_interpreter_flags", lambda: ["-B"])
-    monkeypatch.setattr(sys, "path", ["", "/some/where"])
-    assert zygote_client._run(("one", "two"), (5, 6)) == 77
-    executable, arguments, passed = called[0]
-    assert executable == os.fsencode(sys.executable)
-    assert passed == (5, 6)
-    assert arguments[:3] == [sys.executable, "-B", "-c"]
-    assert "zygote.main()" in arguments[3]
-    assert json.loads(arguments[4]) == [str(Path.cwd()), "/some/where"]
-    assert arguments[5:] == ["5", "6", "one", "two"]
-
-
-@pytest.mark.parametrize("missing", [1, 2])
-def test_a_process_without_its_streams_passes_none(missing, monkeypatch):
-    assert zygote_client._streams() == (1, 2)
-
-    def fstat(fd: int) -> None:
-        if fd == missing:
-            raise OSError("closed")
-
-    monkeypatch.setattr(zygote_client, "os", SimpleNamespace(fstat=fstat))
-    assert zygote_client._streams() == ()
 
 
 class TestInside:

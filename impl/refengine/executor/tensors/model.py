@@ -43,6 +43,7 @@ class SplitModel:
         step = size.inner // ranks
         mine = slice(rank * step, (rank + 1) * step)
         self._embedding = weights(size.vocabulary, size.width).to(device)
+        self._head = weights(size.vocabulary, size.width).to(device)  # else each token is its next
         self._layers = [
             (
                 weights(size.inner, size.width)[mine].contiguous().to(device),
@@ -59,5 +60,5 @@ class SplitModel:
             for into, out_of in self._layers:
                 inner = torch.nn.functional.gelu(hidden @ into.T)
                 hidden = hidden + self._reduce(inner @ out_of.T)
-            found: list[int] = (hidden @ self._embedding.T).argmax(-1).tolist()
+            found: list[int] = (hidden @ self._head.T).argmax(-1).tolist()
         return found

@@ -1,0 +1,66 @@
+"""Futures are resolved one after the other (W8)."""
+
+import threading
+
+from refengine.executor import (
+    PoolClosed,
+)
+from refengine.executor.futures import InOrder, Pending, new_future
+
+
+class TestInOrder:
+    def pending(self, number: int) -> Pending:
+        return Pending(number, "work", (0,), lambda: None, None, list, new_future())
+
+    def test_a_future_whose_waiter_gave_it_a_value_keeps_it(self):
+        made = InOrder(lambda *_: [], lambda _: None)
+        assert made.oldest() is None
+        one, two = self.pending(1), self.pending(2)
+        made.pending.extend([one, two])
+        assert made.oldest() is one.future
+        one.future.set_result("mine")
+        made.end(PoolClosed)
+        assert one.future.result() == "mine"
+        assert isinstance(two.future.exception(), PoolClosed)
+        assert not made.pending
+
+    def test_its_thread_is_made_once_and_keeps_nobody(self):
+        ran: list[int] = []
+        made = InOrder(lambda number, *_: ran.append(number) or [number], lambda _: None)
+        calls = [self.pending(n) for n in (1, 2, 3)]
+        for one in calls:
+            made.add(one)
+        assert [one.future.result(5) for one in calls] == [[1], [2], [3]]
+        assert ran == [1, 2, 3]
+        assert len(made._threads) == 1
+        thread = made._threads[0]
+        assert (thread.daemon, thread.name) == (True, "pool replies")
+        made.end(PoolClosed)
+        assert not thread.is_alive()
+        made.end(PoolClosed)
+
+    def test_the_way_is_free_before_the_waiter_wakes(self):
+        seen: list[int] = []
+        made = InOrder(lambda *_: [1], lambda _: None)
+        for shape in (list, lambda _: 1 / 0):
+            one = Pending(1, "work", (0,), lambda: None, None, shape, new_future())
+            one.future.add_done_callback(lambda _: seen.append(len(made.pending)))
+            made.add(one)
+            one.future.exception(5)
+        made.end(PoolClosed)
+        assert seen == [0, 0]
+
+    def test_its_own_thread_may_end_it(self):
+        made = InOrder(lambda *_: [1], lambda _: None)
+        one = Pending(
+            1, "work", (0,), lambda: None, None, lambda _: made.end(PoolClosed), new_future()
+        )
+        made.add(one)
+        assert isinstance(one.future.exception(5), PoolClosed)
+
+    def test_one_whose_thread_was_never_started_can_be_ended(self):
+        made = InOrder(lambda *_: [1], lambda _: None)
+        made._threads.append(threading.Thread(target=lambda: None))
+        made.pending.append(self.pending(1))
+        made.end(PoolClosed)
+        assert not made.pending
