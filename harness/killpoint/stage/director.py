@@ -422,7 +422,10 @@ class Director:
                 self._act(actor, step, packet.where)
 
     def _welcome(self, channel: Channel, hello: Hello) -> None:
-        if hello.role in self._comers.actors:
+        if hello.role not in self.actors:  # a target started more workers than it was to
+            self._forget(channel.fileno())
+            channel.close()
+        elif hello.role in self._comers.actors:
             watch = self._comers.welcome(channel, hello)
             if watch is not None:
                 self._hear(watch)

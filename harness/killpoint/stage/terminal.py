@@ -17,6 +17,8 @@ from killpoint.stage.diagnosis import state
 Until = Callable[[Callable[[], bool], float, str | None], bool]
 
 _KEYS: dict[Key, str] = {"ctrl-c": "\x03", "ctrl-z": "\x1a", "fg": "fg\n"}
+_ECHOES: dict[Key, bytes] = {"ctrl-c": b"^C", "ctrl-z": b"^Z"}
+"""What the terminal shows of a key, once it has sent the signal."""
 _STOPS_WITHIN = 5.0
 _READS_WITHIN = 0.3
 _LOOKS = 2
@@ -31,7 +33,8 @@ class Terminal:
         master, self._slave = os.openpty()
         self.path = os.ttyname(self._slave)
         self._tty: fdspawn[bytes] = fdspawn(master, timeout=0)
-        self._printed = folder / "terminal.txt"
+        self._kept = folder / "terminal.txt"
+        self.printed = b""
         self.open = True
 
     def fileno(self) -> int:
@@ -52,7 +55,8 @@ class Terminal:
             return True
         except EOF:
             return False
-        with self._printed.open("ab") as file:
+        self.printed += printed
+        with self._kept.open("ab") as file:
             file.write(printed)
         return True
 
@@ -86,7 +90,11 @@ class Sitting:
         program = self._actors["executor"]
         self._let_it_read(program)
         self._log.write("intent", fault=key, target=program.name)
+        echo = _ECHOES.get(key, b"")
+        before = self.terminal.printed.count(echo)
         self.terminal.press(key)
+        if echo:  # typing is not yet sending a signal
+            self._until(lambda: self.terminal.printed.count(echo) > before, _STOPS_WITHIN, "")
         self._log.write("fault", fault=key, target=program.name, pid=program.pid)
         if key == "ctrl-z":
             self._until(lambda: state(program.pid) in ("T", ""), _STOPS_WITHIN, "")
