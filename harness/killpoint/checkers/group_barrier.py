@@ -157,17 +157,24 @@ def _failed_join(event: Event) -> bool:
 def _joins(scenario: Scenario, history: History) -> list[Violation]:
     """A join without one of the ranks ends by its timeout, and the host's with an error.
 
-    A member may be let in before all have come: its next call will tell it.
+    A member may be let in before all have come: its next call will tell it. Where a rank died in
+    its join, it may or may not have come: whoever fails then names it.
     """
+    dead = deaths(history)
+    gone = [scenario.roles().index(role) for role in dead]
     asked = {e.role: e.data.get("timeout") for e in history.of("begin") if e.text("op") == "join"}
-    whole = asked.keys() == set(scenario.roles())
+    whole = asked.keys() == set(scenario.roles()) and not dead
     for event in history.of("end"):
         if event.text("op") != "join":
             continue
         lines = evidence(history, [event])
         if whole and event.text("outcome") != "ok":
             return [Violation("lost", f"{event.role}'s join failed: {event.text('error')}", lines)]
-        if not whole and event.text("outcome") == "ok" and event.role == scenario.roles()[0]:
+        if dead and event.text("outcome") != "ok" and not names_one_of(event.text("error"), gone):
+            cause = f"{event.role}'s join failed, and its error does not name {' or '.join(dead)}"
+            return [Violation("no-error", f"{cause}: {event.text('error')}", lines)]
+        here = event.role == scenario.roles()[0] and event.text("outcome") == "ok"
+        if here and not whole and not dead:
             cause = f"{event.role} made a group of which a rank never came"
             return [Violation("no-error", cause, lines)]
         due, took = asked.get(event.role), event.data.get("s")
