@@ -49,7 +49,7 @@ POOL: tuple[Mutant, ...] = (
     ),
     one(
         "w4_native_code_outlives_the_parent",
-        "W4/parent-killed-in-native-code",
+        "W4/parent-killed-in-native-code-fork",
         "leak",
         "executor/hangup.py",
         "fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC",
@@ -59,9 +59,9 @@ POOL: tuple[Mutant, ...] = (
         "w5_a_deadline_is_forgotten",
         "W5/stopped-worker",
         "hang late",
-        "executor/pool.py",
-        "            return self._calls.replies(number, name, ranks, left)\n",
-        "            return self._calls.replies(number, name, ranks, lambda: None)\n",
+        "executor/asking.py",
+        "            return self.calls.replies(number, name, ranks, left)\n",
+        "            return self.calls.replies(number, name, ranks, lambda: None)\n",
     ),
     one(
         "w5_nobody_is_killed",

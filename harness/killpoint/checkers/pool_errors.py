@@ -114,7 +114,7 @@ def call_or_pool_fails(scenario: Scenario, history: History, life: Life) -> list
         act
         for event in history.of("raised")
         for act in life.acts
-        if act.op in ("call", "submit", "result") and act.pending_at(event.t)
+        if act.op in ("call", "submit", "result", "health") and act.pending_at(event.t)
     ]
     if not struck:
         raise Inconclusive("no call was under way when the exception struck")

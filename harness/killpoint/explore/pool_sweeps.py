@@ -126,13 +126,16 @@ def _lines(
 
         at = Point(operation.verb, depth=trial.depth)
         count = count_lines(trial, operation.role, at, counted, plays=1)
+        if operation.role != "executor":
+            count //= 4  # of what a waiting worker looks at, another call may come to less
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         edges = [count * part // share for part in range(share + 1)]
         for low, high in itertools.pairwise(edges):
             if low < high:
                 line = trial.random.randrange(low, high)
                 # How often anybody looks about while it waits differs from play to play.
-                yield operation, msgspec.structs.replace(at, line=line), line >= count // 4
+                late = operation.role == "executor" and line >= count // 4
+                yield operation, msgspec.structs.replace(at, line=line), late
 
 
 def sweep_pool(
