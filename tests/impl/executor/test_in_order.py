@@ -1,6 +1,8 @@
 """Futures are resolved one after the other (W8)."""
 
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 from refengine.executor import (
     PoolClosed,
@@ -38,6 +40,13 @@ class TestInOrder:
         made.end(PoolClosed)
         assert not thread.is_alive()
         made.end(PoolClosed)
+
+    def test_at_the_end_its_thread_has_a_moment(self):
+        made: Any = InOrder(lambda *_: [1], lambda _: None)
+        joined: list[float] = []
+        made._threads = [SimpleNamespace(join=joined.append)]
+        made.end(PoolClosed)
+        assert [0 < seconds < 2 for seconds in joined] == [True]
 
     def test_the_way_is_free_before_the_waiter_wakes(self):
         seen: list[int] = []

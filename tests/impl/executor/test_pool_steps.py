@@ -153,7 +153,7 @@ class TestCall:
         if known:
 
             def wait(seconds: float) -> None:
-                assert 1.0 <= seconds <= 2.5
+                assert 1.0 <= seconds <= 2.0
                 p.watch.no = PoolClosed
 
             p.watch.decided.wait = wait

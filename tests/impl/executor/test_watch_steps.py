@@ -517,6 +517,14 @@ class TestTheThread:
         assert b.watch.over.is_set()
         assert b.life.history[-2:] == [State.STOPPING, State.STOPPED]
 
+    def test_a_stop_waits_a_moment_for_the_thread_itself(self, bench):
+        b = bench()
+        joined: list[float] = []
+        b.watch._threads = [SimpleNamespace(is_alive=lambda: True, join=joined.append)]
+        b.watch.over.set()
+        b.watch.stop()
+        assert [0 < seconds < 2 for seconds in joined] == [True]
+
     def test_a_callback_may_stop_the_pool(self, bench):
         """It runs in the monitor's thread, which would wait for itself."""
         b = bench(failure_callbacks=[lambda: b.watch.stop() or b.did.append("told")])
