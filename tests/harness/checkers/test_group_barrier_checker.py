@@ -114,3 +114,23 @@ def test_a_rank_that_died_in_its_join_may_have_come() -> None:
     tape.tell("rank-0", "end", op="join", outcome="ok", s=0.1)
     tape.tell("rank-2", "end", op="join", outcome="died", error="rank 1 died", s=0.1)
     assert group_judged("G3", tape).violations == []
+
+
+def test_who_gave_up_before_may_be_named_instead() -> None:
+    tape = GroupTape()
+    for rank in (0, 1, 2):
+        tape.tell(f"rank-{rank}", "begin", op="join", timeout=1.0)
+    tape.kills("rank-1").later(1000)
+    tape.tell("rank-2", "end", op="join", outcome="timeout", error="ranks 0, 1", s=1.0)
+    tape.tell("rank-0", "end", op="join", outcome="closed", error="rank 2 has left", s=1.0)
+    assert group_judged("G3", tape).violations == []
+
+
+def test_a_death_in_a_join_after_which_all_others_are_whole_is_evidence() -> None:
+    tape = GroupTape()
+    for rank in (0, 1, 2):
+        tape.tell(f"rank-{rank}", "begin", op="join", timeout=1.0)
+    for rank in (0, 2):
+        tape.tell(f"rank-{rank}", "end", op="join", outcome="ok", s=0.1)
+    tape.kills("rank-1")
+    assert group_judged("G3", tape).violations == []
