@@ -82,7 +82,7 @@ POOL: tuple[Mutant, ...] = (
     ),
     one(
         "w7_why_is_not_said",
-        "W7/raises-while-loading",
+        "W7/raises-forked",
         "no-error",
         "executor/worker.py",
         "            text = told(error)[1]\n",
@@ -96,17 +96,18 @@ POOL: tuple[Mutant, ...] = (
         " = queue.SimpleQueue()\n",
         " = queue.LifoQueue()\n",
     ),
-    one(
+    Mutant(
         "w9_forks_keep_what_they_inherit",
         "W9/fork",
-        "leak",
-        "executor/starting.py",
-        "    held.let_go({link.fileno()})\n",
-        "",
+        ("leak",),
+        (
+            Edit("executor/starting.py", "    held.let_go({link.fileno()})\n", ""),
+            Edit("executor/held.py", "os.register_at_fork(after_in_child=_after_fork)\n", ""),
+        ),
     ),
     Mutant(
         "w10_the_zygote_is_gone_unseen",
-        "W10/after-a-killed-worker",
+        "W10/matrix",
         ("starved",),
         (
             Edit(
