@@ -200,6 +200,13 @@ def test_of_a_statement_that_runs_at_import_all_beside_who_touches_its_file_are_
     assert control.tests_for(_change(2)) == ["a::two", "a::one"]
 
 
+def test_of_a_file_of_which_nothing_runs_later_everybody_is_asked() -> None:
+    tests = {"a::one": _trace(1, 6, file="b.py"), "b::two": _trace(0)}
+    control = Control(tests, imported=frozenset({("a.py", 2)}))
+    assert control.tests_for(_change(2)) == ["b::two", "a::one"]
+    assert control.tests_for(_change(3)) == []
+
+
 def test_who_caught_a_neighbour_is_asked_first_unless_slow() -> None:
     control = Control({name: _trace(s, 5) for name, s in (("a", 0.1), ("b", 0.2), ("c", 5.0))})
     assert telling_first(["a", "b", "c"], ["c", "b"], control) == ["b", "a", "c"]

@@ -63,7 +63,9 @@ class TestChildren:
             patch.setattr(children, "select", SimpleNamespace(poll=lambda: poller, POLLIN=1))
             assert not has_ended(child)
             assert not has_ended(child, 0.5)
-        assert asked == [0.0, 500.0]
+            zero: Any = SimpleNamespace(pidfd=SimpleNamespace(fileno=lambda: 0))
+            assert not has_ended(zero)  # a number like any other
+        assert asked == [0.0, 500.0, 0.0]
 
     @pytest.mark.parametrize("code", [22, 1])
     def test_an_older_kernel_is_asked_by_number(self, child, monkeypatch, code):

@@ -60,6 +60,9 @@ class TestLink:
         assert one.say("all", *[0] * 8)
         fds = two.hear()[1]
         assert len(fds) == 8
+        assert one.say("too many", *[0] * 9)
+        fds += two.hear()[1]
+        assert len(fds) == 16
         for fd in fds:
             os.close(fd)
 
@@ -142,6 +145,8 @@ class TestHeld:
             one, two = socket.socketpair()
             flag = os.eventfd(0)
             file = os.open(tmp_path / "file", os.O_CREAT | os.O_RDWR)
+            for n in range(3):
+                os.dup2(writing, n)
             standard = [os.readlink(f"/proc/self/fd/{n}") for n in range(3)]  # noqa: PTH115
             held.let_go({reading, one.fileno()})
 

@@ -460,6 +460,13 @@ class TestTheThread:
         assert set(registered) == wanted
         assert set(registered.values()) == {select.POLLIN}
 
+    def test_a_process_may_have_descriptor_zero(self, bench):
+        b = bench(1)
+        body = b.bodies[0]
+        real, body.pidfd = body.pidfd, SimpleNamespace(fileno=lambda: 0, close=int)
+        assert 0 in b.watch._poller().fds
+        body.pidfd = real
+
     def test_it_ends_in_good_order_whatever_fails(self, bench, caplog):
         b = bench(1)
 

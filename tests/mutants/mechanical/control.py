@@ -48,13 +48,14 @@ class Control(msgspec.Struct):
     def tests_for(self, change: Change) -> list[str]:
         """The tests that touch a change's statement, the fastest first.
 
-        One that runs at import may show in any test beside one that touches its file.
+        One that runs at import may show in any test beside one that touches its file; in any at
+        all, if nothing of that file runs later.
         """
         place = change.file, change.line
         found = [name for name, trace in self.tests.items() if place in trace.touched]
         if not found and place in self.imported:
             files = {_file(name) for name, trace in self.tests.items() if trace.reaches(change)}
-            found = [name for name in self.tests if _file(name) in files]
+            found = [name for name in self.tests if not files or _file(name) in files]
         return sorted(found, key=lambda name: self.tests[name].seconds)
 
 
