@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
     )
     check.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N")
-    check.add_argument("--jobs", type=_jobs, help="plays at a time (default: cores)")
+    check.add_argument("--jobs", type=_jobs, help="plays at a time (default: two for each core)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
     again = commands.add_parser(

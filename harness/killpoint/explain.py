@@ -7,6 +7,7 @@ import textwrap
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
+from killpoint.pool_matrix import JUDGED_BY, MATRIX, MEANING, Ending
 
 
 def explain(id: str) -> str:
@@ -35,4 +36,24 @@ def explain(id: str) -> str:
     ]
     lines.append("  cases:")
     lines += [f"    {c.id:42} {c.summary}" for c in CASES if c.invariant == id]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_cells(id)])
+
+
+def _cells(id: str) -> list[str]:
+    """The part of the kill matrix that an invariant judges: each ending, and what leads to it."""
+    lines: list[str] = []
+    for ending, judge in JUDGED_BY.items():
+        if judge == id:
+            said = f"{ending}: {MEANING[ending]}"
+            lines.append(textwrap.fill(said, 92, initial_indent="    ", subsequent_indent="    "))
+            lines += [f"      {row}" for row in _rows(ending)]
+    return ["  cells of the kill matrix, by how they end:", *lines] if lines else []
+
+
+def _rows(ending: Ending) -> list[str]:
+    """``worker, computing: kill, exit``, for each victim and phase."""
+    harms: dict[tuple[str, str], list[str]] = {}
+    for cell, expected in MATRIX.items():
+        if expected.ending == ending:
+            harms.setdefault((cell.victim, cell.phase), []).append(cell.harm)
+    return [f"{victim}, {phase}: {', '.join(each)}" for (victim, phase), each in harms.items()]

@@ -77,7 +77,8 @@ def judge(
         budget: seconds after which no further case is begun.
         folder: the run's folder, for replays and records of violations.
         tier: only cases of this tier; all if None.
-        jobs: plays at a time, each with a zygote of its own; the number of cores by default.
+        jobs: plays at a time, each with a zygote of its own; two for each core by default, since
+            most of a play is waiting.
         depth: how fine the points of the sweeps are.
         shard: ``(i, n)``: only every n-th case, beginning with the i-th.
         shrinking: seconds for each violation, once every case has been played, in which a smaller
@@ -90,7 +91,7 @@ def judge(
     wanted = [case for case in select(list(only)) if tier in (None, case.tier)]
     chosen = wanted[shard[0] - 1 :: shard[1]]
     resolved = resolve(target)
-    bench = _Bench(resolved, min(jobs or os.cpu_count() or 1, max(1, len(chosen))))
+    bench = _Bench(resolved, min(jobs or 2 * (os.cpu_count() or 1), max(1, len(chosen))))
     try:
         with bench:
             loaded = bench.loaded()
@@ -190,6 +191,40 @@ class _Bench:
         self._free.put(stage)
 
 
+class _Waiting:
+    """Cases that wait for a stage. Every other lane begins with the simulated ones.
+
+    They compute without a pause, and the others mostly wait: side by side they fill the cores.
+    """
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self._lock = threading.Lock()
+        tiers: tuple[Tier, Tier] = ("process", "simulated")
+        self._cases = [[case for case in cases if case.tier == tier] for tier in tiers]
+
+    def serve(
+        self, work: Callable[[Case], CaseOutcome | None], lane: int
+    ) -> dict[str, CaseOutcome | None]:
+        """Work on one case after the other, until none is left; what came out, by case."""
+        done: dict[str, CaseOutcome | None] = {}
+        while (case := self._take(lane % 2)) is not None:
+            done[case.id] = work(case)
+        return done
+
+    def _take(self, first: int) -> Case | None:
+        with self._lock:
+            for cases in (self._cases[first], self._cases[1 - first]):
+                if cases:
+                    return cases.pop(0)
+        return None
+
+    def clear(self) -> None:
+        """None of those that are left is worked on."""
+        with self._lock:
+            for cases in self._cases:
+                cases.clear()
+
+
 class _Run:
     """The cases of one judgement, spread over the bench."""
 
@@ -219,7 +254,6 @@ class _Run:
 
     def all(self, cases: Sequence[Case], end: float | None) -> tuple[list[CaseOutcome], list[str]]:
         left_out: list[str] = []
-        outcomes: list[CaseOutcome] = []
 
         def work(case: Case) -> CaseOutcome | None:
             if end is not None and time.monotonic() > end:
@@ -232,8 +266,14 @@ class _Run:
                     self._progress(outcome, self._done, len(cases))
             return outcome
 
+        waiting = _Waiting(cases)
         with concurrent.futures.ThreadPoolExecutor(self._bench.count) as pool:
-            outcomes = [outcome for outcome in pool.map(work, cases) if outcome is not None]
+            lanes = [pool.submit(waiting.serve, work, lane) for lane in range(self._bench.count)]
+            try:
+                done = {case: outcome for lane in lanes for case, outcome in lane.result().items()}
+            finally:
+                waiting.clear()
+        outcomes = [outcome for case in cases if (outcome := done.get(case.id)) is not None]
         if any(case.invariant == "L1" for case in cases) and self._plays:
             outcomes.append(self._every_play())
         return outcomes, left_out

@@ -50,6 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STAGES] = Stages(config)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """``-n auto`` is two workers for each core, unless xdist was told: plays mostly wait."""
+    told = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return None if told else 2 * (os.cpu_count() or 1)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the zygotes of this worker."""
     stages = config.stash.get(_STAGES, None)

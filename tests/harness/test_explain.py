@@ -31,3 +31,11 @@ def test_a_case_is_explained_with_the_clause_it_tests() -> None:
 def test_what_there_is_not_is_bad_usage(id: str) -> None:
     with pytest.raises(BadUsage, match="expected a case's name or one of: R1"):
         explain(id)
+
+
+def test_an_invariant_of_pools_shows_its_part_of_the_kill_matrix() -> None:
+    text = explain("W3")
+    assert "pool-fails: every pending and later call errs" in text
+    assert "worker, computing: kill, sigterm, exit" in text
+    assert "kill matrix" not in explain("W1").split("cases:")[1]
+    assert "executor, idle: kill, sigterm, sigint, exit" in explain("W4")

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from mutant import Edit, Mutant
+from mutant import one as _one
+from pool_mutants import POOL
 
-
-@dataclass(frozen=True)
-class Edit:
-    """One replacement in a file of ``impl/refengine``."""
-
-    file: str
-    old: str
-    new: str
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A broken reference."""
-
-    name: str
-    caught_by: str
-    kinds: tuple[str, ...]
-    """Kinds of violation that are a right answer."""
-    edits: tuple[Edit, ...]
-    samples: int = 1
-    """How many samples of a sampled sweep it may take: which lines a handshake comes to differs."""
-
-
-def _one(name: str, caught_by: str, kinds: str, file: str, old: str, new: str) -> Mutant:
-    return Mutant(name, caught_by, tuple(kinds.split()), (Edit(file, old, new),))
-
+__all__ = ["CANARY", "MUTANTS", "Edit", "Mutant"]
 
 MUTANTS: tuple[Mutant, ...] = (
     _one(
@@ -587,6 +564,7 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             Edit("receiving.py", "        if not told:\n", "        if False:\n"),
         ),
+        samples=3,
     ),
     _one(
         "r2_a_message_is_whole_when_half_of_it_came",
@@ -699,4 +677,4 @@ CANARY = Mutant(
 )
 """Loses one message in silence. If a check of it passes, nothing that passes can be believed."""
 
-MUTANTS += (CANARY,)
+MUTANTS += (*POOL, CANARY)

@@ -42,6 +42,26 @@ def _long(*row: object) -> object:
     return pytest.param(*row, marks=pytest.mark.full)
 
 
+_POOLS = [
+    ("W2/late-reply-after-timeout", "0.33.0", "violated", "wrong-data", "given the reply to call"),
+    ("W3/killed-during-call-without-deadline", "0.10.1", "violated", "hang", "waited in call"),
+    ("W3/killed-during-call-without-deadline", "0.10.2", "held", None, ""),
+    ("W4/parent-killed-fork", "0.17.1", "violated", "leak", "still there 5 s after"),
+    ("W4/parent-killed-fork", "0.18.0", "held", None, ""),
+    *(
+        pytest.param(case, release, "violated", kind, words, marks=pytest.mark.full)
+        for case, release, kind, words in (
+            ("W2/late-reply-after-timeout", "0.8.5", "wrong-data", "given the reply to call"),
+            ("W2/after-a-failed-call", "0.33.0", "wrong-data", "given the reply to call"),
+            ("W2/after-an-interrupted-call", "0.33.0", "wrong-data", "given the reply to call"),
+            ("W3/told-before-the-grace-is-over", "0.33.0", "late", "told of the death"),
+            ("W4/parent-killed-while-loading-fork", "0.33.0", "leak", "still there 5 s after"),
+            ("W5/queue-full", "0.33.0", "hang", "waited in call"),
+        )
+    ),
+]
+"""Of worker pools: what came with one release and went with another, and what the newest has."""
+
 RECORD = [
     *(_long(*row) for row in _explored("Q8/every-schedule", "held", None, "")),
     *_late(),
@@ -87,6 +107,7 @@ RECORD = [
     ("S1/group-store-listener", "0.8.4", "violated", "exposure", "listens"),
     ("S1/group-store-listener", "0.8.5", "held", None, ""),
     ("G1/broadcasts", "0.8.5", "held", None, ""),
+    *_POOLS,
 ]
 
 SGLANG_RECORD = [

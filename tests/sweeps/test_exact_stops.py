@@ -1,4 +1,4 @@
-"""100 stops at pages of a copy: each is exact, and every message arrives whole."""
+"""Stops at pages of a copy, 100 with ``--full``: each is exact, and messages arrive whole."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from killpoint.plugin import Referee
 from killpoint.points.pages import Protected, Refused
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
 
-_STOPS = 100
+_STOPS, _STOPS_IF_FULL = 20, 100
 
 
 def _around(step: AnyStep) -> Scenario:
     return around_copy("R2/exact-stops", "stop", step)
 
 
-def test_stops_at_a_page_are_exact(referee: Referee) -> None:
+def test_stops_at_a_page_are_exact(referee: Referee, pytestconfig: pytest.Config) -> None:
+    stops = _STOPS_IF_FULL if pytestconfig.getoption("--full") else _STOPS
     try:
         Protected().end()
     except Refused as refused:
@@ -26,11 +27,11 @@ def test_stops_at_a_page_are_exact(referee: Referee) -> None:
     trial = Trial("R2/exact-stops", referee.stage(), seed=0, full=False, folder=referee.folder())
     count = count_places(trial, "writer", Point("send"), _around, "pages")
     exact = 0
-    for page in chosen(trial, count, _STOPS):
+    for page in chosen(trial, count, stops):
         play = trial.play(_around(Fault("stop", "writer", Point("send", page=page))))
         (reached,) = play.history.of("reached")
         exact += (reached.number("stored"), reached.number("early")) == (page, 0)
         assert reached.number("changed") >= page - 1
-    print(f"{exact} of {_STOPS} stops at page k are exact")
+    print(f"{exact} of {stops} stops at page k are exact")
     referee.report(trial.conclude())
-    assert exact == _STOPS
+    assert exact == stops

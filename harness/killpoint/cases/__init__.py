@@ -22,6 +22,7 @@ from killpoint.cases import (
     pool_service,
     pool_succession,
     pool_sweeps,
+    pool_terminal,
     ranks,
     remote,
     remote_life,
@@ -64,6 +65,7 @@ CASES: tuple[Case, ...] = (
     *pool_matrix_cases.CASES,
     *pool_succession.CASES,
     *pool_sweeps.CASES,
+    *pool_terminal.CASES,
     *weak_memory.CASES,
 )
 

@@ -63,6 +63,13 @@ def of_pool(
     return Case(id, summary, run, needs(steps))
 
 
+def forked(
+    id: str, summary: str, *steps: AnyStep, expects: Ending | None = None, **shape: Any
+) -> Case:
+    """The same with forked workers, which come quickest: for what is judged, they are all one."""
+    return of_pool(id, summary, *steps, expects=expects, start="fork", **shape)
+
+
 def needs(steps: tuple[AnyStep, ...]) -> frozenset[str]:
     """What a target must have for these steps."""
     placed = any(isinstance(step, Fault) and step.at is not None for step in steps)

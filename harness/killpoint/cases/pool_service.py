@@ -12,6 +12,7 @@ from killpoint.cases.pool_plays import (
     UP,
     WORKS,
     PoolStartMethod,
+    forked,
     of_pool,
 )
 from killpoint.scenario import (
@@ -38,13 +39,13 @@ _ENDED: list[AnyStep] = [Wait(within=GIVEN)]
 _AFTER: list[AnyStep] = [Call(times=3, timeout=LONG, keep_on=True), Wait(within=30.0), *DOWN]
 
 _STATES = (
-    of_pool("W1/plain-life", "a pool lives and is shut down", *UP, *WORKS, Health(), *DOWN),
-    of_pool(
+    forked("W1/plain-life", "a pool lives and is shut down", *UP, *WORKS, Health(), *DOWN),
+    forked(
         "W1/failed-then-stopped",
         "a worker is killed; then the pool is shut down, twice",
         *[*UP, *WORKS, Fault("kill", "worker-0"), Call(), *_ENDED, *DOWN, *DOWN],
     ),
-    of_pool(
+    forked(
         "W1/stopped-before-a-call",
         "a pool is shut down that was never called",
         *[*UP, PoolStop(), *_ENDED, PoolStop(), *_ENDED],
@@ -52,47 +53,47 @@ _STATES = (
 )
 
 _REPLIES = (
-    of_pool(
+    forked(
         "W2/late-reply-after-timeout",
         "a worker answers a call whose deadline has passed; then come others",
         *[*UP, _HELD, Call("compute", timeout=SHORT), *_ENDED, _ON, *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/late-reply-of-one-rank",
         "the same with a call that one rank alone was to answer",
         *[*UP, _HELD_LAST, Call("compute", timeout=SHORT, rank=1), *_ENDED, _ON_LAST],
         *[Call(rank=1, timeout=LONG), *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/late-reply-after-several-timeouts",
         "three calls run into their deadlines while one worker stands",
         *[*UP, _HELD, Call("compute", timeout=SHORT), Call(times=2, timeout=SHORT, keep_on=True)],
         *[*_ENDED, _ON, *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/after-a-failed-call",
         "every rank raises, and the caller has the first one's error",
         *[*UP, Call("raise_error", times=2, timeout=LONG, keep_on=True), *_ENDED, *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/after-a-failure-of-one-rank",
         "one rank raises while the other answers later",
         *[*UP, _HELD_LAST, Fault("raise", "worker-0", _COMPUTING), Call("compute", timeout=1.0)],
         *[*_ENDED, _ON_LAST, *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/after-a-refused-call",
         "a request cannot be pickled",
         *[*UP, Fault("raise", "executor", Point("work", name="asking"))],
         *[Call(timeout=LONG), *_ENDED, *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/after-an-interrupted-call",
         "the caller is interrupted while it waits; the answers come later",
         *[*UP, _HELD, Call("compute", timeout=LONG), Settle(("worker-0", "executor"))],
         *[Fault("interrupt", "executor"), *_ENDED, _ON, *_AFTER],
     ),
-    of_pool(
+    forked(
         "W2/abandoned-future",
         "nobody asks for the result of a submitted call; then come others",
         *[*UP, Submit("echo"), *_AFTER],
@@ -101,59 +102,59 @@ _REPLIES = (
 )
 
 _STALLS = (
-    of_pool(
+    forked(
         "W5/stopped-worker",
         "a worker is stopped; a call runs into its deadline; it goes on",
         *[*UP, *WORKS, Fault("stop", "worker-1"), Call(timeout=SHORT), *_ENDED],
         *[_ON_LAST, *WORKS, *DOWN],
     ),
-    of_pool(
+    forked(
         "W5/health-of-a-stopped-worker",
         "a question of health has a deadline too",
         *[*UP, Fault("stop", "worker-1"), Call(timeout=SHORT), Health(timeout=SHORT), *_ENDED],
         *[_ON_LAST, *WORKS, *DOWN],
     ),
-    of_pool(
+    forked(
         "W5/spinning-worker",
         "every worker is busy in Python for a minute; calls have deadlines",
         *[*UP, Call("spin", timeout=SHORT), Call(timeout=SHORT), *_ENDED, *DOWN],
     ),
-    of_pool(
+    forked(
         "W5/queue-full",
         "a worker is stopped while calls fill the broadcast queue",
         *[*UP, Fault("stop", "worker-0"), Call(times=7, timeout=0.2, keep_on=True)],
         *[Wait(within=12.0), _ON, *WORKS, *DOWN],
     ),
-    of_pool(
+    forked(
         "W5/stopped-at-shutdown",
         "a worker is stopped, and the pool shut down",
         *[*UP, *WORKS, Fault("stop", "worker-1"), *DOWN],
         expects="stops-in-time",
     ),
-    of_pool(
+    forked(
         "W5/spinning-at-shutdown",
         "a worker is busy in Python for a minute, and the pool shut down",
         *[*UP, Call("spin", timeout=SHORT), *_ENDED, *DOWN],
         expects="stops-in-time",
     ),
-    of_pool(
+    forked(
         "W5/native-at-shutdown",
         "a worker is in native code and holds its interpreter, and the pool is shut down",
         *[*UP, Fault("hold", "worker-0", Point("work", name="native"))],
         *[Call("native", timeout=SHORT), *_ENDED, *DOWN],
         expects="stops-in-time",
     ),
-    of_pool(
+    forked(
         "W5/queue-full-at-shutdown",
         "a worker is stopped, the broadcast queue full, and the pool shut down",
         *[*UP, Fault("stop", "worker-0"), Call(times=6, timeout=0.1, keep_on=True)],
         *[Wait(within=12.0), *DOWN],
         expects="stops-in-time",
     ),
-    of_pool(
+    forked(
         "W5/start-with-a-deadline",
         "a worker stands while its model is loaded; the start has a deadline",
-        *[Fault("stop", "worker-1", Point("work", name="loading")), PoolStart(timeout=1.0)],
+        *[Fault("stop", "worker-1", Point("work", name="loading")), PoolStart(timeout=2.0)],
         *_ENDED,
     ),
 )
@@ -163,7 +164,7 @@ def _error(name: str, summary: str, method: Method, *, output_thread: bool = Fal
     """One failing call of all ranks, one of a single rank, and a pool that goes on."""
     ranks: list[AnyStep] = [Call(method, timeout=LONG), Call(method, rank=1, timeout=LONG)]
     steps = [*UP, *ranks, Wait(within=20.0), *_AFTER]
-    return of_pool(name, summary, *steps, output_thread=output_thread)
+    return forked(name, summary, *steps, output_thread=output_thread)
 
 
 _ERRORS = (
@@ -176,21 +177,21 @@ _ERRORS = (
         "unpicklable",
         output_thread=True,
     ),
-    of_pool(
+    forked(
         "W6/flood",
         "replies larger than any chunk of the queue, from all ranks and from one",
         *[*UP, Call("flood", size=OVERFLOW, times=2, timeout=LONG)],
         *[Call("flood", size=OVERFLOW, rank=1, timeout=LONG), Wait(within=20.0), *_AFTER],
         expects="unaffected",
     ),
-    of_pool(
+    forked(
         "W6/one-rank-raises",
         "the last rank raises where all reply, and where it alone does not",
         *[*UP, Fault("raise", "worker-1", _COMPUTING), Call("compute", timeout=LONG)],
         *[Fault("raise", "worker-1", _COMPUTING)],
         *[Call("compute", rank=0, timeout=LONG), Wait(within=20.0), *_AFTER],
     ),
-    of_pool(
+    forked(
         "W6/sigterm-in-failing-method",
         "a worker whose method is about to raise gets SIGTERM, and obeys it",
         *[*UP, Fault("sigterm", "worker-0", Point("work", name="replying"))],
@@ -216,35 +217,35 @@ _STARTS = (
 )
 
 _FUTURES = (
-    of_pool(
+    forked(
         "W8/in-order",
         "five calls are submitted, two at a time, and their results asked for in order",
         *[*UP, Submit(times=2), Results(timeout=LONG), Submit(times=2), Results(timeout=LONG)],
         *[Submit("flood", size=OVERFLOW), Results(timeout=LONG), Wait(within=40.0), *DOWN],
         in_flight=2,
     ),
-    of_pool(
+    forked(
         "W8/newest-asked-first",
         "the result of the later call is asked for first",
         *[*UP, Submit("compute", times=2), Results(timeout=LONG, newest_first=True)],
         *[Wait(within=30.0), *WORKS, *DOWN],
         in_flight=2,
     ),
-    of_pool(
+    forked(
         "W8/first-one-slow",
-        "the first call is held up on one rank while the second is submitted",
-        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo"), Settle(("worker-1",)), _ON_LAST],
-        *[Results(timeout=LONG, newest_first=True), Wait(within=30.0), *DOWN],
-        in_flight=2,
+        "the first call is held up on one rank while two more are submitted",
+        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo", times=2), Settle(("worker-1",))],
+        *[_ON_LAST, Results(timeout=3.0), Wait(within=30.0), *DOWN],
+        in_flight=3,
     ),
-    of_pool(
+    forked(
         "W8/shutdown-with-futures",
         "the pool is shut down while two calls are outstanding; then results are asked for",
         *[*UP, _HELD, Submit("compute"), Submit("echo"), Settle(("worker-0",)), PoolStop()],
         *[Results(timeout=3.0), Wait(within=2 * LONG + 8.0)],
         in_flight=2,
     ),
-    of_pool(
+    forked(
         "W8/failed-among-futures",
         "of three calls in flight the second raises",
         *[*UP, Submit("compute"), Submit("raise_error"), Submit("echo"), Results(timeout=LONG)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.cases.pool_plays import DOWN, GIVEN, LOOKED, SHORT, UP, WORKS, of_pool
+from killpoint.cases.pool_plays import DOWN, GIVEN, LOOKED, SHORT, UP, WORKS, forked, of_pool
 from killpoint.scenario import (
     AnyStep,
     Call,
@@ -36,35 +36,35 @@ _METHODS = tuple(
 )
 
 _AFTER = (
-    of_pool(
+    forked(
         "W10/after-a-killed-worker",
         "a worker was killed inside a call",
         *[*UP, Fault("kill", "worker-0", Point("work", name="computing")), Call("compute")],
         *[*_ENDED, *DOWN, *_NEXT],
     ),
-    of_pool(
+    forked(
         "W10/after-a-failure-nobody-ended",
         "a worker was killed, and nobody told the pool to stop",
         *[*UP, Fault("kill", "worker-1"), Call(), *_ENDED, *_NEXT],
     ),
-    of_pool(
+    forked(
         "W10/after-a-stopped-worker",
         "a worker was stopped, and the pool shut down",
         *[*UP, Fault("stop", "worker-0"), Call(timeout=SHORT), *_ENDED, *DOWN, *_NEXT],
     ),
-    of_pool(
+    forked(
         "W10/after-a-failed-start",
         "a worker's loading raised",
         *[Fault("raise", "worker-1", Point("work", name="loading")), PoolStart(timeout=20.0)],
         *[*_ENDED, *_NEXT],
     ),
-    of_pool(
+    forked(
         "W10/after-native-code",
         "a worker was in native code when the pool was shut down",
         *[*UP, Fault("hold", "worker-0", Point("work", name="native"))],
         *[Call("native", timeout=SHORT), *_ENDED, *DOWN, *_NEXT],
     ),
-    of_pool(
+    forked(
         "W10/after-an-interrupted-call",
         "the caller was interrupted while it waited",
         *[*UP, _HELD, Call("compute"), Settle(("worker-0", "executor"))],

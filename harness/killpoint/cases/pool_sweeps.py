@@ -53,7 +53,7 @@ CASES: tuple[Case, ...] = (
     _swept(
         "W6/exception-in-a-call",
         "an exception at lines of the executor's calls",
-        _of("call", "submit", "result", "health"),
+        _of("call", "submit", "health"),
         4,
         "raise",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import GROUP, QUEUE, REMOTE, Operation
+from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
 from killpoint.explore.sweeps import Around, around_death, around_stop, sweep
 from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
@@ -59,7 +59,7 @@ CASES: tuple[Case, ...] = (
     _swept(
         "G1/stopped-anywhere",
         "a rank is stopped at lines of any of its operations, and goes on",
-        GROUP,
+        (*GROUP, *JOIN),
         4,
     ),
     _killed(
@@ -84,6 +84,12 @@ CASES: tuple[Case, ...] = (
         "L1/killed-while-making",
         "SIGKILL at lines of the making of a queue; the next start",
         (*_of(QUEUE, "make"), *_of(REMOTE, "make")),
+        2,
+    ),
+    _killed(
+        "G3/killed-while-joining",
+        "SIGKILL at lines of the join, of the host and of a member; the others are told",
+        JOIN,
         2,
     ),
     _killed(

@@ -33,7 +33,7 @@ class Finding(msgspec.Struct):
 _LIBRARY = re.compile(r"\((zmq|multiprocessing|threading|contextlib|queue|selectors|<frozen)")
 """Frames that say how something waits; the first one outside them says what for."""
 
-_ENDS = ("kill", "exit", "sigterm", "sigint")
+_ENDS = ("kill", "exit", "sigterm", "sigint", "ctrl-c", "hang-up")
 
 Checker = Callable[[Scenario, History, Ledger], Finding]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from killpoint.checkers.finding import (
     Finding,
@@ -45,7 +45,7 @@ def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Find
         and call.made
     ]
     joins = [event for event in history.of("end") if _failed_join(event)]
-    if not found and not vain and not joins:
+    if not found and not vain and not joins and not _struck_in_join(history, dead):
         raise Inconclusive("no live rank's barrier had a rank to miss")
     return Finding(found[:1], {"barriers": len(vain)})
 
@@ -154,20 +154,36 @@ def _failed_join(event: Event) -> bool:
     return event.text("op") == "join" and event.text("outcome") not in ("ok", "")
 
 
+def _struck_in_join(history: History, dead: Collection[str]) -> bool:
+    """Whether a rank died in its join, late enough perhaps for all others to be whole."""
+    ended = {event.role for event in history.of("end") if event.text("op") == "join"}
+    begun = {event.role for event in history.of("begin") if event.text("op") == "join"}
+    return bool((begun - ended) & set(dead))
+
+
 def _joins(scenario: Scenario, history: History) -> list[Violation]:
     """A join without one of the ranks ends by its timeout, and the host's with an error.
 
-    A member may be let in before all have come: its next call will tell it.
+    A member may be let in before all have come: its next call will tell it. Where a rank died in
+    its join, it may or may not have come: whoever fails then names it, or one that gave up.
     """
+    dead = deaths(history)
+    failed = [event.role for event in history.of("end") if _failed_join(event)]
+    gone = {role: scenario.roles().index(role) for role in (*dead, *failed)}
     asked = {e.role: e.data.get("timeout") for e in history.of("begin") if e.text("op") == "join"}
-    whole = asked.keys() == set(scenario.roles())
+    whole = asked.keys() == set(scenario.roles()) and not dead
     for event in history.of("end"):
         if event.text("op") != "join":
             continue
         lines = evidence(history, [event])
         if whole and event.text("outcome") != "ok":
             return [Violation("lost", f"{event.role}'s join failed: {event.text('error')}", lines)]
-        if not whole and event.text("outcome") == "ok" and event.role == scenario.roles()[0]:
+        others = [rank for role, rank in gone.items() if role != event.role]
+        if dead and event.role in failed and not names_one_of(event.text("error"), others):
+            cause = f"{event.role}'s join failed, and its error does not name {' or '.join(dead)}"
+            return [Violation("no-error", f"{cause}: {event.text('error')}", lines)]
+        here = event.role == scenario.roles()[0] and event.text("outcome") == "ok"
+        if here and not whole and not dead:
             cause = f"{event.role} made a group of which a rank never came"
             return [Violation("no-error", cause, lines)]
         due, took = asked.get(event.role), event.data.get("s")

@@ -15,7 +15,7 @@ from killpoint.checkers.pool_errors import (
 )
 from killpoint.checkers.pool_life import next_pool, next_works, own_ends_alone
 from killpoint.checkers.pool_orphans import workers_gone
-from killpoint.checkers.pool_record import Life, ends, lives
+from killpoint.checkers.pool_record import Life, ends, lives, strikes
 from killpoint.checkers.pool_stall import deadline_kept, stops_in_time, unaffected
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -50,10 +50,15 @@ def _start_or_pool_fails(scenario: Scenario, history: History, life: Life) -> li
 def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Violation]:
     """A worker that an exception may have ended: then every later call errs; or all is well."""
     stop = life.stop_began()
-    lost = [e for e in ends(history, life).values() if stop is None or e.t < stop]
-    if not lost:
+    signs = [*ends(history, life).values(), *life.callbacks]
+    signs += [event for event in history.of("leaving") if event.t >= life.start.began.t]
+    if not any(stop is None or event.t < stop for event in signs):
         return unaffected(scenario, history, life)
-    return call_or_pool_fails(scenario, history, life)
+    gone = ends(history, life)
+    for strike in strikes(history):
+        if strike.rank is not None and strike.rank in gone:
+            return told(history, life, Death(strike.rank, strike, gone[strike.rank]))
+    raise Inconclusive("the worker that the exception struck was not seen to end")
 
 
 def _fails_or_serves(scenario: Scenario, history: History, life: Life) -> list[Violation]:

@@ -114,7 +114,7 @@ def call_or_pool_fails(scenario: Scenario, history: History, life: Life) -> list
         act
         for event in history.of("raised")
         for act in life.acts
-        if act.op in ("call", "submit", "result") and act.pending_at(event.t)
+        if act.op in ("call", "submit", "result", "health") and act.pending_at(event.t)
     ]
     if not struck:
         raise Inconclusive("no call was under way when the exception struck")
@@ -165,7 +165,10 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
         return [Violation("no-error", cause, lines)]
     if act.ended.t > since + _WITHIN + slack(history, since, act.ended.t):
         return [Violation("late", f"the start failed only {took:.2f} s after the worker", lines)]
-    if not dead and "injected at" not in act.error:
+    # Of what its own class raised, a traceback shows the class's own file.
+    own = any(event.text("where") in ("constructing", "loading") for event in told)
+    traced = "injected at" in act.error and (not own or "pool_worker" in act.error)
+    if not dead and not traced:
         cause = "the start failed without the worker's own traceback; all that it said was:"
         return [Violation("no-error", f"{cause} {act.error}", lines)]
     return left(history, life, act.ended, "the start had failed")

@@ -161,6 +161,9 @@ def unaffected(scenario: Scenario, history: History, life: Life) -> list[Violati
     if life.start.ended is not None and not life.start.ok:
         cause = f"the start ended with {life.start.outcome}: {life.start.error}"
         return [Violation("lost", cause, pool_lines(history, life.start))]
+    for stall in stalls(history, life):
+        if stall.until is None and stall.role.startswith("worker"):
+            raise Inconclusive(f"{stall.role} was stopped, and never went on")
     stop = life.stop_began() or history.events[-1].t + 1
     for rank, event in ends(history, life).items():
         if event.t < stop:

@@ -219,6 +219,19 @@ _TAKEN = 3.0
 """How long a rank waits for what was sent to it long ago."""
 
 
+def _joins(name: str, role: str) -> Operation:
+    """All come at once; nobody comes back before all have come."""
+    rest: list[AnyStep] = [
+        Gather(timeout=8.0),
+        SendTo(role, "rank-2", [_SMALL]),
+        ReceiveFrom(("rank-2",), role, 2, timeout=_TAKEN),
+        Barrier(timeout=8.0),
+        Wait(within=20.0),
+    ]
+    now: list[AnyStep] = [Join(timeout=8.0)]
+    return Operation(name, role, "join", [], now, rest, ranks=len(_RANKS), joint=True)
+
+
 def _sends(name: str, role: str, message: Message) -> Operation:
     """To the last rank; it takes until it hears that the sender has left."""
     rest: list[AnyStep] = [
@@ -312,3 +325,6 @@ GROUP: tuple[Operation, ...] = tuple(
     )
 )
 """With three ranks, of the host and of a member."""
+
+JOIN: tuple[Operation, ...] = (_joins("host-joins", "rank-0"), _joins("member-joins", "rank-1"))
+"""The same. A rank that was struck in it has left, as far as the others know: not done again."""

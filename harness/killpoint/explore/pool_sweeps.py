@@ -22,7 +22,6 @@ from killpoint.scenario import (
     Point,
     PoolStart,
     PoolStop,
-    Results,
     Scenario,
     Submit,
     Verb,
@@ -59,18 +58,16 @@ def _operation(
 
 _CALLS: list[AnyStep] = [Call(times=2, timeout=_LONG)]
 _FLOODS: list[AnyStep] = [Call("flood", size=300_000, timeout=_LONG)]
-_SUBMITTED: list[AnyStep] = [*_UP, Submit(times=2), *_ENDED]
 
 EXECUTOR: tuple[Operation, ...] = (
     _operation("start", "executor", "pool-start", [PoolStart(timeout=20.0)], []),
     _operation("call", "executor", "call", [Call(timeout=_LONG)]),
     _operation("call-overflow", "executor", "call", _FLOODS),
     _operation("submit", "executor", "submit", [Submit()]),
-    _operation("result", "executor", "result", [Results(timeout=_LONG)], _SUBMITTED),
     _operation("health", "executor", "health", [Health(timeout=_LONG)]),
     _operation("stop", "executor", "stop", [PoolStop()]),
 )
-"""What the executor does."""
+"""What the executor does. A future's result is waited for in code that is nobody's own."""
 
 WORKER: tuple[Operation, ...] = (
     _operation("worker-starts", "worker-1", "start", [PoolStart(timeout=20.0)], []),
@@ -129,13 +126,16 @@ def _lines(
 
         at = Point(operation.verb, depth=trial.depth)
         count = count_lines(trial, operation.role, at, counted, plays=1)
+        if operation.role != "executor":
+            count //= 4  # of what a waiting worker looks at, another call may come to less
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         edges = [count * part // share for part in range(share + 1)]
         for low, high in itertools.pairwise(edges):
             if low < high:
                 line = trial.random.randrange(low, high)
                 # How often anybody looks about while it waits differs from play to play.
-                yield operation, msgspec.structs.replace(at, line=line), line >= count // 4
+                late = operation.role == "executor" and line >= count // 4
+                yield operation, msgspec.structs.replace(at, line=line), late
 
 
 def sweep_pool(

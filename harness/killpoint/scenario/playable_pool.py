@@ -11,6 +11,7 @@ from killpoint.scenario.pool_steps import (
     Call,
     PoolStep,
     PoolVerb,
+    Press,
     Submit,
     WorkerVerb,
 )
@@ -40,6 +41,9 @@ _BY_ITSELF = (Exit, Drop)
 def unplayable_pool(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     """What cannot be played: where, and what."""
     pool = scenario.pool
+    if scenario.terminal and (pool is None or scenario.start != "zygote"):
+        place = "terminal" if pool is None else "start"
+        yield [place], "a terminal is for the executor of a pool, forked from the zygote"
     if pool is None:
         for index, step in enumerate(scenario.steps):
             if isinstance(step, PoolStep):
@@ -63,6 +67,8 @@ def _bad_step(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     pool = scenario.pool
     if not isinstance(step, (*_OTHERS, *get_args(PoolStep))):
         yield [], f"{tag(step)} of a pool; expected a pool's steps"
+    elif isinstance(step, Press) and not scenario.terminal:
+        yield [], "press without a terminal; expected `terminal = true`"
     elif isinstance(step, Call | Submit) and pool and (step.rank or 0) >= pool.workers:
         yield ["rank"], f"rank {step.rank} of {pool.workers} workers; expected less"
     elif isinstance(step, _BY_ITSELF):

@@ -105,4 +105,18 @@ class NextPool(Step, tag="next-pool"):
     timeout: Seconds | None = None
 
 
-PoolStep = PoolStart | Call | Submit | Results | Health | PoolStop | NextPool
+Key = Literal["ctrl-c", "ctrl-z", "fg", "hang-up"]
+
+
+class Press(Step, tag="press"):
+    """Somebody types at the terminal that the executor is the foreground job of.
+
+    Ctrl-C and Ctrl-Z reach every process of the job; ``fg`` has the shell bring it back;
+    ``hang-up`` takes the terminal away. Two at once are one to whoever has not seen the first:
+    settle between them.
+    """
+
+    key: Key
+
+
+PoolStep = PoolStart | Call | Submit | Results | Health | PoolStop | NextPool | Press

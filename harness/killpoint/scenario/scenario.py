@@ -40,6 +40,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     and so on, which the target itself starts."""
     expects: Ending | None = None
     """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
+    terminal: bool = False
+    """The executor is a whole program: the foreground job of a shell at a terminal of its own. A
+    KeyboardInterrupt has it stop its pool, and end."""
     umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None

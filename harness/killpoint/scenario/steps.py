@@ -14,6 +14,7 @@ from killpoint.scenario.pool_steps import (
     PoolStart,
     PoolStop,
     PoolVerb,
+    Press,
     Results,
     Submit,
     WorkerPhase,
@@ -396,4 +397,5 @@ AnyStep = (
     | Health
     | PoolStop
     | NextPool
+    | Press
 )

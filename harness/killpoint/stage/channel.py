@@ -102,6 +102,8 @@ class ForkRole(msgspec.Struct, tag=True):
     cancels: bool = False
     pool: bool = False
     """Whether it is the executor of a worker pool."""
+    terminal: str = ""
+    """The path of the terminal whose foreground job it is to be."""
     seed: int = 0
     umask: int | None = None
     """Set before the process does anything of its own."""

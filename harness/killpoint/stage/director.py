@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -42,11 +43,14 @@ from killpoint.stage.netns import Hosts
 from killpoint.stage.page_watch import PageWatch
 from killpoint.stage.process_watch import ProcessWatch
 from killpoint.stage.strangers import Strangers
+from killpoint.stage.terminal import Sitting, Terminal
 from killpoint.stage.waiting import Stalled, Waiting, look_at_maps
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
 from killpoint.targets.protocol import QueueShape
 
+Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
+"""What the director listens to."""
 _LATE = 0.005
 _LEAVES_WITHIN = 8.0
 """A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
@@ -94,7 +98,11 @@ class Director:
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._poll = select.poll()
-        self._ears: dict[int, Channel | socket.socket | PageWatch | ProcessWatch] = {}
+        self._ears: dict[int, Ear] = {}
+        self._sitting: Sitting | None = None
+        if scenario.terminal:
+            self._sitting = Sitting(folder, self.log, self.actors, partial(self._until, paced=True))
+            self._hear(self._sitting.terminal)
         self._hear(self._listener)
         self._hear(zygote.channel)
 
@@ -175,6 +183,8 @@ class Director:
         for ear in self._ears.values():
             if not isinstance(ear, socket.socket) and ear is not self.zygote.channel:
                 ear.close()
+        if self._sitting:
+            self._sitting.terminal.close()
         self._listener.close()
         self.log.close()
 
@@ -197,6 +207,8 @@ class Director:
                 self._calls.begin(self.actors[step.role], step.at)
                 return
             self.actors[step.role].arm(Arm(self._number(), step.at, of=step.of))
+        elif isinstance(step, script.Press):
+            self._press(step.key)
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
@@ -228,6 +240,12 @@ class Director:
             first = self.scenario.roles()[0]
             for role in self.scenario.named(roles or (getattr(step, "role", first),)):
                 self._post(role, step)
+
+    def _press(self, key: script.Key) -> None:
+        assert self._sitting is not None  # scenarios with keys and without a terminal are refused
+        if key == "hang-up" and self._sitting.terminal.fileno() in self._ears:
+            self._forget(self._sitting.terminal.fileno())
+        self._sitting.press(key)
 
     def _shape(self) -> QueueShape:
         shape = self.scenario.shape
@@ -350,7 +368,11 @@ class Director:
             return
         if isinstance(ear, ProcessWatch):
             self._forget(fd)
-            self._comers.gone(ear)
+            self._gone(ear)
+            return
+        if isinstance(ear, Terminal):
+            if not ear.read():
+                self._forget(fd)
             return
         try:
             packet = ear.take()  # acting on another packet may have served this one already
@@ -400,7 +422,10 @@ class Director:
                 self._act(actor, step, packet.where)
 
     def _welcome(self, channel: Channel, hello: Hello) -> None:
-        if hello.role in self._comers.actors:
+        if hello.role not in self.actors:  # a target started more workers than it was to
+            self._forget(channel.fileno())
+            channel.close()
+        elif hello.role in self._comers.actors:
             watch = self._comers.welcome(channel, hello)
             if watch is not None:
                 self._hear(watch)
@@ -410,15 +435,34 @@ class Director:
         else:
             actor = self.actors[hello.role]
             actor.channel, actor.pid = channel, hello.pid
+            if self._sitting:
+                self._sitting.terminal.taken()
+                self._hear(ProcessWatch(hello.pid, hello.role))
 
     def _ended(self, packet: Exited) -> None:
         self._strangers.ended(packet)
-        for actor in self.actors.values():
-            if actor.child == packet.pid and actor.alive:
-                actor.status = packet.status
-                self._calls.ended(actor)
-                self.log.write("exit", target=actor.name, pid=actor.pid, **ending(packet.status))
-                actor.outstanding.clear()
+        for name in set(self.actors) - set(self._comers.actors):
+            actor = self.actors[name]
+            if packet.pid == (actor.pid if self._sitting else actor.child):
+                self._end(actor, packet.status)
+
+    def _end(self, actor: Actor, status: int) -> None:
+        if not actor.alive:
+            return
+        actor.status = status
+        self._calls.ended(actor)
+        self.log.write("exit", target=actor.name, pid=actor.pid, **ending(status))
+        actor.outstanding.clear()
+
+    def _gone(self, watch: ProcessWatch) -> None:
+        """A process has ended that is not the zygote's child: a worker, or a shell's job."""
+        if watch.role in self._comers.actors:
+            self._comers.gone(watch)
+            return
+        status = watch.status()
+        watch.close()
+        if status is not None:  # else it was the zygote's in the end, which tells
+            self._end(self.actors[watch.role], status)
 
     # -- pages ------------------------------------------------------------------------------
 
@@ -452,7 +496,7 @@ class Director:
                 ear.close()
         actor.put(Release())
 
-    def _hear(self, ear: Channel | socket.socket | PageWatch | ProcessWatch) -> None:
+    def _hear(self, ear: Ear) -> None:
         self._ears[ear.fileno()] = ear
         self._poll.register(ear.fileno(), select.POLLIN)
 
@@ -471,6 +515,7 @@ class Director:
             stores=self.scenario.at_stores(),
             cancels=cancels,
             pool=self.scenario.pool is not None,
+            terminal=self._sitting.terminal.path if self._sitting else "",
             seed=self.scenario.seed,
             umask=self.scenario.umask,
             shm_of=self._shm_of,

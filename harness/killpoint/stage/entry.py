@@ -39,4 +39,9 @@ def live_as_role(order: ForkRole, target: Target) -> None:
         role.pool.come()
     if order.cancels:
         role.listen_for_cancel()
-    role.run()
+    try:
+        role.run()
+    except KeyboardInterrupt:
+        if order.terminal:
+            role.pool.interrupted()
+        raise

@@ -9,6 +9,7 @@ by its number ``n`` wherever it is spoken of.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -23,7 +24,7 @@ import msgspec
 
 from killpoint import scenario as script
 from killpoint.stage import pool_payload as payload
-from killpoint.stage.channel import Order
+from killpoint.stage.channel import Arm, Closed, Order
 from killpoint.stage.pool_payload import Reply, Request
 from killpoint.stage.presence import EXIT_FAULT, EXITS, PLAY, Presence
 from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
@@ -78,6 +79,15 @@ class PoolActs:
         if os.getpid() == self.pid:
             self._log("exiting", how="os._exit")
             os._exit(EXIT_FAULT)
+
+    def interrupted(self) -> None:
+        """What a program does about Ctrl-C: it stops its pool, and ends."""
+        self._log("interrupted")
+        with contextlib.suppress(Closed):  # a point may have been on its way to us
+            while (packet := self._role.channel.take()) is not None:
+                if isinstance(packet, Arm):
+                    self._role.guard.arm(packet)
+        self._shut_down()
 
     def at(self, phase: str, call: int) -> None:
         """Stand at a phase, in whichever thread comes to it, if the director waits there."""
@@ -185,6 +195,9 @@ class PoolActs:
         return "ok" if outcome == "ok" else "stopped"
 
     def _stop(self, _order: Order, _step: script.PoolStop) -> str:
+        return self._shut_down()
+
+    def _shut_down(self) -> str:
         if self._role.end is None:
             return "ok"
         self._log("pool-stop")

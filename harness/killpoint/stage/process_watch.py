@@ -34,12 +34,24 @@ class ProcessWatch:
 
     def status(self) -> int | None:
         """How it ended, as waitpid would say it; None if nobody tells."""
+        told = self._told()
+        if told is None:
+            told = self._read()
+        # Whoever reaps it may do so between the two looks.
+        return self._told() if told is None else told
+
+    def _told(self) -> int | None:
+        """What the kernel says of a process that was reaped."""
         info = bytearray(_INFO.pack(_EXIT, *(0,) * 13))
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._fd, _GET_INFO, info)
             told = _INFO.unpack(info)
             if told[0] & _EXIT:
                 return int(told[13])
+        return None
+
+    def _read(self) -> int | None:
+        """What it says of one that was not."""
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
             if fields[0] in "ZX":

@@ -100,7 +100,9 @@ class Waiting:
             if name in self._comers.actors:
                 return actor.held_up or actor.status is not None
             if any(fault.fault == "hold" for fault in actor.armed.values()):
-                return not self._on_its_way(actor)
+                return not actor.alive
+            if actor.at_point and not actor.stopped:
+                return True
             return inside[name] > _SETTLED or not actor.alive or not actor.outstanding
 
         def all_settled() -> bool:

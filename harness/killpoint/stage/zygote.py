@@ -27,6 +27,7 @@ from killpoint.stage.entry import enter_play, live_as_role
 from killpoint.stage.launcher import launch
 from killpoint.stage.presence import TARGET
 from killpoint.stage.role import brief
+from killpoint.stage.shell import become_job
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
@@ -214,6 +215,8 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
         enter_play(Path(order.folder), order.role, temporary="strangers")
         intruder.run(order.role, Path(order.folder), order.errand)
     elif order.start == "zygote":
+        if order.terminal:
+            become_job(order.terminal, Path(order.folder))
         enter_play(Path(order.folder), order.role)
         live_as_role(order, target)
     else:

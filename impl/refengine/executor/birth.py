@@ -29,7 +29,7 @@ class Birth:
     main: dict[str, Any]
     worker: bytes
     output_thread: bool
-    reply_chunk_bytes: int
+    max_chunk_bytes: int
     max_chunks: int
     log_prefix: bool
 

@@ -104,7 +104,7 @@ class Crew:
                 main=main,
                 worker=worker,
                 output_thread=settings.output_thread,
-                reply_chunk_bytes=settings.reply_chunk_bytes or settings.max_chunk_bytes,
+                max_chunk_bytes=settings.max_chunk_bytes,
                 max_chunks=settings.max_chunks,
                 log_prefix=settings.log_prefix,
                 **around,

@@ -28,10 +28,10 @@ class PoolSettings:
     """Results leave a worker through a thread of their own, while it runs the next call."""
     transfers: bool = False
     """`execute_model` hears every rank, and says which transfers all of them have finished."""
-    max_chunk_bytes: int = 24 << 20
+    max_chunk_bytes: int = 1 << 20
+    """Of the queue of requests, and of each worker's queue of replies. Their memory is reserved at
+    the start, which takes its time; a larger message takes several chunks, or the socket."""
     max_chunks: int = 10
-    reply_chunk_bytes: int | None = None
-    """Of each worker's own queue; None: as `max_chunk_bytes`."""
     log_prefix: bool = True
     """Each line that a worker prints begins with its rank and pid."""
     failure_callbacks: list[Callable[[], None]] = field(

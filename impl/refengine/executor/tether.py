@@ -5,6 +5,7 @@ import queue
 import select
 import signal
 from _thread import start_new_thread
+from collections.abc import Callable
 from typing import Any
 
 from ..ownership import remove_own, sweep
@@ -16,6 +17,11 @@ LEAVE = "leave"
 _TO_DIE = 0.5
 
 
+def _end_everybody() -> None:
+    """This process, and whatever it has started in its group."""
+    os.killpg(0, signal.SIGKILL)
+
+
 class Tether:
     """A thread that sleeps until the parent speaks or ends; it holds nobody up.
 
@@ -23,7 +29,14 @@ class Tether:
     process of its group. Should it not come to that, the kernel does it (`hangup`).
     """
 
-    def __init__(self, link: Link, death: int, leaving: Leaving) -> None:
+    def __init__(
+        self,
+        link: Link,
+        death: int,
+        leaving: Leaving,
+        end: Callable[[], None] = _end_everybody,
+    ) -> None:
+        self._end = end
         self._link, self._death, self._leaving = link, death, leaving
         self._parent = link.maker()
         self._said: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -63,4 +76,4 @@ class Tether:
             await_end(self._parent, _TO_DIE)  # what is to be swept has a dead owner
             sweep()
         finally:
-            os.killpg(0, signal.SIGKILL)
+            self._end()

@@ -128,9 +128,7 @@ class _Life:
 
     def _reply_queue(self) -> MessageQueue:
         birth = self._birth
-        queue = MessageQueue(
-            1, max_chunk_bytes=birth.reply_chunk_bytes, max_chunks=birth.max_chunks
-        )
+        queue = MessageQueue(1, max_chunk_bytes=birth.max_chunk_bytes, max_chunks=birth.max_chunks)
         self._leaving.on_leave(queue.shutdown)
         return queue
 

@@ -10,15 +10,17 @@ one source, or meet for the same thing, at once: one of them raises Busy. If a s
 raises inside a call, it had no effect, or all of it.
 """
 
+from functools import partial
 from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
 from ..clock import Clock, monotonic
+from ..keeping import Undo
 from ..security import Keys, SocketFactory
 from .attending import meet
 from .frames import Channel, Kind, pack_object
 from .hosting import Hosting
-from .joining import Joined
+from .joining import Joined, Link
 from .member import Member
 from .seat import Seat
 from .taking import take_next
@@ -66,13 +68,19 @@ class Group:
         bare = host.removeprefix("[").removesuffix("]")
         sockets = seams.get("sockets") or SocketFactory()
         if rank == 0:
-            link = Hosting(bare, port, *parts, sockets=sockets, clock=clock, silence=silence)
+            make = partial(Hosting, bare, port)
         else:
             address = f"tcp://[{bare}]:{port}" if ":" in bare else f"tcp://{bare}:{port}"
-            link = Joined(address, *parts, sockets=sockets, clock=clock, silence=silence)
-        self._seat = Seat(parts[1], link, clock)
-        # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
-        self._finalizer = Finalize(self, self._seat.close, (_EXIT_SECONDS,), exitpriority=20)
+            make = partial(Joined, address)
+        make = partial(make, *parts, sockets=sockets, clock=clock, silence=silence)
+        undo = Undo()
+        try:
+            self._seat = Seat(parts[1], undo.made(_drop, make), clock)
+            # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
+            self._finalizer = Finalize(self, self._seat.close, (_EXIT_SECONDS,), exitpriority=20)
+        except BaseException:
+            undo.close()  # its threads would listen, or knock, for ever (R9)
+            raise
 
     @classmethod
     def create(
@@ -181,6 +189,10 @@ class Group:
             raise ValueError(
                 f"{rank} is no other rank: this is {self.rank} of 0 to {self.world_size - 1}"
             )
+
+
+def _drop(link: Link) -> None:
+    link.close(0.0)
 
 
 def _check(port: int, rank: int, world_size: int) -> None:

@@ -7,9 +7,11 @@ a caller anywhere leaves the router whole (SPEC R9).
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 
 from ..clock import Clock
+from ..keeping import Undo
 from ..lines import Gone, Hub
 from ..security import Keys, SocketFactory
 from .meeting import Post
@@ -39,12 +41,19 @@ class Hosting:
         self._work: SimpleQueue[Callable[[], list[Post]] | None] = SimpleQueue()
         self._quiet = threading.Event()
         ranks = range(1, member.world_size)
-        self._hub = Hub(
-            host, port, ranks, keys, self, sockets=sockets, clock=clock, silence=silence
+        hub = partial(
+            Hub, host, port, ranks, keys, self, sockets=sockets, clock=clock, silence=silence
         )
-        self.address = self._hub.address
-        self._thread = threading.Thread(target=self._serve, name="Hosting", daemon=True)
-        self._thread.start()
+        undo = Undo()
+        try:
+            undo.callback(self._work.put, None)
+            self._hub = undo.made(Hub.cut, hub)
+            self.address = self._hub.address
+            self._thread = threading.Thread(target=self._serve, name="Hosting", daemon=True)
+            self._thread.start()
+        except BaseException:
+            undo.close()
+            raise
 
     def post(self, frame: bytes | bytearray) -> None:
         """A frame of our own member."""

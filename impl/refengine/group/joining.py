@@ -1,10 +1,12 @@
 """A member's connection to its host, and what all kinds of connection have in common."""
 
 import threading
+from functools import partial
 from typing import Protocol
 
 from ..clock import Clock
 from ..errors import RankRefused
+from ..keeping import Undo
 from ..lines import Gone, Spoke
 from ..security import Keys, SocketFactory
 from .member import Member
@@ -46,10 +48,16 @@ class Joined:
         self.address, self._member = address, member
         self._is_reached = False
         self._made = threading.Event()  # the thread may hear before we know the spoke
-        self._spoke = Spoke(
-            address, member.rank, keys, self, sockets=sockets, clock=clock, silence=silence
+        spoke = partial(
+            Spoke, address, member.rank, keys, self, sockets=sockets, clock=clock, silence=silence
         )
-        self._made.set()
+        undo = Undo()
+        try:
+            self._spoke = undo.made(Spoke.cut, spoke)
+            self._made.set()
+        except BaseException:
+            undo.close()
+            raise
 
     def post(self, frame: bytes | bytearray) -> None:
         """Send to the host."""

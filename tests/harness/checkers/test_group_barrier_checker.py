@@ -89,3 +89,48 @@ def test_a_join_without_a_rank_ends_in_time_and_not_well_at_the_host() -> None:
     assert group_judged("G3", joined("timeout", 1.0)).violations == []
     assert group_convicted("G3", joined("timeout", 2.5)).kind == "late"
     assert group_convicted("G3", joined("ok", 0.1)).kind == "no-error"
+
+
+@pytest.mark.parametrize(
+    ("error", "kinds"),
+    [("waited 1 s for ranks 0, 1", []), ("waited 1 s for rank 0", ["no-error"])],
+)
+def test_whoever_fails_to_join_names_the_rank_that_died_in_its_join(
+    error: str, kinds: list[str]
+) -> None:
+    tape = GroupTape()
+    for rank in (0, 1, 2):
+        tape.tell(f"rank-{rank}", "begin", op="join", timeout=1.0)
+    tape.kills("rank-1").later(1000)
+    tape.tell("rank-2", "end", op="join", outcome="timeout", error=error, s=1.0)
+    assert [each.kind for each in group_judged("G3", tape).violations] == kinds
+
+
+def test_a_rank_that_died_in_its_join_may_have_come() -> None:
+    tape = GroupTape()
+    for rank in (0, 1):
+        tape.tell(f"rank-{rank}", "begin", op="join", timeout=1.0)
+    tape.kills("rank-1")
+    tape.tell("rank-0", "end", op="join", outcome="ok", s=0.1)
+    tape.tell("rank-2", "end", op="join", outcome="died", error="rank 1 died", s=0.1)
+    assert group_judged("G3", tape).violations == []
+
+
+def test_who_gave_up_before_may_be_named_instead() -> None:
+    tape = GroupTape()
+    for rank in (0, 1, 2):
+        tape.tell(f"rank-{rank}", "begin", op="join", timeout=1.0)
+    tape.kills("rank-1").later(1000)
+    tape.tell("rank-2", "end", op="join", outcome="timeout", error="ranks 0, 1", s=1.0)
+    tape.tell("rank-0", "end", op="join", outcome="closed", error="rank 2 has left", s=1.0)
+    assert group_judged("G3", tape).violations == []
+
+
+def test_a_death_in_a_join_after_which_all_others_are_whole_is_evidence() -> None:
+    tape = GroupTape()
+    for rank in (0, 1, 2):
+        tape.tell(f"rank-{rank}", "begin", op="join", timeout=1.0)
+    for rank in (0, 2):
+        tape.tell(f"rank-{rank}", "end", op="join", outcome="ok", s=0.1)
+    tape.kills("rank-1")
+    assert group_judged("G3", tape).violations == []

@@ -135,7 +135,7 @@ def test_a_call_cut_short_leaves_a_pool_that_serves_or_one_that_says_it_failed()
 
 
 def test_the_workers_own_traceback_is_what_a_failed_start_owes() -> None:
-    error = "worker-0 failed: Traceback … InjectedError: injected at load_model"
+    error = "worker-0 failed: Traceback … InjectedError: injected at x.py"
     tape = PoolTape().starts().raises().started("failed", error=error).gone(0).gone(1)
     assert pool_judged("W7", tape).violations == []
     tape = PoolTape().starts().raises().started("failed", error="a worker failed").gone(0).gone(1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from test_kills import Counting
 
-from killpoint.explore.operations import GROUP, QUEUE, REMOTE, Operation
+from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
 from killpoint.explore.sweeps import Around, around_death, around_stop, placed
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Fault, Point, Wait, dump, parse
 
-_EVERY = (*QUEUE, *REMOTE, *GROUP)
+_EVERY = (*QUEUE, *REMOTE, *GROUP, *JOIN)
 _SENDS = tuple(operation for operation in QUEUE if operation.verb == "send")
 _WRITERS = tuple(operation for operation in QUEUE if operation.role == "writer")
 

@@ -69,15 +69,21 @@ def _act(name: str, *, at_point: bool) -> list[object]:
         ("jump-clock", True, ["jump 2.0"]),
         ("starve", False, ["obey"]),
         ("fill-shm", False, ["fill"]),
+        ("hold", True, []),
+        ("sigterm", False, [signal.SIGTERM]),
+        ("sigterm", True, [signal.SIGTERM, "go"]),
+        ("sigint", False, [signal.SIGINT]),
+        ("sigint", True, [signal.SIGINT, "go"]),
     ],
 )
 def test_a_fault_acts_once_on_its_role(name: str, at_point: bool, done: list[object]) -> None:
     assert _act(name, at_point=at_point) == done
 
 
-def test_raising_needs_a_place() -> None:
+@pytest.mark.parametrize("name", ["raise", "hold"])
+def test_raising_and_holding_need_a_place(name: str) -> None:
     with pytest.raises(BadUsage, match="needs a point"):
-        _act("raise", at_point=False)
+        _act(name, at_point=False)
 
 
 def test_every_fault_a_scenario_can_name_exists_and_says_what_it_does() -> None:

@@ -105,3 +105,12 @@ def test_a_second_pool_has_workers_of_the_same_names(stage: Stage) -> None:
     assert first != second
     assert outcomes(play, "call-done") == ["ok"]
     assert len(of(play, "gone")) == 4
+
+
+def test_a_worker_too_many_is_let_go(stage: Stage) -> None:
+    play = played(stage, *UP, workers=1, shape={"tensor": 1})
+    assert len(of(play, "worker-here")) == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scenario, "workers", lambda _: [])
+        play = played(stage, *UP, Call(timeout=9.0), Wait(), workers=2)
+    assert outcomes(play, "call-done") == ["ok"]

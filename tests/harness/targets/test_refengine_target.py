@@ -22,6 +22,7 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.pool import OUTCOMES
 
 SECRET = bytes(range(32))
 _METHODS: dict[str, type] = {
@@ -95,7 +96,8 @@ def test_an_exception_is_one_word(word: Outcome, error: Exception, target: Refen
 
 
 def test_every_word_for_an_exception_is_used(target: RefengineTarget) -> None:
-    assert set(_ERRORS) | {"ok"} == set(get_args(Outcome))
+    told = {word for _, word in OUTCOMES}
+    assert set(_ERRORS) | told | {"ok"} == set(get_args(Outcome))
 
 
 # -- readers over TCP -----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pickle
+from concurrent.futures import CancelledError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -169,6 +170,7 @@ def test_health_has_no_deadline_but_its_own(tmp_path: Path) -> None:
         (RuntimeError("Worker failed with error 'it timed out', please"), "failed"),
         (RuntimeError("Executor failed."), "peer-died"),
         (RuntimeError("cancelled"), "cancelled"),
+        (CancelledError(), "cancelled"),
         (TimeoutError("RPC call to m timed out."), "timeout"),
         (AssertionError("follower"), "error"),
     ],

@@ -67,7 +67,7 @@ class TestBirth:
         given: dict[str, Any] = {
             "rank": 0, "world_size": 1, "tensor_parallel": 1, "device": "cpu", "environ": {},
             "folder": "", "path": [], "main": {}, "worker": pickle.dumps(WorkerSpec("x:Y", {})),
-            "output_thread": False, "reply_chunk_bytes": 1, "max_chunks": 1, "log_prefix": False,
+            "output_thread": False, "max_chunk_bytes": 1, "max_chunks": 1, "log_prefix": False,
         }  # fmt: skip
         return Birth(**given | more)
 
@@ -148,7 +148,7 @@ class TestCrew:
         ]  # fmt: skip
         about = names[1][2]
         assert (about.world_size, about.tensor_parallel, about.device) == (2, 1, "cuda")
-        assert (about.output_thread, about.reply_chunk_bytes, about.max_chunks) == (True, 4096, 3)
+        assert (about.output_thread, about.max_chunk_bytes, about.max_chunks) == (True, 4096, 3)
         assert not about.log_prefix
         assert about.main == {}
         assert about.path == sys.path
@@ -166,10 +166,10 @@ class TestCrew:
         assert [end.fileno() for end in ends] == [-1] * 4
         assert made._page_fd.fileno() == made._store.fileno() == -1
 
-    def test_replies_may_have_another_size(self, brought):
+    def test_its_queues_have_the_size_asked_for(self, brought):
         made = Crew(Shape(1, 1, "cpu"))
-        made.start(WorkerSpec("m:C", {}), PoolSettings(reply_chunk_bytes=100))
-        assert brought[0][2].reply_chunk_bytes == 100
+        made.start(WorkerSpec("m:C", {}), PoolSettings(max_chunk_bytes=100))
+        assert brought[0][2].max_chunk_bytes == 100
         made.close()
 
     def test_one_that_could_not_be_started_keeps_nothing(self):

@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,8 @@ def test_what_a_worker_started_goes_with_it():
 def parent(say, method, folder, work):
     """Owns a pool whose workers are busy; says who they are, and waits to be killed."""
     options = {"marks": folder}
+    server = forkserver._forkserver  # a fork cannot use its parent's
+    server._forkserver_pid = server._forkserver_address = server._forkserver_alive_fd = None
     if work.startswith("loading"):
         options |= {"fail": work, "at": 1}
         say([])
@@ -132,6 +135,7 @@ def parent(say, method, folder, work):
 def test_workers_are_gone_when_their_parent_is_killed(method, work, tmp_path):
     with Role(parent, method, str(tmp_path), work) as role:
         pids = role.hear()
+        assert isinstance(pids, list), pids
         if work != "idle":
             wanted = 1 if work.startswith("loading") else 2
             until(lambda: len(list(tmp_path.iterdir())) >= wanted)

@@ -159,6 +159,6 @@ def test_settings_by_default():
     assert (s.execute_timeout, s.health_timeout) == (None, 10.0)
     assert (s.grace, s.term_grace, s.in_flight) == (4.0, 4.0, 1)
     assert (s.output_thread, s.transfers, s.log_prefix) == (False, False, True)
-    assert (s.max_chunk_bytes, s.max_chunks, s.reply_chunk_bytes) == (24 * 1024**2, 10, None)
+    assert (s.max_chunk_bytes, s.max_chunks) == (1 << 20, 10)
     assert s.failure_callbacks == []
     assert s.failure_callbacks is not PoolSettings().failure_callbacks

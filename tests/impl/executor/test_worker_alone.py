@@ -147,7 +147,7 @@ class TestLife:
                 "rank": 1, "world_size": 2, "tensor_parallel": 1, "device": "cpu",
                 "environ": dict(os.environ), "folder": "", "path": sys.path, "main": {},
                 "worker": pickle.dumps(WorkerSpec(f"{__name__}:Loaded", {"extra": 5})),
-                "output_thread": False, "reply_chunk_bytes": 100, "max_chunks": 3,
+                "output_thread": False, "max_chunk_bytes": 100, "max_chunks": 3,
                 "log_prefix": False,
             }  # fmt: skip
             fd = os.memfd_create("page")

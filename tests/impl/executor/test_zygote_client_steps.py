@@ -183,7 +183,8 @@ class TestWithoutAProcess:
         assert has_hung_up(made.death)
 
     def test_it_is_ended_with_the_interpreter_after_the_pools(self, made):
-        found = [key for key, f in util._finalizer_registry.items() if f._weakref() is made]
+        registry = util._finalizer_registry.items()
+        found = [key for key, f in registry if getattr(f, "_weakref", lambda: None)() is made]
         assert [key[0] for key in found] == [10]
 
 

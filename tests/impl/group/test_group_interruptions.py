@@ -1,5 +1,6 @@
 """An exception before any line of a call: the call had no effect, or all of it (R9, X1)."""
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -133,3 +134,28 @@ def test_calls_on_a_store_are_done_once_or_not_at_all():
         writer.send_obj(("y", at), 0)
         got = striker.during(lambda: reader.recv_obj(1, 1))
         assert (got or [reader.recv_obj(1, 1)]) == [("y", at)]
+
+
+class InTheGroup(Striker):
+    """Strikes lines of the group's own files alone; what lies below has tests of its own."""
+
+    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        return (
+            super().trace(frame, event, argument) if "/group/" in frame.f_code.co_filename else None
+        )
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_struck_making_leaves_neither_threads_nor_a_port(rank: int) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+    before = set(threading.enumerate())
+    for at in range(1, 200):
+        striker = InTheGroup(at)
+        made = striker.during(lambda: Group("127.0.0.1", port, rank, 2, key=KEY))
+        if made:
+            made[0].close(0.0)
+            break
+        until(lambda: set(threading.enumerate()) <= before)
+    assert at > 20

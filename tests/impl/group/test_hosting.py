@@ -33,6 +33,9 @@ class Hub:
     def close(self, seconds: float) -> None:
         self.closed.append(seconds)
 
+    def cut(self) -> None:
+        self.closed.append(0.0)
+
 
 class Host(Hosting):
     """Rank 0 of 3 at time 100, until `now` is set."""

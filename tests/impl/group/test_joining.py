@@ -24,6 +24,9 @@ class Spoke:
     def close(self, seconds: float) -> None:
         self.closed.append(seconds)
 
+    def cut(self) -> None:
+        self.closed.append(0.0)
+
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -23,8 +23,9 @@ broken variant of the reference (`tests/mutants/mutant_table.py`). *Its own case
 is meant to catch it. *Random killing* plays traffic and kills the writer or a reader at a random
 time; the *sweep* kills at lines of every operation; the *simulation* explores schedules. **Bold**
 is the kind of violation found, with the work it took; *no* is what was spent in vain. The first
-row is the unbroken reference: whoever finds something there is wrong. After 30 s a sweep or a
-simulation begins no further case; rows that were made before there was this limit went on.
+row is the unbroken reference: whoever finds something there is wrong. A sweep or a simulation
+begins no further case after `--limit` seconds: 12 for the rows that played the fewest, while those
+made before there was a limit went on.
 """
 
 

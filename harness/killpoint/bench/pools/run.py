@@ -10,6 +10,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -25,6 +26,7 @@ _WITHIN = 150.0
 _CALLERS, _STARTERS = 2, 4
 """Workers of a pool that is called, and of one whose start is measured."""
 _WARM_UP = 200
+_METHODS: tuple[Literal["default"], Literal["spawn"]] = ("default", "spawn")
 _CHUNK, _CHUNKS = 1 << 20, 10
 
 
@@ -187,10 +189,8 @@ class PoolBench:
                 member.do(_WITHIN, "have", "torch")
                 for number in range(self._pace.starts + 1):
                     self._tell(f"starts, {number} of {self._pace.starts}")
-                    for method in ("default", "spawn") if number else ("default",):
-                        shape = PoolShape(
-                            _STARTERS, start=method, chunk_bytes=_CHUNK, chunks=_CHUNKS
-                        )
+                    for method in _METHODS[: 2 if number else 1]:
+                        shape = _starting(method)
                         took, _ = member.do(_WITHIN, "pool_start", shape, TORCH)
                         member.do(_WITHIN, "pool_stop")
                         if number:
@@ -198,6 +198,10 @@ class PoolBench:
         finally:
             member.leave()
             member.end()
+
+
+def _starting(method: Literal["default", "spawn"]) -> PoolShape:
+    return PoolShape(_STARTERS, start=method, chunk_bytes=_CHUNK, chunks=_CHUNKS)
 
 
 @contextlib.contextmanager

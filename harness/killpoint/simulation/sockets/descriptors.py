@@ -9,6 +9,7 @@ from typing import Protocol
 
 from killpoint.seams import World
 
+_BY_EDGE = select.EPOLLET
 _FIRST = 1 << 20
 """Beyond every descriptor that the process really has."""
 
@@ -33,7 +34,8 @@ class Descriptors:
 
     def __init__(self, world: World, fence: Callable[[], None]) -> None:
         self.world, self.fence = world, fence
-        self._things: dict[int, Thing] = {}
+        self.things: dict[int, Thing] = {}
+        """By their numbers."""
 
     def eventfd(self, initval: int = 0, flags: int = 0) -> int:
         """A counter that nobody has to read."""
@@ -58,8 +60,8 @@ class Descriptors:
 
     def open(self, thing: Thing) -> int:
         """A number for it."""
-        fd = _FIRST + len(self._things)
-        self._things[fd] = thing
+        fd = _FIRST + len(self.things)
+        self.things[fd] = thing
         return fd
 
     def find(self, fd: int) -> Thing:
@@ -68,9 +70,9 @@ class Descriptors:
         Raises:
             OSError: it is none of these.
         """
-        if fd not in self._things:
+        if fd not in self.things:
             raise OSError(9, os.strerror(9))
-        return self._things[fd]
+        return self.things[fd]
 
     def close(self, fd: int) -> None:
         """Real ones are closed really; of these nothing remains to be given back."""
@@ -129,7 +131,7 @@ class Epoll:
         del maxevents
         world = self._descriptors.world
         seconds = None if timeout is None or timeout < 0 else timeout
-        world.wait(lambda: bool(self._news()), seconds, "its bell")
+        world.wait(self._has_news, seconds, "its bell")
         found = self._news()
         for fd, _ in found:
             self._seen[fd] = self._descriptors.find(fd).writes
@@ -141,7 +143,7 @@ class Epoll:
 
     def events(self, wanted: int) -> int:
         """Readable if there is news."""
-        return wanted & select.EPOLLIN if self._news() else 0
+        return wanted & select.EPOLLIN if self._has_news() else 0
 
     def close(self) -> None:
         """Watch nothing."""
@@ -150,8 +152,18 @@ class Epoll:
     def _news(self) -> list[tuple[int, int]]:
         return [(fd, now) for fd, mask in self._watched.items() if (now := self._now(fd, mask))]
 
+    def _has_news(self) -> bool:
+        """As ``_news``, at each change that a sleeper may have waited for: so by one frame."""
+        things, seen = self._descriptors.things, self._seen
+        for fd, mask in self._watched.items():
+            thing = things[fd]
+            old = mask & _BY_EDGE and thing.writes == seen[fd]
+            if not old and thing.events(mask):
+                return True
+        return False
+
     def _now(self, fd: int, mask: int) -> int:
         thing = self._descriptors.find(fd)
-        if mask & select.EPOLLET and thing.writes == self._seen[fd]:
+        if mask & _BY_EDGE and thing.writes == self._seen[fd]:
             return 0
         return thing.events(mask)

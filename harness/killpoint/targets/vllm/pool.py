@@ -6,6 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from typing import Any
 
 import msgspec
@@ -172,6 +173,8 @@ def sized(chunk_bytes: int, chunks: int) -> Any:
 def word(error: BaseException) -> Outcome | None:
     """What a pool's exceptions stand for: vLLM has no types of its own for them."""
     text = str(error)
+    if isinstance(error, CancelledError):
+        return "cancelled"
     if isinstance(error, RuntimeError) and text.startswith("Worker failed with"):
         return "failed"
     if isinstance(error, RuntimeError) and text == "Executor failed.":

@@ -1,0 +1,35 @@
+"""What a whole run leaves to ``--full``: what takes long, and tells little more than the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from killpoint.plugin import ScenarioItem
+
+PLAYED_AS_FILES = {
+    "G4/host-leaves-after-broadcast",
+    "L1/all-killed-then-next-start",
+    "Q2/undecodable-overflow",
+    "R4/full-ring",
+    "S2/umask-000",
+}
+"""Of each folder of scenarios one. All of them are plays of cases (``test_scenario_files``), and
+cases are judged in the same run."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    left_out = [item for item in items if _long(item) or (whole and _played_as_case(item))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("full") is not None
+
+
+def _played_as_case(item: pytest.Item) -> bool:
+    return isinstance(item, ScenarioItem) and item.scenario.case not in PLAYED_AS_FILES

@@ -1,0 +1,45 @@
+"""A scenario file is one of the plays of its case: who has judged the case has played the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from synthetic import Tape
+
+from killpoint.cases import select
+from killpoint.explore.trial import Trial
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario, load
+from killpoint.stage.stage import Play
+
+FOLDER = Path(__file__).parents[2] / "scenarios"
+FILES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.toml"))
+
+
+class Reading:
+    """A player that only reads what it is to play."""
+
+    def __init__(self) -> None:
+        self.played: list[Scenario] = []
+
+    def play(self, scenario: Scenario) -> Play:
+        self.played.append(scenario)
+        return Play(scenario, Tape().history(), Ledger(), [], "", Path(), 0.0)
+
+    def forget(self, play: Play) -> None:
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_scenario_file_is_a_play_of_its_case(file: str) -> None:
+    scenario = load(FOLDER / file)
+    (case,) = select([scenario.case])
+    player = Reading()
+    case.run(Trial(case.id, player, seed=scenario.seed, full=False, folder=None))
+    assert msgspec.structs.replace(scenario, title="") in player.played
+
+
+def test_no_file_was_overlooked() -> None:
+    assert len(FILES) >= 38

@@ -1,0 +1,128 @@
+"""The mutants of the reference's executor: one or more for each clause of SPEC 5."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant, one
+
+POOL: tuple[Mutant, ...] = (
+    one(
+        "w1_never_stopped",
+        "W1/plain-life",
+        "bad-transition",
+        "executor/watch.py",
+        "            self._lifecycle.advance(State.STOPPED)\n",
+        "",
+    ),
+    Mutant(
+        "w2_whatever_reply_comes",
+        "W2/late-reply-after-timeout",
+        ("wrong-data", "duplicate"),
+        (
+            Edit(
+                "executor/calls.py",
+                "            while got != number:\n"
+                "                got, well, value = self._take(rank, left())\n",
+                "",
+            ),
+            Edit(
+                "executor/calls.py",
+                "        if in_turn and self._due != self._had:\n",
+                "        if False:\n",
+            ),
+        ),
+    ),
+    one(
+        "w3_a_worker_may_end_unseen",
+        "W3/callback-without-a-call",
+        "no-error hang late bad-transition",
+        "executor/watch.py",
+        "    def _lost(self, member: Member, end: Outcome) -> None:\n",
+        "    def _lost(self, member: Member, end: Outcome) -> None:\n        return\n",
+    ),
+    one(
+        "w3_told_after_the_grace",
+        "W3/told-before-the-grace-is-over",
+        "late hang no-error",
+        "executor/watch.py",
+        "        self.failure = failure  # before the state that makes others ask for it\n",
+        "        threading.Event().wait(self._settings.grace)\n        self.failure = failure\n",
+    ),
+    one(
+        "w4_native_code_outlives_the_parent",
+        "W4/parent-killed-in-native-code-fork",
+        "leak",
+        "executor/hangup.py",
+        "fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC",
+        "fcntl.fcntl(fd, fcntl.F_GETFL)",
+    ),
+    one(
+        "w5_a_deadline_is_forgotten",
+        "W5/stopped-worker",
+        "hang late",
+        "executor/asking.py",
+        "            return self.calls.replies(number, name, ranks, left)\n",
+        "            return self.calls.replies(number, name, ranks, lambda: None)\n",
+    ),
+    one(
+        "w5_nobody_is_killed",
+        "W5/stopped-at-shutdown",
+        "late hang leak",
+        "executor/escalation.py",
+        "            (now + grace + term_grace, Step.KILL),\n"
+        "            (now + grace + term_grace + kill_grace, Step.GIVE_UP),\n",
+        "            (now + 60.0, Step.KILL),\n            (now + 61.0, Step.GIVE_UP),\n",
+    ),
+    one(
+        "w6_sys_exit_ends_the_worker",
+        "W6/sys-exit",
+        "lost no-error",
+        "executor/serving.py",
+        "        if isinstance(error, Leave):\n            raise error\n",
+        "        if isinstance(error, SystemExit):\n            raise error\n",
+    ),
+    one(
+        "w7_why_is_not_said",
+        "W7/raises-forked",
+        "no-error",
+        "executor/worker.py",
+        "            text = told(error)[1]\n",
+        '            text = "it failed"\n',
+    ),
+    one(
+        "w8_the_latest_first",
+        "W8/first-one-slow",
+        "reordered no-error hang",
+        "executor/futures.py",
+        " = queue.SimpleQueue()\n",
+        " = queue.LifoQueue()\n",
+    ),
+    Mutant(
+        "w9_forks_keep_what_they_inherit",
+        "W9/fork",
+        ("leak",),
+        (
+            Edit("executor/starting.py", "    held.let_go({link.fileno()})\n", ""),
+            Edit("executor/held.py", "os.register_at_fork(after_in_child=_after_fork)\n", ""),
+        ),
+    ),
+    Mutant(
+        "w10_the_zygote_is_gone_unseen",
+        "W10/matrix",
+        ("starved",),
+        (
+            Edit(
+                "executor/zygote_client.py",
+                "        if found is None or has_ended(found._process):\n",
+                "        if found is None:\n",
+            ),
+            Edit(
+                "executor/crew.py",
+                "            member.close()\n        self._page_fd.close()\n",
+                "            member.close()\n        self._page_fd.close()\n"
+                "        from .zygote_client import _shared\n\n"
+                "        for zygote in _shared.values():\n"
+                "            os.kill(zygote.pid, 9)\n",
+            ),
+        ),
+    ),
+)
