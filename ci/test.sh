@@ -29,7 +29,7 @@ if ((status == 0)); then
     basedpyright </dev/null >"$said" 2>&1 & # one thread, half a minute: beside the tests, which wait
     types=$!
     trap 'kill "$types" 2>/dev/null; rm -f "$said"' EXIT
-    part tests pytest -n auto "$@"
+    part tests pytest -n auto --dist worksteal "$@"
     part types eval 'rc=0; wait "$types" || rc=$?; types=; cat "$said"; (exit "$rc")'
 fi
 printf '\n%s' "$summary"
