@@ -26,6 +26,7 @@ def become_job(terminal: str, folder: Path) -> None:
 
     ``terminal``: the path of one that is no session's yet.
     """
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever nohup left
     os.setsid()
     tty = os.open(terminal, os.O_RDWR)
     fcntl.ioctl(tty, termios.TIOCSCTTY, 0)

@@ -36,6 +36,11 @@ _TO_END = 2.0
 def main() -> NoReturn:
     """`argv`: path, link, death pipe, and the modules to import."""
     link, death = Link(socket(fileno=int(sys.argv[2]))), int(sys.argv[3])
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # not as nohup may have left it
+    owner = select.poll()
+    owner.register(death, 0)
+    if owner.poll(0):
+        os._exit(1)
     for fd in (link.fileno(), death):
         os.set_inheritable(fd, False)
     _be_nobodys_group()
