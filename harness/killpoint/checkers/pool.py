@@ -53,6 +53,9 @@ def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Vi
     signs = [*ends(history, life).values(), *life.callbacks]
     signs += [event for event in history.of("leaving") if event.t >= life.start.began.t]
     if not any(stop is None or event.t < stop for event in signs):
+        hits = raised(history, life, by_worker=True)
+        if any(act.pending_at(hit.t) for hit in hits for act in life.served()):
+            return call_or_pool_fails(scenario, history, life)  # it may be that call's error
         return unaffected(scenario, history, life)
     gone = ends(history, life)
     for strike in strikes(history):
