@@ -369,7 +369,7 @@ def arriving(reader: Make, *heard: Any) -> Reader:
     end = reader()
     end._knock = Knock(*heard)
     end.slept: list[Any] = []
-    end._sleep = end.slept.append  # type: ignore[method-assign, attr-defined]
+    end._sleep = end.slept.append
     end._vigil.watch_bell = lambda fd: end.side.log.append(fd)
     end._payloads.connect = lambda *to: end.side.log.append(to)
     return end

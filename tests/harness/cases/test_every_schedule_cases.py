@@ -29,7 +29,7 @@ _ONE = QueueShape(readers=1, chunk_bytes=160, chunks=4)
 
 
 def _explored(play: Play, bound: int, memory: str = "sequential") -> Explored:
-    errand = Errand(play, memory, [Ask("preemptions", bound)])  # pyright: ignore
+    errand = Errand(play, memory, [Ask("preemptions", bound)])
     return carry_out(RefengineTarget(), errand)
 
 
@@ -68,7 +68,7 @@ def test_the_reference_wakes_in_every_schedule_of_one_preemption(memory: str) ->
 
 @pytest.mark.parametrize("operation", ["send", "receive"])
 def test_threads_on_one_object_of_the_reference_exclude_each_other(operation: str) -> None:
-    explored = _explored(Sharing(_ONE, 1, operation), 1)  # pyright: ignore
+    explored = _explored(Sharing(_ONE, 1, operation), 1)
     assert explored.violation is None
     assert explored.searches[0].complete
     assert explored.searches[0].schedules > 100

@@ -78,7 +78,7 @@ def test_a_forked_copy_sees_nothing_and_can_be_replaced() -> None:
                 abandon()
                 fresh = seen(opcodes=False)
             finally:
-                os._exit(0 if not lines and fresh == [8, 9, 3, 4] else 1)  # pyright: ignore
+                os._exit(0 if not lines and fresh == [8, 9, 3, 4] else 1)
         status = os.waitpid(pid, 0)[1]
 
     code["outer"](fork)

@@ -34,7 +34,7 @@ def shm(stage: Stage, tmp_path: Path) -> Iterator[OwnShm]:
 
 
 def _played(stage: Stage, *steps: object, size: int, restart: bool = False) -> Play:
-    scenario = Scenario("Q15/x", ["Q15"], list(steps), shape=_SHAPE)  # type: ignore[arg-type] # steps
+    scenario = Scenario("Q15/x", ["Q15"], list(steps), shape=_SHAPE)
     scenario.shm_bytes, scenario.restart = size, restart
     play = stage.play(scenario)
     stage.forget(play)

@@ -45,7 +45,7 @@ def stage() -> Iterator[Stage]:
 
 
 def at(phase: str, fault: str, role: str = "worker-1") -> Fault:
-    return Fault(fault, role, Point("work", name=phase))  # pyright: ignore
+    return Fault(fault, role, Point("work", name=phase))
 
 
 def struck(stage: Stage, fault: Fault, method: Any = "echo") -> Play:
@@ -133,7 +133,7 @@ def test_lines_of_a_worker_are_counted_and_struck_in_order(stage: Stage) -> None
     counted = {e.text("op"): e.number("count") for e in of(play, "lines", "worker-1")}
     assert counted == {"start": 6, "serve": 5}
     for op, line, outcome in (("start", 0, "peer-died"), ("serve", 0, "peer-died")):
-        kill = Fault("kill", "worker-1", Point(op, line=line))  # pyright: ignore
+        kill = Fault("kill", "worker-1", Point(op, line=line))
         play = played(stage, kill, *UP, Call(timeout=9.0), Wait())
         assert "pipe_pool.py:" in of(play, "reached")[0].text("where")
         last = of(play, "pool-started")[0] if op == "start" else of(play, "call-done")[0]

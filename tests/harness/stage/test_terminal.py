@@ -34,7 +34,7 @@ def end(play: Play) -> int:
 
 
 def hold(phase: str) -> Fault:
-    return Fault("hold", "worker-0", Point("work", name=phase))  # pyright: ignore
+    return Fault("hold", "worker-0", Point("work", name=phase))
 
 
 def test_a_program_at_a_terminal_works_and_ends_like_any_other(stage: Stage) -> None:

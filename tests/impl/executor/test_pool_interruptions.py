@@ -3,64 +3,16 @@
 import contextlib
 import gc
 import os
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
-import refengine
 from refengine.executor import Zygote
 
 from ..roles import leftovers
+from ..striking import strikes
 from .test_deaths import gone
 from .workers import pool
-
-HOME = str(Path(refengine.__file__).parent)
-
-
-class Struck(BaseException):
-    pass
-
-
-class Striker:
-    """Raises once, before the n-th line that this thread runs in the package."""
-
-    def __init__(self, at: int) -> None:
-        self.at, self.lines, self.where = at, 0, ""
-
-    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(HOME):
-            return None
-        if event == "line":
-            self.lines += 1
-            if self.lines == self.at:
-                self.where = f"{frame.f_code.co_filename[len(HOME) :]}:{frame.f_lineno}"
-                raise Struck
-        return self.trace
-
-    def during(self, act: Callable[[], Any]) -> list[Any]:
-        before = sys.gettrace()
-        sys.settrace(self.trace)
-        try:
-            return [act()]
-        except Struck:
-            return []
-        finally:
-            sys.settrace(before)
-
-
-def strikes(stride: int = 1) -> Iterator[Striker]:
-    """One after the other, until the operation is over before it is struck."""
-    for at in range(1, 20_000, stride):
-        striker = Striker(at)
-        yield striker
-        if striker.lines < at:
-            assert at > 15 * stride
-            return
-    raise AssertionError("the operation never ends")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from refengine.executor import Executor, Place, PoolSettings
 
 GRACE = 0.3
 CHUNK = 4096
+_WORKS_AT_MOST = 60.0
+"""Seconds of a method that waits for a file."""
 
 
 class Unsendable:
@@ -153,8 +155,11 @@ class Worker:
         """Work until there is that file."""
         if rank in (None, self.place.rank):
             self.mark("waiting")
+            end = time.monotonic() + _WORKS_AT_MOST
             while not Path(path).exists():
-                time.sleep(0.002)
+                if time.monotonic() > end:
+                    raise TimeoutError(f"worker {self.place.rank} waited for {path} in vain")
+                os.sched_yield()
         return self.place.rank
 
     def sit(self, rank: int | None = None) -> None:

@@ -1,71 +1,24 @@
 """An exception before any line of a call: the call had no effect, or all of it (R9, X1)."""
 
 import socket
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-import refengine
 from refengine.group import Group, StoreGroup
 
 from ..roles import until
+from ..striking import Striker, strikes
 from .members import KEY, members
 from .test_store_group import Shelf
-
-HOME = str(Path(refengine.__file__).parent)
-
-
-class Struck(BaseException):
-    pass
-
-
-class Striker:
-    """Raises once, before the n-th line that this thread runs in the package."""
-
-    def __init__(self, at: int) -> None:
-        self.at, self.lines = at, 0
-
-    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(HOME):
-            return None
-        if event == "line":
-            self.lines += 1
-            if self.lines == self.at:
-                raise Struck
-        return self.trace
-
-    def during(self, act: Callable[[], Any]) -> list[Any]:
-        """What it returned, in a list; an empty one if it was struck."""
-        before = sys.gettrace()
-        sys.settrace(self.trace)
-        try:
-            return [act()]
-        except Struck:
-            return []
-        finally:
-            sys.settrace(before)
-
-
-def strikes() -> Iterator[tuple[int, Striker]]:
-    """One after the other, until a call is over before it is struck."""
-    for at in range(1, 2000):
-        striker = Striker(at)
-        yield at, striker
-        if striker.lines < at:
-            assert at > 20
-            return
-    raise AssertionError("the call never ends")
 
 
 def test_a_receive_takes_its_object_or_leaves_it():
     with members(2) as groups:
         inbox = groups[0]._seat.member.inboxes[1, 1]
-        for at, striker in strikes():
+        for at, striker in enumerate(strikes()):
             groups[1].send_obj(("x", at), 0)
             until(inbox.any)
             got = striker.during(lambda: groups[0].recv_obj(1, 10))
@@ -87,7 +40,7 @@ def test_a_send_is_done_once_or_not_at_all(kind: str):
         def receive() -> Any:
             return reader.recv_obj(1, 10) if kind == "send" else reader.broadcast_obj(None, 1, 10)
 
-        for at, striker in strikes():
+        for at, striker in enumerate(strikes()):
             done = striker.during(lambda at=at: send(("x", at)))
             send(("end", at))
             got = receive()
@@ -103,7 +56,7 @@ def test_a_send_is_done_once_or_not_at_all(kind: str):
 def test_a_meeting_is_come_back_from_once(kind: str, rank: int):
     with members(2) as groups:
         struck, other = groups[rank], groups[1 - rank]
-        for at, striker in strikes():
+        for at, striker in enumerate(strikes()):
 
             def act(group: Group, at: int = at) -> Any:
                 if kind == "gather":
@@ -121,7 +74,7 @@ def test_a_meeting_is_come_back_from_once(kind: str, rank: int):
 def test_calls_on_a_store_are_done_once_or_not_at_all():
     shelf = Shelf()
     reader, writer = (StoreGroup(shelf, rank, 2, key=KEY) for rank in range(2))
-    for at, striker in strikes():
+    for at, striker in enumerate(strikes()):
         done = striker.during(lambda at=at: writer.send_obj(("x", at), 0))
         writer.send_obj(("end", at), 0)
         got = reader.recv_obj(1, 1)
@@ -130,7 +83,7 @@ def test_calls_on_a_store_are_done_once_or_not_at_all():
         else:
             assert not done
         assert got == ("end", at)
-    for at, striker in strikes():
+    for at, striker in enumerate(strikes()):
         writer.send_obj(("y", at), 0)
         got = striker.during(lambda: reader.recv_obj(1, 1))
         assert (got or [reader.recv_obj(1, 1)]) == [("y", at)]

@@ -92,7 +92,7 @@ def test_a_call_that_loses_the_race_for_its_guard_does_not_wait_for_it():
     here = Desk()
     here.bring("x")
     inbox, asked = here.member.inboxes[Kind.LETTER, 2], []
-    inbox.guard.acquire = lambda *how: asked.append(how)  # type: ignore[assignment, method-assign]
+    inbox.guard.acquire = lambda *how: asked.append(how)
     with pytest.raises(Busy, match="an object from rank 2"):
         here.take()
     assert asked == [(False,)]

@@ -1,0 +1,26 @@
+"""The striker leaves nothing of itself behind."""
+
+import sys
+
+from . import striking
+from .striking import Striker
+
+
+def test_no_exception_is_left_being_handled(monkeypatch):
+    monkeypatch.setattr(striking, "HOME", __file__)
+
+    missed: list[bool] = []
+
+    def act() -> None:
+        try:
+            [].pop()
+        except IndexError:
+            missed.append(True)
+
+    where: set[str] = set()
+    for at in range(1, 8):
+        striker = Striker(at)
+        striker.during(act)
+        where.add(striker.where)
+        assert sys.exc_info() == (None, None, None), striker.where
+    assert len(where) >= 4
