@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,6 +148,7 @@ class TestLife:
             given: dict[str, Any] = {
                 "rank": 1, "world_size": 2, "tensor_parallel": 1, "device": "cpu",
                 "environ": dict(os.environ), "folder": "", "path": sys.path, "main": {},
+                "temporary": tempfile.gettempdir(),
                 "worker": pickle.dumps(WorkerSpec(f"{__name__}:Loaded", {"extra": 5})),
                 "output_thread": False, "max_chunk_bytes": 100, "max_chunks": 3,
                 "log_prefix": False,
