@@ -115,6 +115,32 @@ class SocketFactory:
             raise
         return listener
 
+    def listen_tcp(self, host: str, port: int) -> socket.socket:
+        """A TCP listener at exactly this address; 0 takes a free port."""
+        family = socket.AF_INET6 if is_ipv6(host) else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            listener.listen(256)
+            listener.setblocking(False)
+        except BaseException:
+            listener.close()
+            raise
+        return listener
+
+    def connect_tcp(self, host: str, port: int, seconds: float) -> socket.socket:
+        """A connection to such a listener, made within that time."""
+        family = socket.AF_INET6 if is_ipv6(host) else socket.AF_INET
+        link = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            link.settimeout(seconds)
+            link.connect((host, port))
+        except BaseException:
+            link.close()
+            raise
+        return link
+
     def connect(self, path: str) -> socket.socket:
         """A connection to such a listener."""
         link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
