@@ -38,10 +38,11 @@ SWEEPS_OF_POOLS = (
     "W5/exception-in-the-shutdown",
 )
 SIMULATED = (
-    "R5",
-    "Q8/every-schedule",
     "Q13/two-senders-every-schedule",
     "Q13/two-receivers-every-schedule",
+    "Q8/every-schedule",
+    "Q8/late-subscription",
+    "R5",
 )
 """Cases, or invariants all of whose cases are simulated."""
 
