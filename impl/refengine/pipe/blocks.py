@@ -74,9 +74,9 @@ class BlockPipe:
         """
         until = self._clock() + lease
         transfer, request = secrets.token_bytes(ID_BYTES), digest_of(request_id)
-        offer = self._offers[transfer] = _Offer()
-        granted = False
+        offer, granted = _Offer(), False
         try:
+            self._offers[transfer] = offer
             self._send_all(transfer, request, blocks, until)
             said = self._hear(offer, until)
             if said is Say.READY:
@@ -103,8 +103,8 @@ class BlockPipe:
         left, news = countdown(timeout, self._clock), SimpleQueue[None]()
         request = digest_of(request_id)
         taken: Incoming | None = None
-        self._waiting[news] = None
         try:
+            self._waiting[news] = None
             while True:
                 found = self._arrivals.of(request)
                 if found is not None and found.state == "failed" and self._arrivals.take(found):
