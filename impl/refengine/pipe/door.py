@@ -51,8 +51,12 @@ class Door:
         self._accepted: list[tuple[socket.socket, object]] = []
         self.expected = expected
         self.came: dict[Expected, Link] = {}
-        self._listener = sockets.listen_tcp(host, port)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = sockets.listen_tcp(host, port)  # last: whoever has this closes it
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._listener.getsockname()[1]
 
     @property
     def missing(self) -> set[Expected]:
