@@ -39,6 +39,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     ),
     "group": ("group/",),
     "executor": ("executor/",),
+    "pipe": ("pipe/",),
     "lines": ("lines/",),
     "foundations": (
         "__init__.py",
