@@ -48,7 +48,7 @@ _WORKERS = (
         "W3/killed-while-idle",
         "a worker is killed while nothing is asked of it; then calls, and a question of health",
         *[*UP, *WORKS, Fault("kill", "worker-1"), Call(), *_UNTIL_TOLD],
-        *[Health(timeout=LONG), *WORKS, *DOWN],
+        *[Health(), *WORKS, *DOWN],
     ),
     of_pool(
         "W3/callback-without-a-call",

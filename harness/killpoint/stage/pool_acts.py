@@ -3,8 +3,8 @@
 The events come in pairs: ``pool-start`` and ``pool-started``, ``call`` and ``call-done``,
 ``submit`` and ``submitted``, ``result`` and ``result-done``, ``health`` and ``health-done``,
 ``pool-stop`` and ``pool-stopped``. The second of each pair has the outcome, its error's text, and
-the seconds ``s``; after each of them ``pool-state``, where the target has states. A call is known
-by its number ``n`` wherever it is spoken of.
+the seconds ``s``; after each of them ``pool-state``, empty where the target has no such words. A
+call is known by its number ``n`` wherever it is spoken of.
 """
 
 from __future__ import annotations
@@ -239,9 +239,8 @@ class PoolActs:
         self._log("failure-callback")
 
     def _tell_state(self) -> None:
-        state = self._target().pool_state(self._role.end) if self._role.end is not None else ""
-        if state:
-            self._log("pool-state", state=state)
+        if self._role.end is not None:  # an empty word says that the target has none
+            self._log("pool-state", state=self._target().pool_state(self._role.end))
 
     def _log(self, kind: str, **data: object) -> None:
         self._role.log.write(kind, **data)
