@@ -26,7 +26,7 @@ from killpoint import scenario as script
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.channel import Arm, Closed, Order
 from killpoint.stage.pool_payload import Reply, Request
-from killpoint.stage.presence import EXIT_FAULT, EXITS, PLAY, Presence
+from killpoint.stage.presence import DEVICE, EXIT_FAULT, EXITS, PLAY, Presence
 from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ class PoolActs:
         self._futures.clear()
         self._made.clear()
         gc.collect()
-        self._log("pool-start", workers=shape.workers, start=shape.start, timeout=step.timeout)
+        os.environ[DEVICE] = shape.device
+        about = {"workers": shape.workers, "start": shape.start, "device": shape.device}
+        self._log("pool-start", **about, timeout=step.timeout)
 
         def start() -> None:
             self._role.end = target.pool_start(shape, WORKER, step.timeout)

@@ -51,6 +51,7 @@ class VllmPools:
         Of ``shape.grace`` only what releases let be set is honoured: see the notes.
         """
         offers = self._offers()
+        self._needs(shape.device == "cpu", f"worker of the harness's on {shape.device}")
         self._needs(timeout is None or timeout >= _START, "deadline for its start")
         overlapping = self._overlapping(shape, offers)
         method = "fork" if shape.start == "default" else shape.start
