@@ -34,7 +34,7 @@ class Sender:
         self._end: RefengineError | None = None
         self._close_by: float | None = None
         self._leaving: Leaving | None = None
-        self._awaited = False
+        self._awaited: bool | None = None
         self._answers: list[bytes] = []
         self._bell = Bell()
         self._thread = threading.Thread(target=self._run, name="refengine-pipe", daemon=True)
@@ -160,7 +160,7 @@ class Sender:
         parcel = transfer.parcel
         assert parcel is not None
         header = self._packed(parcel.header(self.outgoing.number))
-        self._awaited = parcel.beside()
+        self._awaited = None
         self._leaving = Leaving(header, parcel.follows())
 
     def _put(self, leaving: Leaving, current: Transfer | None) -> None:
@@ -174,10 +174,12 @@ class Sender:
             except OSError as error:
                 self._hear()  # it may have said why
                 self._break(error)
+        elif current is None or current.parcel is None:
+            self._end = PipeClosed("this rank")  # that was the goodbye
+        elif self._awaited is None:
+            self._awaited = current.parcel.beside()
         elif self._awaited:
             self._sleep(select.POLLIN)
-        elif current is None:
-            self._end = PipeClosed("this rank")
         else:
             self.outgoing.done()
             self._leaving = None
@@ -244,7 +246,7 @@ class Sender:
             return
         self._untold.append(told)
         failure = Failure(told.reason)
-        self._awaited = False
+        self._awaited = False  # nothing is beside it
         header = self._packed(failure.header(number))
         self._leaving = Leaving(header, failure.follows())
 
