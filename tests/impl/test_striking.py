@@ -9,13 +9,11 @@ from .striking import Striker
 def test_no_exception_is_left_being_handled(monkeypatch):
     monkeypatch.setattr(striking, "HOME", __file__)
 
-    missed: list[bool] = []
-
     def act() -> None:
         try:
             [].pop()
         except IndexError:
-            missed.append(True)
+            return  # before it the handler is no longer guarded
 
     where: set[str] = set()
     for at in range(1, 8):

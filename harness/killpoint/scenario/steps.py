@@ -6,6 +6,19 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from killpoint.scenario.pipe_steps import (
+    BlocksReceive,
+    BlocksSend,
+    CarrierVerb,
+    PipeClose,
+    PipeDrain,
+    PipeForge,
+    PipeMeet,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
+    PipeVerb,
+)
 from killpoint.scenario.pool_steps import (
     Call,
     ExecutorPhase,
@@ -39,6 +52,8 @@ Verb = Literal[
     "work",
     PoolVerb,
     WorkerVerb,
+    PipeVerb,
+    CarrierVerb,
 ]
 """``work``: a worker's, or its executor's, on the way of a call; its points have names."""
 FaultName = Literal[
@@ -105,6 +120,19 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
         if self.syscall is not None and self.call is not None:
             return "calls"
         return None if self.line is None and self.name is None else "lines"
+
+    def __str__(self) -> str:
+        """Such as ``line 53 of send``."""
+        numbered = {
+            self.depth: self.line,
+            "page": self.page,
+            "store": self.store,
+            f"{self.syscall} call": self.call,
+        }
+        which = [f"{what} {number}" for what, number in numbered.items() if number is not None]
+        which += [self.name] if self.name else []
+        which += [f"{self.op} {self.nth}" if self.nth else self.op]
+        return " of ".join(which)
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -398,4 +426,13 @@ AnyStep = (
     | PoolStop
     | NextPool
     | Press
+    | PipeOpen
+    | PipeSend
+    | PipeReceive
+    | PipeMeet
+    | PipeDrain
+    | PipeForge
+    | PipeClose
+    | BlocksSend
+    | BlocksReceive
 )

@@ -22,8 +22,9 @@ from killpoint.history.log import Log
 from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
 from killpoint.stage.group_acts import GroupActs
-from killpoint.stage.interruption import STRUCK, comes_of_a_strike
+from killpoint.stage.interruption import STRUCK, apart, comes_of_a_strike
 from killpoint.stage.names import journal_names
+from killpoint.stage.pipe_acts import PipeActs
 from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
 from killpoint.stage.pool_acts import PoolActs
 from killpoint.stage.stores import StoreRecorder
@@ -87,6 +88,7 @@ class Role:
         if stores and isinstance(target, HasWords):
             target.observe_words(self.guard.stores.around)
         self.pool = PoolActs(self, folder, self._timed)
+        self.pipe = PipeActs(self, folder, self._timed)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
             script.Make: self._make,
             script.Attach: self._attach,
@@ -105,6 +107,7 @@ class Role:
             script.Fault: self._fault,
             **GroupActs(self, self._timed).table(),
             **self.pool.table(),
+            **self.pipe.table(),
         }
 
     def run(self) -> None:
@@ -141,7 +144,7 @@ class Role:
         error = ""
         self._struck = False
         try:
-            outcome = self._acts[type(order.step)](order, order.step)
+            outcome = apart(lambda: self._acts[type(order.step)](order, order.step))
             if self._struck:
                 outcome = "injected"
         except UnsupportedByTarget as lacking:
