@@ -194,3 +194,14 @@ def test_a_request_is_known_by_its_digest_and_a_block_by_its_looks():
     assert {len(each) for each in (A, B)} == {16}
     looks = {looks_of(each) for each in (None, BLOCK, Block("int8"), Block(shape=(2, 2)))}
     assert len(looks) == 4
+
+
+def test_ended_transfers_are_remembered_in_bounded_number():
+    found = arrivals()
+    names = [each.to_bytes(16, "big") for each in range(4097)]
+    for name in names:
+        found.failed(name)
+    found.block(label(0, transfer=names[1]), BLOCK, 0.0)
+    assert found.of(A) is None
+    found.block(label(0, transfer=names[0]), BLOCK, 0.0)
+    assert found.of(A) is not None

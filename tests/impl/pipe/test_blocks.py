@@ -58,10 +58,10 @@ class Carrier:
 
 
 @contextmanager
-def pair(most: int = 1000) -> Iterator[tuple[BlockPipe, BlockPipe, Carrier, Carrier]]:
+def pair(**limits: int) -> Iterator[tuple[BlockPipe, BlockPipe, Carrier, Carrier]]:
     one, other = Carrier(), Carrier()
     one.other, other.other = other, one
-    sender, receiver = BlockPipe(one), BlockPipe(other, most=most)
+    sender, receiver = BlockPipe(one), BlockPipe(other, **limits)
     try:
         yield sender, receiver, one, other
     finally:

@@ -34,8 +34,9 @@ def test_a_call_without_room_ends_at_its_deadline_and_changes_nothing():
     with ends(limit=len(LARGE)) as (one, other):
         put(one, LARGE)
         snapshots: list[int] = []
-        for timeout in (0.05, 0.0, -1.0):
-            with pytest.raises(DeadlinePassed, match="1048576 bytes are not yet sent to rank 1"):
+        for timeout, told in ((0.05, "0.05"), (0.0, "0"), (-1.0, "-1")):
+            says = f"waited {told} s for room: 1048576 bytes are not yet sent to rank 1"
+            with pytest.raises(DeadlinePassed, match=says):
                 one.send(1, lambda: snapshots.append(1) or Bytes(b"x"), timeout)
         assert not snapshots
         assert other.receive(5.0)[0] == LARGE
