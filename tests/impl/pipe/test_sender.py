@@ -107,6 +107,7 @@ def test_a_call_that_is_interrupted_sends_nothing():
             one.send(5, snapshot, 5.0)
         put(one, b"after")
         assert other.receive(5.0)[0] == b"after"
+        one.close(5.0)
         assert one.outgoing.nbytes() == 0
 
 
