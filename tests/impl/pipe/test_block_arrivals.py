@@ -63,6 +63,14 @@ def test_all_blocks_in_order_are_whole_and_served_once_granted():
     assert not taken
 
 
+def test_what_has_no_bytes_counts_for_none():
+    found = arrivals()
+    found.block(label(0, looks=looks_of(None)), None, 0.0)
+    assert found.nbytes == 0
+    found.block(label(1), BLOCK, 0.0)
+    assert found.nbytes == 16
+
+
 def test_a_request_without_blocks_is_whole_at_once():
     found = arrivals()
     found.block(label(0, 0, looks=looks_of(None)), None, 0.0)

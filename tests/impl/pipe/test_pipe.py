@@ -287,6 +287,21 @@ def test_an_exception_before_any_line_sends_it_once_or_not_at_all():
         assert drained(pipes[0]) == 0
 
 
+def test_a_pipe_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
+    def fail(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    before, port = (open_descriptors(), threading.active_count()), free_port()
+    monkeypatch.setattr("refengine.pipe.sending.Sender.start", fail)
+    began = time.monotonic()
+    for each in [Beside(make, port, rank, 2) for rank in (0, 1)]:
+        with pytest.raises(RuntimeError, match="new thread"):
+            each.result()
+    assert time.monotonic() - began < 2.0
+    gc.collect()
+    assert (open_descriptors(), threading.active_count()) == before
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_a_device_is_refused_clearly():
     with pytest.raises(TransportUnavailable, match="torch finds no GPU here"):

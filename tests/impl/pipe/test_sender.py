@@ -1,6 +1,6 @@
 import pytest
 
-from refengine.errors import DeadlinePassed, PeerDied
+from refengine.errors import DeadlinePassed, PeerDied, PeerSilent
 from refengine.pipe.errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
 from refengine.pipe.link import Answer, answer
 
@@ -260,3 +260,12 @@ def test_threads_share_the_room_fairly():
             each.result()
         assert len(got) == 20
         one.close(5.0)
+
+
+def test_a_machine_that_answers_nothing_is_called_silent():
+    with ends() as (one, _):
+        one._break(TimeoutError())
+        one._bell.ring()
+        settled(one)
+        with pytest.raises(PeerSilent, match="rank 1 was not heard of for 10 s"):
+            put(one, b"x")
