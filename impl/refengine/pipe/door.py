@@ -102,7 +102,7 @@ class Door:
                 keep(self._accepted, self._listener.accept)
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            sock, _ = self._accepted[-1]
+            sock, _ = self._accepted[0]
             sock.setblocking(False)
             hands = Listening(self._keys, os.getpid(), self._place)
             self._strangers.append(_Stranger(sock, self._clock(), hands))

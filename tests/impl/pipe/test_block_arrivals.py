@@ -1,6 +1,6 @@
 import pytest
 
-from refengine.pipe.block_arrivals import BlockArrivals
+from refengine.pipe.block_arrivals import BlockArrivals, Incoming
 from refengine.pipe.block_labels import BlockLabel, Say, digest_of, looks_of
 from refengine.pipe.frames import LABEL_BYTES
 
@@ -53,11 +53,22 @@ def test_all_blocks_in_order_are_whole_and_served_once_granted():
     assert one.state == "granted"
     assert one.blocks == [BLOCK, other]
     assert found.nbytes == 32
-    assert found.take(one)
-    assert not found.take(one)
+    taken: list[Incoming] = []
+    assert found.take(one, taken)
+    assert not found.take(one, taken)
+    assert taken == [one]
     assert found.of(A) is None
-    found.put_back(one)
+    found.put_back(taken)
     assert found.of(A) is one
+    assert not taken
+
+
+def test_what_has_no_bytes_counts_for_none():
+    found = arrivals()
+    found.block(label(0, looks=looks_of(None)), None, 0.0)
+    assert found.nbytes == 0
+    found.block(label(1), BLOCK, 0.0)
+    assert found.nbytes == 16
 
 
 def test_a_request_without_blocks_is_whole_at_once():
@@ -151,7 +162,7 @@ def test_a_lease_ends_a_transfer_in_any_state():
     assert found.expire(5.0) is None
     assert found.of(A) is None
     assert one is not None
-    assert not found.take(one)
+    assert not found.take(one, [])
     found.block(label(0), BLOCK, 5.0)
     assert found.of(A) is None
 
@@ -191,3 +202,14 @@ def test_a_request_is_known_by_its_digest_and_a_block_by_its_looks():
     assert {len(each) for each in (A, B)} == {16}
     looks = {looks_of(each) for each in (None, BLOCK, Block("int8"), Block(shape=(2, 2)))}
     assert len(looks) == 4
+
+
+def test_ended_transfers_are_remembered_in_bounded_number():
+    found = arrivals()
+    names = [each.to_bytes(16, "big") for each in range(4097)]
+    for name in names:
+        found.failed(name)
+    found.block(label(0, transfer=names[1]), BLOCK, 0.0)
+    assert found.of(A) is None
+    found.block(label(0, transfer=names[0]), BLOCK, 0.0)
+    assert found.of(A) is not None

@@ -1,6 +1,7 @@
 """Blocks over a carrier that a test holds in its hands."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
@@ -58,10 +59,10 @@ class Carrier:
 
 
 @contextmanager
-def pair(most: int = 1000) -> Iterator[tuple[BlockPipe, BlockPipe, Carrier, Carrier]]:
+def pair(**limits: int) -> Iterator[tuple[BlockPipe, BlockPipe, Carrier, Carrier]]:
     one, other = Carrier(), Carrier()
     one.other, other.other = other, one
-    sender, receiver = BlockPipe(one), BlockPipe(other, most=most)
+    sender, receiver = BlockPipe(one), BlockPipe(other, **limits)
     try:
         yield sender, receiver, one, other
     finally:
@@ -285,3 +286,15 @@ def test_an_exception_before_any_line_of_sending_serves_all_or_nothing():
                 assert takes.result() == BLOCKS
             except (DeadlinePassed, BlocksFailed):
                 assert not done, striker.where
+
+
+def test_a_lease_is_kept_to_the_moment_and_a_block_leaves_its_pipe():
+    one, other = Carrier(), Carrier()
+    one.other, other.other = other, one
+    began = time.monotonic()
+    with BlockPipe(one) as sender:
+        assert sender._arrivals._most == 1 << 32
+        with pytest.raises(LeaseEnded):
+            sender.send_kv("a", BLOCKS, lease=0.05)
+    assert time.monotonic() - began < 0.9
+    assert not sender._thread.is_alive()

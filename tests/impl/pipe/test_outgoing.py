@@ -61,6 +61,7 @@ def test_one_larger_than_the_limit_waits_until_there_is_nothing():
 def test_those_without_bytes_are_bounded_by_their_number():
     outgoing = Outgoing(10)
     made = asking(outgoing, *[0] * (AT_ONCE_MOST + 1))
+    assert AT_ONCE_MOST == 1024
     assert outgoing.has(made[-2])
     assert not outgoing.has(made[-1])
 

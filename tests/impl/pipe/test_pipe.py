@@ -61,6 +61,14 @@ def drawn(dtype: torch.dtype, *shape: int) -> torch.Tensor:
     return torch.randint(0, 256, (count,), dtype=torch.uint8).view(dtype).view(shape)
 
 
+def drained(pipe: Pipe) -> int:
+    """What is left in its buffer once its thread has counted what left."""
+    until = time.monotonic() + 5.0
+    while pipe.buffer_size and time.monotonic() < until:
+        threading.Event().wait(0.001)
+    return pipe.buffer_size
+
+
 def carried(pipes: list[Pipe], tensor: torch.Tensor) -> torch.Tensor:
     pipes[0].send_tensor(tensor, 10.0)
     got = pipes[1].recv_tensor(10.0)
@@ -75,8 +83,7 @@ def test_every_type_and_shape_arrives_bit_by_bit():
             for shape in ((3, 5), (), (0,), (2, 0, 3), (1,) * 14):
                 tensor = drawn(dtype, *shape)
                 assert bits(carried(pipes, tensor)) == bits(tensor), (dtype, shape)
-        for pipe in pipes:
-            assert pipe.buffer_size == 0
+        assert drained(pipes[0]) == 0
 
 
 def test_every_layout_arrives_bit_by_bit():
@@ -163,7 +170,7 @@ def test_both_ways_at_once_with_receives_posted_first():
             each.result()
         for (each,) in takes:
             assert [int(got[0]) for got in each.result()] == list(range(5))
-        assert [pipe.buffer_size for pipe in pipes] == [0, 0]
+        assert [drained(pipe) for pipe in pipes] == [0, 0]
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
@@ -250,7 +257,7 @@ def test_a_peer_that_is_killed_is_told_within_two_seconds():
                 each.result()
         assert time.monotonic() - began < 2.0
         os.waitpid(pid, 0)
-        assert pipe.buffer_size == 0
+        assert drained(pipe) == 0
         pipe._ends.sender._untold.clear()
 
 
@@ -277,10 +284,22 @@ def test_an_exception_before_any_line_sends_it_once_or_not_at_all():
                 got.append(pipes[1].recv_tensor(5.0))
             assert [int(each) for each in got if each is not None][-1] == -1, striker.where
             assert not done or len(got) == 2, striker.where
-        until = time.monotonic() + 5.0
-        while pipes[0].buffer_size and time.monotonic() < until:
-            threading.Event().wait(0.001)
-        assert pipes[0].buffer_size == 0
+        assert drained(pipes[0]) == 0
+
+
+def test_a_pipe_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPatch):
+    def fail(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    before, port = (open_descriptors(), threading.active_count()), free_port()
+    monkeypatch.setattr("refengine.pipe.sending.Sender.start", fail)
+    began = time.monotonic()
+    for each in [Beside(make, port, rank, 2) for rank in (0, 1)]:
+        with pytest.raises(RuntimeError, match="new thread"):
+            each.result()
+    assert time.monotonic() - began < 2.0
+    gc.collect()
+    assert (open_descriptors(), threading.active_count()) == before
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

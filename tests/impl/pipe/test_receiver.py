@@ -1,9 +1,10 @@
 import itertools
+import socket
 from functools import partial
 
 import pytest
 
-from refengine.errors import Busy, DeadlinePassed, PeerDied
+from refengine.errors import Busy, DeadlinePassed, PeerDied, PeerSilent
 from refengine.pipe.errors import MetadataRefused, PipeClosed, TransferFailed
 from refengine.pipe.frames import Header, Kind, Metadata, Way
 from refengine.pipe.link import ANSWER_BYTES, Answer, answered
@@ -26,8 +27,10 @@ def test_a_call_that_gives_up_halfway_is_gone_on_with():
     for sent, upto in itertools.pairwise(cuts):
         out.sock.send(whole[sent:upto])
         if upto < first:
-            for timeout in (0.0, 0.01, -1.0):
-                with pytest.raises(DeadlinePassed, match="a tensor from rank 0"):
+            for timeout, told in ((0.0, "0"), (0.01, "0.01"), (-1.0, "-1")):
+                with pytest.raises(
+                    DeadlinePassed, match=f"waited {told} s for a tensor from rank 0"
+                ):
                     end.receive(timeout)
     assert end.receive(1.0)[0] == b"abcdef"
     assert end.receive(1.0)[0] == b"next"
@@ -154,3 +157,30 @@ def test_an_exception_in_close_leaves_it_to_be_said_again():
         assert into.sock.fileno() == -1, striker.where
         assert end._bell.fileno() == -1, striker.where
         out.close()
+
+
+class Cut:
+    """A socket whose peer the kernel has given up, once."""
+
+    family = socket.AF_UNIX
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock, self.told = sock, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._sock, name)
+
+    def recv_into(self, _memory: memoryview) -> int:
+        self.told += 1
+        raise TimeoutError if self.told == 1 else ConnectionResetError
+
+
+def test_a_machine_that_answers_nothing_is_called_silent_for_good():
+    out, into = links()
+    end = receiver(into)
+    into.sock = Cut(into.sock)
+    for _ in range(2):
+        with pytest.raises(PeerSilent, match="rank 0 was not heard of for 10 s"):
+            end.receive(1.0)
+    end.close(1.0)
+    out.close()

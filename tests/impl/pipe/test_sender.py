@@ -1,6 +1,6 @@
 import pytest
 
-from refengine.errors import DeadlinePassed, PeerDied
+from refengine.errors import DeadlinePassed, PeerDied, PeerSilent
 from refengine.pipe.errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
 from refengine.pipe.link import Answer, answer
 
@@ -34,8 +34,9 @@ def test_a_call_without_room_ends_at_its_deadline_and_changes_nothing():
     with ends(limit=len(LARGE)) as (one, other):
         put(one, LARGE)
         snapshots: list[int] = []
-        for timeout in (0.05, 0.0, -1.0):
-            with pytest.raises(DeadlinePassed, match="1048576 bytes are not yet sent to rank 1"):
+        for timeout, told in ((0.05, "0.05"), (0.0, "0"), (-1.0, "-1")):
+            says = f"waited {told} s for room: 1048576 bytes are not yet sent to rank 1"
+            with pytest.raises(DeadlinePassed, match=says):
                 one.send(1, lambda: snapshots.append(1) or Bytes(b"x"), timeout)
         assert not snapshots
         assert other.receive(5.0)[0] == LARGE
@@ -64,10 +65,10 @@ def test_one_that_cannot_go_is_told_at_both_ends_and_the_next_ones_go():
         with pytest.raises(SendFailed, match="tensor 1 was not sent: OSError: no way") as told:
             put(one, b"not sent")
         assert isinstance(told.value.__cause__, OSError)
-        assert one.outgoing.nbytes() == 0
         put(one, b"after")
         assert other.receive(5.0)[0] == b"after"
         one.close(5.0)
+        assert one.outgoing.nbytes() == 0
 
 
 def test_what_was_not_told_is_told_by_close_and_once():
@@ -106,6 +107,7 @@ def test_a_call_that_is_interrupted_sends_nothing():
             one.send(5, snapshot, 5.0)
         put(one, b"after")
         assert other.receive(5.0)[0] == b"after"
+        one.close(5.0)
         assert one.outgoing.nbytes() == 0
 
 
@@ -258,3 +260,12 @@ def test_threads_share_the_room_fairly():
             each.result()
         assert len(got) == 20
         one.close(5.0)
+
+
+def test_a_machine_that_answers_nothing_is_called_silent():
+    with ends() as (one, _):
+        one._break(TimeoutError())
+        one._bell.ring()
+        settled(one)
+        with pytest.raises(PeerSilent, match="rank 1 was not heard of for 10 s"):
+            put(one, b"x")

@@ -58,6 +58,16 @@ def test_only_its_own_memory_is_kept(memory: memoryview):
     assert shelf.nbytes == 0
 
 
+def test_no_more_is_kept_than_is_good_for_a_machine():
+    shelf = Shelf(1 << 30, Use())
+    first, second = shelf.take(128 * MIB), shelf.take(128 * MIB)
+    shelf.give_back(first)
+    shelf.give_back(second)
+    assert shelf.nbytes == 256 * MIB
+    shelf.give_back(shelf.take(1))
+    assert shelf.nbytes == 256 * MIB
+
+
 def test_nothing_is_left_once_it_is_cleared():
     shelf = Shelf(MIB, Use())
     shelf.give_back(shelf.take(10))

@@ -92,8 +92,7 @@ class GroupInlet:
     def tensor(self, header: Header, follows: memoryview) -> Any:
         """Made of that memory."""
         assert header.metadata is not None
-        found = within_memory(header.metadata, follows)
-        return found if self._device.type == "cpu" else found.to(self._device)
+        return within_memory(header.metadata, follows).to(self._device)
 
     def close(self) -> None:
         """Let go of the memory that no tensor has."""
