@@ -83,6 +83,8 @@ class RefengineTarget(pool.PoolOfRefengine, pipe.PipeOfRefengine):
             "points",
             "group",
             "pool",
+            "pipe",
+            "blocks",
             "sim_memory",
             "sim_sockets",
             "clock",
