@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.history.event import Event
+from killpoint.checkers.asked import Asked
 from killpoint.history.record import History
 from killpoint.scenario import Scenario
 
@@ -19,29 +19,11 @@ ENDS = {
 _BEGINS = {end: begin for begin, end in ENDS.items()}
 
 
-class Call(msgspec.Struct):
+class Call(Asked, kw_only=True):
     """One call of a rank."""
 
     role: str
     op: str
-    began: Event
-    ended: Event | None = None
-    """None: it never came back."""
-
-    @property
-    def outcome(self) -> str:
-        """Its outcome's word."""
-        return self.ended.text("outcome") if self.ended else "never returned"
-
-    @property
-    def error(self) -> str:
-        """Its error's text."""
-        return self.ended.text("error") if self.ended else ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ended well."""
-        return self.outcome == "ok"
 
     @property
     def uncertain(self) -> bool:
@@ -52,18 +34,6 @@ class Call(msgspec.Struct):
     def made(self) -> bool:
         """Whether the target was asked at all."""
         return self.outcome != "no-member"
-
-    @property
-    def timeout(self) -> float | None:
-        """Its own limit, seconds."""
-        found = self.began.data.get("timeout")
-        return float(found) if isinstance(found, (int, float)) else None
-
-    @property
-    def seconds(self) -> float:
-        """How long it took; 0 if it never came back."""
-        found = self.ended.data.get("s") if self.ended else None
-        return float(found) if isinstance(found, (int, float)) else 0.0
 
     @property
     def sends(self) -> bool:
@@ -108,7 +78,7 @@ def calls(history: History) -> list[Call]:
     inside: dict[str, Call] = {}
     for event in history.of(*ENDS, *_BEGINS):
         if event.kind in ENDS:
-            inside[event.role] = Call(event.role, event.kind, event)
+            inside[event.role] = Call(role=event.role, op=event.kind, began=event)
             found.append(inside[event.role])
         elif event.role in inside:
             inside.pop(event.role).ended = event

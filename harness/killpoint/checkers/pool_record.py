@@ -6,6 +6,7 @@ from typing import cast
 
 import msgspec
 
+from killpoint.checkers.asked import Asked
 from killpoint.history.event import Event
 from killpoint.history.record import History
 
@@ -24,46 +25,16 @@ SERVED = ("call", "result", "health")
 DEADLY = ("kill", "exit", "sigterm", "sigint")
 
 
-class Act(msgspec.Struct):
+class Act(Asked, kw_only=True):
     """One act of the executor."""
 
     op: str
     n: int
-    began: Event
-    ended: Event | None = None
-    """None: it never came back."""
-
-    @property
-    def outcome(self) -> str:
-        """Its outcome's word."""
-        return self.ended.text("outcome") if self.ended else "never returned"
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ended well."""
-        return self.outcome == "ok"
-
-    @property
-    def error(self) -> str:
-        """Its error's text."""
-        return self.ended.text("error") if self.ended else ""
 
     @property
     def method(self) -> str:
         """What the workers were to run."""
         return self.began.text("method")
-
-    @property
-    def timeout(self) -> float | None:
-        """Its own limit, seconds."""
-        found = self.began.data.get("timeout")
-        return float(found) if isinstance(found, (int, float)) else None
-
-    @property
-    def seconds(self) -> float:
-        """How long it took; 0 if it never came back."""
-        found = self.ended.data.get("s") if self.ended else None
-        return float(found) if isinstance(found, (int, float)) else 0.0
 
     @property
     def replies(self) -> list[tuple[int, int]]:
@@ -126,13 +97,13 @@ def lives(history: History) -> list[Life]:
         if event.kind == "pool-start":
             if found:
                 found[-1].until = event.t
-            inside = {"pool-start": Act("pool-start", -1, event)}
+            inside = {"pool-start": Act(op="pool-start", n=-1, began=event)}
             workers = event.number("workers", 0)
             found.append(Life(inside["pool-start"], [], workers, {}, [], [], None))
         elif not found:
             continue
         elif event.kind in ENDS:
-            inside[event.kind] = Act(event.kind, event.number("n"), event)
+            inside[event.kind] = Act(op=event.kind, n=event.number("n"), began=event)
             found[-1].acts.append(inside[event.kind])
         elif event.kind in _BEGINS:
             begun = inside.pop(_BEGINS[event.kind], None)

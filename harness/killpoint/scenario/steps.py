@@ -121,6 +121,19 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
             return "calls"
         return None if self.line is None and self.name is None else "lines"
 
+    def __str__(self) -> str:
+        """Such as ``line 53 of send``."""
+        numbered = {
+            self.depth: self.line,
+            "page": self.page,
+            "store": self.store,
+            f"{self.syscall} call": self.call,
+        }
+        which = [f"{what} {number}" for what, number in numbered.items() if number is not None]
+        which += [self.name] if self.name else []
+        which += [f"{self.op} {self.nth}" if self.nth else self.op]
+        return " of ".join(which)
+
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """One message, or a run of them whose size grows by ``step``."""

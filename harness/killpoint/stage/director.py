@@ -163,7 +163,7 @@ class Director:
         if not self._until(self._comers.all_gone, self._comers.within, ""):
             self._comers.dump("hang", op="leaving")
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
-            self.unreached.append(f"{arm.fault} of {arm.role}")
+            self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
         self.unreached += self._wire.missed()
 

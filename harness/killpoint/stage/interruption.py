@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TypeVar
 
 from killpoint.history.log import Log
+
+T = TypeVar("T")
 
 
 class InjectedError(Exception):
@@ -35,6 +38,20 @@ def comes_of_a_strike(error: BaseException) -> bool:
             seen.add(id(each))
             todo += [each.__cause__, each.__context__]
     return False
+
+
+def apart(act: Callable[[], T]) -> T:
+    """Run it; whatever it left as being handled is forgotten with it.
+
+    What is raised before the last line of an except clause makes Python 3.11 believe for good that
+    the clause's exception is being handled, and keep what its frames hold. A generator handles
+    exceptions of its own.
+    """
+    return next(_yielded(act))
+
+
+def _yielded(act: Callable[[], T]) -> Iterator[T]:
+    yield act()
 
 
 class Interrupter:

@@ -22,7 +22,7 @@ from killpoint.history.log import Log
 from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
 from killpoint.stage.group_acts import GroupActs
-from killpoint.stage.interruption import STRUCK, comes_of_a_strike
+from killpoint.stage.interruption import STRUCK, apart, comes_of_a_strike
 from killpoint.stage.names import journal_names
 from killpoint.stage.pipe_acts import PipeActs
 from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
@@ -144,7 +144,7 @@ class Role:
         error = ""
         self._struck = False
         try:
-            outcome = self._acts[type(order.step)](order, order.step)
+            outcome = apart(lambda: self._acts[type(order.step)](order, order.step))
             if self._struck:
                 outcome = "injected"
         except UnsupportedByTarget as lacking:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..keeping import keep
 from .block_labels import BlockLabel
 
 _PAST_MOST = 4096
@@ -92,15 +93,21 @@ class BlockArrivals:
         waiting = [each.until - now for each in list(self._by_request.values())]
         return min(waiting) if waiting else None
 
-    def take(self, found: Incoming) -> bool:
-        """Whoever calls gets it; False if another one was faster, or its lease has ended."""
+    def take(self, found: Incoming, taken: list[Incoming]) -> bool:
+        """Into `taken`, for whoever calls; False if another was faster, or its lease has ended."""
         if self._by_request.get(found.request) is not found:
             return False
-        return self._by_request.pop(found.request, None) is found
+        try:
+            keep(taken, self._by_request.pop, found.request)
+        except KeyError:
+            return False
+        return True
 
-    def put_back(self, found: Incoming) -> None:
+    def put_back(self, taken: list[Incoming]) -> None:
         """It was not taken, after all."""
-        self._by_request.setdefault(found.request, found)
+        while taken:
+            self._by_request.setdefault(taken[-1].request, taken[-1])
+            taken.pop()
 
     def _find(self, transfer: bytes) -> Incoming | None:
         known = list(self._by_request.values())

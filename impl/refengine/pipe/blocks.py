@@ -102,17 +102,17 @@ class BlockPipe:
         """
         left, news = countdown(timeout, self._clock), SimpleQueue[None]()
         request = digest_of(request_id)
-        taken: Incoming | None = None
+        taken: list[Incoming] = []
         try:
             self._waiting[news] = None
             while True:
                 found = self._arrivals.of(request)
-                if found is not None and found.state == "failed" and self._arrivals.take(found):
-                    self._give_up(found.transfer)
-                    raise BlocksFailed(request_id, found.reason)
-                if found is not None and found.state == "granted" and self._arrivals.take(found):
-                    taken = found
-                    return found.blocks
+                if found is not None and found.state in ("failed", "granted"):
+                    if self._arrivals.take(found, taken):
+                        served = self._served(found, request_id)
+                        self._waiting.pop(news, None)
+                        return served  # no `finally`: struck in one, it would be lost
+                    continue
                 if found is not None and found.state == "whole" and not found.asked:
                     self._say(Say.READY, found.transfer, left())
                     found.asked = True
@@ -120,13 +120,12 @@ class BlockPipe:
                     raise self._end
                 self._wait(news, left(), request_id, timeout)
         except BlocksFailed:
+            self._waiting.pop(news, None)
             raise
         except BaseException:
-            if taken is not None:
-                self._arrivals.put_back(taken)
-            raise
-        finally:
+            self._arrivals.put_back(taken)
             self._waiting.pop(news, None)
+            raise
 
     def close(self, timeout: float | None = None) -> None:
         """Close the pipe, too. Whoever waits is told."""
@@ -141,6 +140,12 @@ class BlockPipe:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _served(self, found: Incoming, request_id: str) -> list[Any]:
+        if found.state == "failed":
+            self._give_up(found.transfer)
+            raise BlocksFailed(request_id, found.reason)
+        return found.blocks
 
     def _send_all(
         self, transfer: bytes, request: bytes, blocks: Sequence[Any], until: float

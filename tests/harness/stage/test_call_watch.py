@@ -57,7 +57,7 @@ def test_the_writer_dies_at_its_native_send_and_readers_are_told(stage: Stage, c
 
 def test_a_native_send_that_is_never_made_is_told(stage: Stage) -> None:
     play = _played(stage, _aimed(50_000))
-    assert play.unreached == ["kill of writer"]
+    assert play.unreached == ["kill of writer at sendto call 50000 of send"]
     assert play.history.first("reached") is None
 
 

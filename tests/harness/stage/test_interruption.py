@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from killpoint.stage.interruption import (
     InjectedError,
     Interrupted,
     Interrupter,
+    apart,
     comes_of_a_strike,
 )
 
@@ -92,3 +95,46 @@ def test_what_the_target_makes_of_a_strike_comes_of_it(struck: BaseException, ho
 
 def test_an_error_of_the_targets_own_does_not() -> None:
     assert not comes_of_a_strike(_made_of(KeyError("its own"), "from"))
+
+
+def _handles() -> None:
+    try:
+        _OWN["gone"]
+    except KeyError:
+        return
+
+
+def _struck(at: int) -> bool:
+    """Whether there was such a line of it."""
+    lines = 0
+
+    def on(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        if frame.f_code is not _handles.__code__:
+            return None
+        lines += event == "line"
+        if event == "line" and lines == at:
+            raise InjectedError
+        return on
+
+    before = sys.gettrace()
+    sys.settrace(on)
+    try:
+        _handles()
+    except InjectedError:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_a_struck_except_clause_is_over_with_the_order():
+    strikes = 0
+    while apart(partial(_struck, strikes + 1)):
+        strikes += 1
+        assert sys.exc_info() == (None, None, None), strikes
+    assert strikes == 4
+    assert apart(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError) as told:
+        apart(lambda: 1 // 0)
+    assert told.value.__context__ is None

@@ -77,12 +77,12 @@ def test_a_page_that_is_never_stored_to_is_told(stage: Stage) -> None:
     step = Fault("kill", "writer", Point("send", page=99_999))
     play = stage.play(around_copy("R2/x", "kill", step))
     stage.forget(play)
-    assert play.unreached == ["kill of writer"]
+    assert play.unreached == ["kill of writer at page 99999 of send"]
 
 
 _FORBIDDEN = """
 from killpoint.points import pages
-from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.adapter import RefengineTarget
 
 class Target(RefengineTarget):
     def load(self):

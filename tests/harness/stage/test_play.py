@@ -81,7 +81,7 @@ def test_a_fault_that_strikes_at_a_line_is_recorded_where_it_struck(stage: Stage
 def test_a_point_that_is_never_reached_is_told(stage: Stage) -> None:
     fault = Fault("kill", "writer", Point("send", line=99_999))
     play = _played(stage, fault, Send([Message()]), Receive(1, timeout=5.0), Wait())
-    assert play.unreached == ["kill of writer"]
+    assert play.unreached == ["kill of writer at line 99999 of send"]
     assert play.history.first("not-reached") is not None
 
 

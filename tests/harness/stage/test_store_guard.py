@@ -54,7 +54,7 @@ def test_a_writer_dies_at_the_store_that_was_meant(stage: Stage, store: int, whe
 
 def test_a_store_that_is_never_made_is_told(stage: Stage) -> None:
     play = _played(stage, Fault("stop", "writer", Point("send", store=99)))
-    assert play.unreached == ["stop of writer"]
+    assert play.unreached == ["stop of writer at store 99 of send"]
 
 
 def test_a_role_without_store_points_reports_none(stage: Stage) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from refengine.executor.children import Outcome, has_ended
 from refengine.executor.link import Link, pair
 from refengine.executor.zygote_client import Offspring
 
-from ..roles import Role, until
+from ..roles import Role, descriptors, until
 from .test_deaths import gone
 from .workers import pool
 
@@ -103,7 +104,7 @@ def test_it_is_a_quiet_process_of_its_own(warm):
     ours.close()
     assert offspring.outcome(5.0) == Outcome(status=1)  # it was never told what it is
     offspring.close()
-    before = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208  names are all there is
+    before = len(descriptors(pid))
     for _ in range(3):
         ours, offspring = born(warm)
         ours.close()
@@ -111,23 +112,27 @@ def test_it_is_a_quiet_process_of_its_own(warm):
         assert offspring.outcome(0.0) == Outcome(status=1)
         offspring.close()
         gone([offspring.pid])
-    until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before)  # noqa: PTH208
+    until(lambda: len(descriptors(pid)) <= before)
+
+
+def ends_of(pid: int) -> Counter[str]:
+    """Its sockets and events, by their names."""
+    ends: Counter[str] = Counter()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it is just being closed
+            ends[str(each.readlink())] += 1
+    kinds = ("socket", "anon_inode:[eventfd")
+    return Counter({name: count for name, count in ends.items() if name.startswith(kinds)})
 
 
 def test_each_child_has_its_own_link_and_nothing_of_the_others(warm):
+    ours = ends_of(os.getpid())  # of other zygotes: this one is a fork, and has them, too
     first, one = born(warm)
     second, two = born(warm)
 
-    def links() -> list[str]:
-        ends: list[str] = []
-        for each in Path(f"/proc/{two.pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # it is just being closed
-                ends.append(str(each.readlink()))
-        return [name for name in ends if name.startswith(("socket", "anon_inode:[eventfd"))]
-
     # Until it has settled it is still as the zygote was.
     until(lambda: signal.SIGTERM not in caught(two.pid, "SigIgn"))
-    until(lambda: len(links()) == 1)
+    until(lambda: (ends_of(two.pid) - ours).total() == 1)
     first.close()
     assert one.outcome(5.0) == Outcome(status=1)
     assert two.outcome(0.0) is None

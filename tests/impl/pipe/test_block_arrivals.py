@@ -1,6 +1,6 @@
 import pytest
 
-from refengine.pipe.block_arrivals import BlockArrivals
+from refengine.pipe.block_arrivals import BlockArrivals, Incoming
 from refengine.pipe.block_labels import BlockLabel, Say, digest_of, looks_of
 from refengine.pipe.frames import LABEL_BYTES
 
@@ -53,11 +53,14 @@ def test_all_blocks_in_order_are_whole_and_served_once_granted():
     assert one.state == "granted"
     assert one.blocks == [BLOCK, other]
     assert found.nbytes == 32
-    assert found.take(one)
-    assert not found.take(one)
+    taken: list[Incoming] = []
+    assert found.take(one, taken)
+    assert not found.take(one, taken)
+    assert taken == [one]
     assert found.of(A) is None
-    found.put_back(one)
+    found.put_back(taken)
     assert found.of(A) is one
+    assert not taken
 
 
 def test_a_request_without_blocks_is_whole_at_once():
@@ -151,7 +154,7 @@ def test_a_lease_ends_a_transfer_in_any_state():
     assert found.expire(5.0) is None
     assert found.of(A) is None
     assert one is not None
-    assert not found.take(one)
+    assert not found.take(one, [])
     found.block(label(0), BLOCK, 5.0)
     assert found.of(A) is None
 
