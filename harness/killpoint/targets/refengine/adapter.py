@@ -85,6 +85,7 @@ class RefengineTarget(pool.PoolOfRefengine, pipe.PipeOfRefengine):
             "pool",
             "pipe",
             "blocks",
+            "cuda",
             "sim_memory",
             "sim_sockets",
             "clock",
