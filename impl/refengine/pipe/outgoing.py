@@ -28,7 +28,10 @@ class Parcel(Protocol):
         ...
 
     def beside(self) -> bool:
-        """Whether the receiver must say that it has it, since its bytes do not go by the link."""
+        """Called once its header has left: begin with what does not go by the link.
+
+        Whether the receiver must say that it has it, before its memory is free.
+        """
         ...
 
     def free(self) -> None:

@@ -8,9 +8,9 @@ from ..clock import Clock, monotonic
 from ..errors import ForkedCopy
 from ..keeping import Undo
 from ..security import Keys, SocketFactory
-from .choice import device_of, inlet, outlet
+from .choice import device_of, inlet, outlet, way
 from .meeting import Neighbours, Party, meet
-from .places import Place, this_machine, way_between
+from .places import Place, this_machine
 from .receiving import Receiver
 from .sending import Sender
 from .settings import PipeSettings
@@ -161,11 +161,10 @@ class _Ends:
                 Sender.cut, Sender, out, settings.buffer_bytes, settings.silence, clock
             )
             in_use = self.sender.outgoing.nbytes
-            self.outlet = outlet(way_between(place, out.across.place), out, settings, in_use)
-            ways = way_between(place, into.across.place)
+            self.outlet = outlet(way(out, place), out, settings, device, in_use)
             self.receiver = Receiver(
                 into,
-                inlet(ways, into, settings, device),
+                inlet(way(into, place), into, settings, device),
                 settings.max_tensor_bytes,
                 settings.silence,
                 clock,

@@ -18,9 +18,8 @@ from .leaving import Leaving
 from .link import ANSWER_BYTES, Answer, Link, answered, ready
 from .outgoing import Failure, Outgoing, Parcel, Transfer
 
-_LONGEST = 3600.0
 _A_LOOK = 1.0
-"""Seconds in which the thread has looked at what it was asked, a call without any to wait."""
+"""Seconds in which the thread, if it lives, has looked at what it was asked."""
 _NOTHING = memoryview(b"")
 _TO_LEAVE = "tensors to leave"
 
@@ -35,7 +34,7 @@ class Sender:
         self._end: RefengineError | None = None
         self._close_by: float | None = None
         self._leaving: Leaving | None = None
-        self._awaited = False
+        self._awaited: bool | None = None
         self._answers: list[bytes] = []
         self._bell = Bell()
         self._thread = threading.Thread(target=self._run, name="refengine-pipe", daemon=True)
@@ -120,8 +119,11 @@ class Sender:
                 except Empty:
                     raise self._no_room(timeout or 0) from None
                 continue
-            with contextlib.suppress(Empty):
-                transfer.news.get(timeout=_LONGEST if seconds is None else seconds)
+            try:
+                transfer.news.get(timeout=_A_LOOK if seconds is None else min(seconds, _A_LOOK))
+            except Empty:
+                if not self._thread.is_alive():  # struck where it could not even say so
+                    self._finish()
 
     def _no_room(self, timeout: float) -> DeadlinePassed:
         role, used = self._link.across.role, self.outgoing.nbytes()
@@ -132,12 +134,16 @@ class Sender:
     def _run(self) -> None:
         try:
             while self._end is None:
-                try:
-                    self._turn()
-                except BaseException as error:  # whatever it is: nobody else would be told
-                    self._fail(error)
+                self._step()
         finally:
             self._finish()
+
+    def _step(self) -> None:
+        """Of its own: CPython guards no line of a `try` that stands right within another."""
+        try:
+            self._turn()
+        except BaseException as error:  # whatever it is: nobody else would be told
+            self._fail(error)
 
     def _turn(self) -> None:
         current, leaving = self.outgoing.turn(), self._leaving
@@ -154,7 +160,7 @@ class Sender:
         parcel = transfer.parcel
         assert parcel is not None
         header = self._packed(parcel.header(self.outgoing.number))
-        self._awaited = parcel.beside()
+        self._awaited = None
         self._leaving = Leaving(header, parcel.follows())
 
     def _put(self, leaving: Leaving, current: Transfer | None) -> None:
@@ -168,10 +174,12 @@ class Sender:
             except OSError as error:
                 self._hear()  # it may have said why
                 self._break(error)
+        elif current is None or current.parcel is None:
+            self._end = PipeClosed("this rank")  # that was the goodbye
+        elif self._awaited is None:
+            self._awaited = current.parcel.beside()
         elif self._awaited:
             self._sleep(select.POLLIN)
-        elif current is None:
-            self._end = PipeClosed("this rank")
         else:
             self.outgoing.done()
             self._leaving = None
@@ -238,7 +246,7 @@ class Sender:
             return
         self._untold.append(told)
         failure = Failure(told.reason)
-        self._awaited = False
+        self._awaited = False  # nothing is beside it
         header = self._packed(failure.header(number))
         self._leaving = Leaving(header, failure.follows())
 
@@ -254,9 +262,11 @@ class Sender:
 
     def _finish(self) -> None:
         """Whatever happened: nobody waits, nothing is held. May be done again."""
-        if self._end is None:
-            lost = "its thread has ended" if self._close_by is None else "it did not end in time"
-            self._conclude(TensorsLost(self.outgoing.unsent(), lost))
+        if self._end is None and self._close_by is None:
+            self._conclude(SendFailed(self.outgoing.number, "the pipe's thread has ended"))
+        elif self._end is None:
+            lost = TensorsLost(self.outgoing.unsent(), "the time for closing is over")
+            self._conclude(lost)
         self.outgoing.end()
         self._leaving = None
         self._link.close()

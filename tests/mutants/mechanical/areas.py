@@ -1,4 +1,4 @@
-"""Which files of the reference make up its ring, queue, group, and what these stand on."""
+"""Which files of the reference make up its ring, queue, group, pipe, and what these stand on."""
 
 from __future__ import annotations
 
@@ -39,6 +39,41 @@ AREAS: dict[str, tuple[str, ...]] = {
     ),
     "group": ("group/",),
     "executor": ("executor/",),
+    "pipe": (
+        "pipe/__init__.py",
+        "pipe/arrival.py",
+        "pipe/bell.py",
+        "pipe/block_arrivals.py",
+        "pipe/block_labels.py",
+        "pipe/blocks.py",
+        "pipe/choice.py",
+        "pipe/door.py",
+        "pipe/dtypes.py",
+        "pipe/errors.py",
+        "pipe/frames.py",
+        "pipe/handshake.py",
+        "pipe/knock.py",
+        "pipe/leaving.py",
+        "pipe/link.py",
+        "pipe/meeting.py",
+        "pipe/outgoing.py",
+        "pipe/pipe.py",
+        "pipe/places.py",
+        "pipe/receiving.py",
+        "pipe/sending.py",
+        "pipe/settings.py",
+        "pipe/shelf.py",
+        "pipe/tensors.py",
+        "pipe/transports/__init__.py",
+        "pipe/transports/group.py",
+        "pipe/transports/nothing.py",
+        "pipe/transports/seam.py",
+    ),
+    "pipe-gpu": (
+        "pipe/transports/cuda_ipc.py",
+        "pipe/transports/device_copies.py",
+        "pipe/transports/nccl.py",
+    ),
     "lines": ("lines/",),
     "foundations": (
         "__init__.py",
