@@ -82,33 +82,6 @@ PIPE: tuple[Mutant, ...] = (
         "            self.outgoing.hand_in(transfer, Failure(_told(error)))\n            raise\n",
         "            return Failure(_told(error))\n",
     ),
-    Mutant(
-        "k3_the_taker_is_not_told",
-        "K3/last-send-fails",
-        ("hang", "no-error"),
-        (
-            Edit(
-                "pipe/sending.py",
-                "            self.outgoing.hand_in(transfer, Failure(_told(error)))\n"
-                "            raise\n",
-                "            self._untold.append(SendFailed(0, _told(error)))\n"
-                "            return Failure(_told(error))\n",
-            ),
-            Edit(
-                "pipe/receiving.py",
-                "            if isinstance(found, TransferFailed):\n                raise found\n",
-                "            if isinstance(found, TransferFailed):\n"
-                "                return self.receive(timeout)\n",
-            ),
-            Edit(
-                "pipe/sending.py",
-                "        elif current is None:\n            self._end = PipeClosed",
-                "        elif current is None:\n"
-                "            threading.Event().wait(9.0)\n"
-                "            self._end = PipeClosed",
-            ),
-        ),
-    ),
     one(
         "k4_an_end_of_file_is_waited_for",
         "K4/first-killed-while-the-other-waits",
