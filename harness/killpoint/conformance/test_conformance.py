@@ -14,7 +14,7 @@ def _item(case: Case) -> object:
     return pytest.param(case, id=case.id, marks=[pytest.mark.gpu] * ("cuda" in case.needs))
 
 
-@pytest.mark.parametrize("case", map(_item, CASES))
+@pytest.mark.parametrize("case", [_item(case) for case in CASES])
 def test_case(case: Case, referee: Referee) -> None:
     """The case is held; `unsupported` is a skip, `inconclusive` and `violated` are failures."""
     referee.judge(case)
