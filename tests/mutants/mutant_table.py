@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutant import Edit, Mutant
 from mutant import one as _one
+from pipe_mutants import PIPE
 from pool_mutants import POOL
 
 __all__ = ["CANARY", "MUTANTS", "Edit", "Mutant"]
@@ -703,4 +704,4 @@ CANARY = Mutant(
 )
 """Loses one message in silence. If a check of it passes, nothing that passes can be believed."""
 
-MUTANTS += (*POOL, CANARY)
+MUTANTS += (*POOL, *PIPE, CANARY)

@@ -58,7 +58,7 @@ def test_mutants_are_caught_by_their_cases(part: int, subtests: pytest.Subtests)
 
 
 def test_every_invariant_that_can_hold_has_a_mutant() -> None:
-    judged = {item.id for item in CATALOGUE if item.id not in ("Q13", "K8")}
+    judged = {item.id for item in CATALOGUE if item.id != "Q13"}
     broken = [*CAUGHT.values(), *CAUGHT_PIPES.values()]
     caught = {mutant.caught_by for mutant in MUTANTS} | {case for case, _ in broken}
     assert judged - {case.split("/")[0] for case in caught} == set()

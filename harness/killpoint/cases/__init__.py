@@ -20,6 +20,7 @@ from killpoint.cases import (
     pipe,
     pipe_blocks,
     pipe_buffer,
+    pipe_cuda,
     pipe_deaths,
     pipe_sweeps,
     pool_deaths,
@@ -76,6 +77,7 @@ CASES: tuple[Case, ...] = (
     *pipe_deaths.CASES,
     *pipe_sweeps.CASES,
     *pipe_blocks.CASES,
+    *pipe_cuda.CASES,
     *weak_memory.CASES,
 )
 

@@ -109,9 +109,11 @@ _OVERWRITTEN = (
         "small and large ones are overwritten while nobody takes anything yet",
         [
             *OPENED,
-            PipeSend(FIRST, [Tensor(repeat=8), LARGE, Tensor("bool", (70_000,))], mutate=True),
+            PipeSend(
+                FIRST, [Tensor(repeat=4), _MANY_LARGE, Tensor("bool", (70_000,))], mutate=True
+            ),
             Wait(within=GIVEN),
-            PipeReceive((SECOND,), 10),
+            PipeReceive((SECOND,), 11),
             *_DONE,
         ],
         buffer_bytes=64 << 20,

@@ -23,6 +23,7 @@ from killpoint.scenario import (
     PipeForge,
     PipeReceive,
     PipeSend,
+    Settle,
     Tensor,
     Wait,
 )
@@ -62,7 +63,7 @@ _BUFFERS = (
         [
             *OPENED,
             PipeSend(FIRST, [Tensor("uint8", (8 * MIB,), repeat=12)], same=True),
-            Wait((SECOND,), within=GIVEN),
+            Settle((FIRST,)),
             PipeReceive((SECOND,), 12),
             Wait(within=20.0),
             *_EMPTY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.finding import Finding, Inconclusive, deaths, hangs, hangs_of
+from killpoint.checkers.finding import Finding, Inconclusive, deaths, hangs, hangs_of, ordered_end
 from killpoint.checkers.pipe import misplaced
 from killpoint.checkers.pipe_record import Call, calls, lanes, neighbours
 from killpoint.history.event import Event
@@ -113,6 +113,6 @@ def _opens(history: History, ends: dict[str, Event]) -> list[Violation]:
 
 
 def _opened_after(history: History, ends: dict[str, Event]) -> bool:
-    """Whether a survivor's making of its end came back after a death."""
-    first = min(end.t for end in ends.values())
+    """Whether a survivor's making of its end came back after somebody had set about a death."""
+    first = min(ordered_end(history, role) or end.t for role, end in ends.items())
     return any(e.text("op") == "pipe-open" and e.t > first for e in history.of("end"))

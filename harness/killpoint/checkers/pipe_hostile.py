@@ -17,7 +17,8 @@ _MUCH = 1 << 30
 def refused(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K6: hostile metadata is refused before allocation."""
     made = calls(history)
-    lies = [c for c in made if c.op == "forge" and c.ok]
+    # A lie may be refused so soon that its own call hears of it.
+    lies = [c for c in made if c.op == "forge" and c.made]
     if not lies:
         raise Inconclusive("nobody lied")
     roles, found = scenario.roles(), list[Violation]()

@@ -6,7 +6,8 @@ import random
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, Protocol, runtime_checkable
 
@@ -151,6 +152,15 @@ class Trial:
         if not isinstance(self._player, Caller):
             raise Unsupported("nothing can be simulated here")
         return self._player.call(function, data, within)
+
+    @contextmanager
+    def through(self, wrap: Callable[[Player], Player]) -> Generator[None]:
+        """Until it is left, every scenario is played by what ``wrap`` makes of the player."""
+        before, self._player = self._player, wrap(self._player)
+        try:
+            yield
+        finally:
+            self._player = before
 
     def scout(self, scenario: Scenario) -> Play:
         """Play a scenario to learn from it; it is no evidence.

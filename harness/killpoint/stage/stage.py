@@ -37,7 +37,7 @@ from killpoint.scenario import (
     Submit,
     Wait,
 )
-from killpoint.stage import errand
+from killpoint.stage import accelerators, errand
 from killpoint.stage.channel import ForkRole
 from killpoint.stage.director import Director
 from killpoint.stage.mounts import OwnShm
@@ -148,6 +148,7 @@ class Stage:
         shm: OwnShm | None = None
         hosts: Hosts | None = None
         zygote = self._zygote_for(scenario)
+        on_gpu = accelerators.used() if scenario.device == "cuda" else {}
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
             if scenario.shm_bytes is not None:
@@ -157,6 +158,7 @@ class Stage:
             stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
             history = History.read(folder)
             left = _settle_accounts(zygote, history, folder, shm, hosts)
+            left.gpu_bytes = accelerators.kept(on_gpu, _LEFT_WITHIN) if on_gpu else 0
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         finally:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from killpoint.targets.protocol import Outcome, UnsupportedByTarget
+from killpoint.targets.protocol import Outcome, PipeShape, UnsupportedByTarget
 from refengine.pipe import (
     BlocksFailed,
     MetadataRefused,
@@ -36,35 +36,11 @@ _OPENING = 300.0  # the pipe's own default
 _KEY = hashlib.sha256(b"the ranks of a play").digest()
 
 
-class Shape(Protocol):
-    """A pipe to be made."""
-
-    @property
-    def size(self) -> int:
-        """How many ranks."""
-        ...
-
-    @property
-    def device(self) -> str:
-        """Where its tensors are."""
-        ...
-
-    @property
-    def transport(self) -> str:
-        """By what it carries them; empty: as it likes."""
-        ...
-
-    @property
-    def buffer_bytes(self) -> int:
-        """How many unsent bytes it keeps."""
-        ...
-
-
 class PipeOfRefengine:
     """The part of the adapter that senders and receivers need."""
 
     def pipe_make(
-        self, rank: int, shape: Shape, host: str, port: int, timeout: float | None
+        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
     ) -> Pipe:
         """One rank's end."""
         transport = cast("Any", shape.transport or "auto")
