@@ -330,4 +330,4 @@ GROUP: tuple[Operation, ...] = tuple(
 """With three ranks, of the host and of a member."""
 
 JOIN: tuple[Operation, ...] = (_joins("host-joins", "rank-0"), _joins("member-joins", "rank-1"))
-"""The same. A rank that was struck in it has left, as far as the others know: not done again."""
+"""The same, coming together."""
