@@ -15,6 +15,7 @@ import msgspec
 from killpoint.cases import CASES, select
 from killpoint.cases.case import Case, Tier
 from killpoint.errors import CannotWork
+from killpoint.explore.schedule_trial import PROCESSES
 from killpoint.explore.shrink.conviction import shrink
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant
@@ -28,6 +29,9 @@ Progress = Callable[[CaseOutcome, int, int], None]
 """Called with each case as it ends, how many have ended, and how many there are."""
 
 _EVERY_PLAY = "L1/every-play"
+_SEARCHES = max(1, len(os.sched_getaffinity(0)) // PROCESSES)
+"""Simulated cases at a time, and nothing beside them: each is a search that keeps its cores busy.
+So the rate that it tells is the machine's, and no play that has a deadline meets it."""
 
 
 class Judgement(msgspec.Struct):
@@ -191,40 +195,6 @@ class _Bench:
         self._free.put(stage)
 
 
-class _Waiting:
-    """Cases that wait for a stage. Every other lane begins with the simulated ones.
-
-    They compute without a pause, and the others mostly wait: side by side they fill the cores.
-    """
-
-    def __init__(self, cases: Sequence[Case]) -> None:
-        self._lock = threading.Lock()
-        tiers: tuple[Tier, Tier] = ("process", "simulated")
-        self._cases = [[case for case in cases if case.tier == tier] for tier in tiers]
-
-    def serve(
-        self, work: Callable[[Case], CaseOutcome | None], lane: int
-    ) -> dict[str, CaseOutcome | None]:
-        """Work on one case after the other, until none is left; what came out, by case."""
-        done: dict[str, CaseOutcome | None] = {}
-        while (case := self._take(lane % 2)) is not None:
-            done[case.id] = work(case)
-        return done
-
-    def _take(self, first: int) -> Case | None:
-        with self._lock:
-            for cases in (self._cases[first], self._cases[1 - first]):
-                if cases:
-                    return cases.pop(0)
-        return None
-
-    def clear(self) -> None:
-        """None of those that are left is worked on."""
-        with self._lock:
-            for cases in self._cases:
-                cases.clear()
-
-
 class _Run:
     """The cases of one judgement, spread over the bench."""
 
@@ -266,17 +236,29 @@ class _Run:
                     self._progress(outcome, self._done, len(cases))
             return outcome
 
-        waiting = _Waiting(cases)
-        with concurrent.futures.ThreadPoolExecutor(self._bench.count) as pool:
-            lanes = [pool.submit(waiting.serve, work, lane) for lane in range(self._bench.count)]
-            try:
-                done = {case: outcome for lane in lanes for case, outcome in lane.result().items()}
-            finally:
-                waiting.clear()
+        done: dict[str, CaseOutcome | None] = {}
+        for tier in ("simulated", "process"):
+            mine = [case for case in cases if case.tier == tier]
+            done |= self._side_by_side(mine, work, _SEARCHES if tier == "simulated" else None)
         outcomes = [outcome for case in cases if (outcome := done.get(case.id)) is not None]
         if any(case.invariant == "L1" for case in cases) and self._plays:
             outcomes.append(self._every_play())
         return outcomes, left_out
+
+    def _side_by_side(
+        self,
+        cases: Sequence[Case],
+        work: Callable[[Case], CaseOutcome | None],
+        most: int | None,
+    ) -> dict[str, CaseOutcome | None]:
+        """What came out, by case; as many at a time as the bench has stages, or ``most``."""
+        count = self._bench.count
+        with concurrent.futures.ThreadPoolExecutor(min(count, most or count)) as pool:
+            begun = {case.id: pool.submit(work, case) for case in cases}
+            try:
+                return {id: each.result() for id, each in begun.items()}
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def shrink(self, seconds: float, end: float | None) -> None:
         """Look for smaller scenarios for what was violated."""

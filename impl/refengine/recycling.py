@@ -26,7 +26,7 @@ class Recycler:
 
     def take(self, nbytes: int) -> memoryview:
         """`nbytes` of writable memory; what is in it is left from before."""
-        size = _rounded(nbytes)
+        size = rounded(nbytes)
         for buffer in self._by_size.get(size, ()):
             if sys.getrefcount(buffer) == _MINE:
                 self._by_size.move_to_end(size)
@@ -67,7 +67,7 @@ def _references() -> int:
 _MINE = _references()
 
 
-def _rounded(nbytes: int) -> int:
+def rounded(nbytes: int) -> int:
     """Up to an eighth more, so that messages whose sizes differ little share buffers."""
     step = max(mmap.PAGESIZE, 1 << max(0, nbytes.bit_length() - 1 - _STEPS.bit_length() + 1))
     return -(-max(1, nbytes) // step) * step

@@ -129,6 +129,11 @@ def until(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
     return found
 
 
+def descriptors(pid: int | str = "self") -> set[str]:
+    """The numbers of what a process has open."""
+    return {each.name for each in Path(f"/proc/{pid}/fd").iterdir()}
+
+
 def leftovers(pid: int) -> list[str]:
     """Our names of that process in /dev/shm and the temporary directories."""
     folders = {"/dev/shm", "/tmp", os.environ.get("TMPDIR", "/tmp")}

@@ -17,6 +17,11 @@ from killpoint.cases import (
     lifecycle,
     network,
     pages,
+    pipe,
+    pipe_blocks,
+    pipe_buffer,
+    pipe_deaths,
+    pipe_sweeps,
     pool_deaths,
     pool_matrix_cases,
     pool_service,
@@ -66,6 +71,11 @@ CASES: tuple[Case, ...] = (
     *pool_succession.CASES,
     *pool_sweeps.CASES,
     *pool_terminal.CASES,
+    *pipe.CASES,
+    *pipe_buffer.CASES,
+    *pipe_deaths.CASES,
+    *pipe_sweeps.CASES,
+    *pipe_blocks.CASES,
     *weak_memory.CASES,
 )
 

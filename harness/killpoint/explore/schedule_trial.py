@@ -19,7 +19,7 @@ from killpoint.simulation.waking import Waking
 
 _WHERE = "killpoint.explore.simulated:answer"
 _WITHIN = 900.0
-_PROCESSES = 8
+PROCESSES = 8
 """Among so many a search is divided at most."""
 _SHOWN = 14
 
@@ -32,7 +32,7 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
         Unsupported: nothing can be simulated here.
     """
     simulated = scenario.simulated or Simulated()
-    several = 1 if asks[0].way == "replay" else min(_PROCESSES, len(os.sched_getaffinity(0)))
+    several = 1 if asks[0].way == "replay" else min(PROCESSES, len(os.sched_getaffinity(0)))
     errand = Errand(play_of(scenario), simulated.memory, list(asks), trial.seed, processes=several)
     answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
     explored = msgspec.msgpack.decode(answer, type=Explored)

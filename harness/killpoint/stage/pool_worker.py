@@ -72,8 +72,13 @@ class PoolWorker:
         return self._serve("echo", call, lambda: None, size)
 
     def compute(self, call: Request, size: int = 64) -> Reply:
-        """Answer after the phase ``computing``."""
-        return self._serve("compute", call, lambda: payload.at("computing", call.call), size)
+        """Answer after the phase ``computing``: twice, for who is held in it to be struck there."""
+
+        def work() -> None:
+            for _ in range(2):
+                payload.at("computing", call.call)
+
+        return self._serve("compute", call, work, size)
 
     def native(self, call: Request, size: int = 64) -> Reply:
         """Answer after the phase ``native``: whoever is stopped there holds the GIL meanwhile."""

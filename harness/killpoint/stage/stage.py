@@ -27,6 +27,7 @@ from killpoint.scenario import (
     Leave,
     Make,
     Message,
+    PipeOpen,
     PoolStart,
     PoolStop,
     Ready,
@@ -76,6 +77,9 @@ _PLAIN_POOL: list[AnyStep] = [
 ]
 """And for a worker pool."""
 
+
+_PLAIN_PIPE: list[AnyStep] = [PipeOpen(), Wait(within=20.0)]
+"""And for a pipe."""
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
 """What the next start makes where the play's /dev/shm may have been too small for its queue."""
@@ -224,6 +228,7 @@ class Stage:
         stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
             plain = _PLAIN_GROUP if scenario.group else _PLAIN_POOL if scenario.pool else _PLAIN
+            plain = _PLAIN_PIPE if scenario.pipe else plain
             again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
@@ -237,6 +242,8 @@ class Stage:
 
 def _needs_torch(scenario: Scenario) -> bool:
     """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
+    if scenario.pipe:
+        return True
     if scenario.group and any(isinstance(step, Intrude) for step in scenario.steps):
         return True
     if scenario.pool and scenario.pool.start == "fork" and _reduces(scenario):

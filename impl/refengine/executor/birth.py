@@ -3,6 +3,7 @@
 import os
 import pickle
 import sys
+import tempfile
 from dataclasses import dataclass
 from multiprocessing import spawn
 from pathlib import Path
@@ -26,6 +27,7 @@ class Birth:
     environ: dict[str, str]
     folder: str
     path: list[str]
+    temporary: str
     main: dict[str, Any]
     worker: bytes
     output_thread: bool
@@ -40,6 +42,8 @@ class Birth:
         if self.folder:
             os.chdir(self.folder)
         sys.path[:] = self.path
+        # Told, not looked for: one that is struck as it looks leaves what it tried to write.
+        tempfile.tempdir = self.temporary
         if self.main:
             spawn.prepare(self.main)
         return pickle.loads(self.worker)
@@ -51,7 +55,12 @@ def surroundings() -> dict[str, Any]:
         folder = str(Path.cwd())
     except OSError:
         folder = ""  # it was removed
-    return {"environ": with_threads(dict(os.environ)), "folder": folder, "path": list(sys.path)}
+    return {
+        "environ": with_threads(dict(os.environ)),
+        "folder": folder,
+        "path": list(sys.path),
+        "temporary": tempfile.gettempdir(),
+    }
 
 
 def with_threads(environ: dict[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,7 +67,8 @@ class TestBirth:
     def about(self, **more: Any) -> Birth:
         given: dict[str, Any] = {
             "rank": 0, "world_size": 1, "tensor_parallel": 1, "device": "cpu", "environ": {},
-            "folder": "", "path": [], "main": {}, "worker": pickle.dumps(WorkerSpec("x:Y", {})),
+            "folder": "", "path": [], "temporary": "/t", "main": {},
+            "worker": pickle.dumps(WorkerSpec("x:Y", {})),
             "output_thread": False, "max_chunk_bytes": 1, "max_chunks": 1, "log_prefix": False,
         }  # fmt: skip
         return Birth(**given | more)
@@ -89,6 +91,22 @@ class TestBirth:
                 spec, str(tmp_path), ["prepared", {"init_main_from_name": "x"}],
             ]  # fmt: skip
 
+    def test_a_worker_is_told_where_temporary_files_go_and_tries_no_folder(self, tmp_path):
+        about = self.about(temporary=str(tmp_path))
+        unwritten = self.about(**birth.surroundings())
+
+        def child(say: Any) -> None:
+            def look() -> str:
+                raise AssertionError("what it tries to write may be left there")
+
+            tempfile.tempdir, tempfile._get_default_tempdir = None, look
+            for each in (about, unwritten):
+                each.settle_in()
+                say(tempfile.gettempdir())
+
+        with Role(child) as role:
+            assert role.finish() == [str(tmp_path), tempfile.gettempdir()]
+
     def test_surroundings_are_those_of_now(self, tmp_path, monkeypatch):
         monkeypatch.setenv("SEEN", "yes")
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -96,6 +114,7 @@ class TestBirth:
         found = birth.surroundings()
         assert found["environ"] == {"OMP_NUM_THREADS": "1"} | dict(os.environ)
         assert (found["folder"], found["path"]) == (str(tmp_path), sys.path)
+        assert found["temporary"] == tempfile.gettempdir()
         assert birth.with_threads({"OMP_NUM_THREADS": "4"}) == {"OMP_NUM_THREADS": "4"}
         gone = tmp_path / "gone"
         gone.mkdir()

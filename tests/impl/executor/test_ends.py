@@ -17,7 +17,7 @@ from refengine.executor import (
 from refengine.executor.held import End
 from refengine.executor.link import MOST_BYTES, pair
 
-from ..roles import Role
+from ..roles import Role, descriptors
 
 
 def is_open(fd: int) -> bool:
@@ -128,10 +128,10 @@ class TestHeld:
         def child(say: Any) -> None:
             names = [str(Path(f"/proc/self/fd/{e.fileno()}").readlink()) for e in (end, free)]
             flags = fcntl.fcntl(end.fileno(), fcntl.F_GETFD)
-            before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
+            before = descriptors()
             held._after_fork()
             say([names[0], names[1][:5], bool(flags & fcntl.FD_CLOEXEC), len(held._held)])
-            say(len(before) - len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+            say(len(before) - len(descriptors()))
 
         with Role(child) as role:
             assert role.hear() == ["/dev/null", "pipe:", True, 0]
@@ -147,17 +147,17 @@ class TestHeld:
             file = os.open(tmp_path / "file", os.O_CREAT | os.O_RDWR)
             for n in range(3):
                 os.dup2(writing, n)
-            standard = [os.readlink(f"/proc/self/fd/{n}") for n in range(3)]  # noqa: PTH115
+            standard = [str(Path(f"/proc/self/fd/{n}").readlink()) for n in range(3)]
             held.let_go({reading, one.fileno()})
 
             def kind(fd: int) -> str:
-                name = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
+                name = str(Path(f"/proc/self/fd/{fd}").readlink())
                 return "nothing" if name == "/dev/null" else name.split(":")[0]
 
             fds = (reading, writing, one.fileno(), two.fileno(), flag, file)
             say([kind(fd) for fd in fds[:5]])
             say(kind(file).endswith("/file"))
-            after = [os.readlink(f"/proc/self/fd/{n}") for n in range(3)]  # noqa: PTH115
+            after = [str(Path(f"/proc/self/fd/{n}").readlink()) for n in range(3)]
             os._exit(0 if standard == after else 3)
 
         with Role(child) as role:

@@ -9,7 +9,7 @@ import pytest
 
 from refengine.executor import Zygote
 
-from ..roles import leftovers
+from ..roles import descriptors, leftovers
 from ..striking import strikes
 from .test_deaths import gone
 from .workers import pool
@@ -64,7 +64,7 @@ def test_a_struck_start_leaves_nobody_and_nothing():
     Zygote.shared(()).warm(20.0)
     with pool(1, start="zygote"):
         pass
-    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  names are all there is
+    before = len(descriptors())
     zygote = Zygote.shared(()).pid
     for striker in strikes(173):
         for made in striker.during(lambda: pool(1, start="zygote")):
@@ -73,5 +73,5 @@ def test_a_struck_start_leaves_nobody_and_nothing():
         children = Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()
         gone(map(int, children), 3.0)
         assert leftovers(os.getpid()) == [], striker.where
-        after = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        after = len(descriptors())
         assert after <= before, striker.where

@@ -14,7 +14,7 @@ import pytest
 from refengine.executor import Executor, PoolSettings, Zygote, ZygoteFailed
 from refengine.executor.children import has_ended
 
-from ..roles import Role, leftovers, until
+from ..roles import Role, descriptors, leftovers, until
 from .test_deaths import METHODS, gone
 from .workers import pool
 
@@ -24,7 +24,7 @@ LONELY = re.compile(r"(pipe|socket):\[\d+\]|/memfd:refengine-birth")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_pool_works_and_leaves_nothing(method, monkeypatch):
     monkeypatch.setenv("REFENGINE_TEST", "seen")
-    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208  names are all there is
+    before = descriptors()
     with pool(start=method) as made:
         assert made.state == "READY"
         assert made.collective_rpc("pid", 5.0) == made.pids
@@ -40,7 +40,7 @@ def test_a_pool_works_and_leaves_nothing(method, monkeypatch):
     del made
     gc.collect()
     if method == "fork":
-        after = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        after = descriptors()
         assert len(after) <= len(before)
 
 

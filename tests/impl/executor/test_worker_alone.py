@@ -4,7 +4,9 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +21,7 @@ from refengine.executor.replying import ByThread, Straight
 from refengine.executor.settings import WorkerSpec
 from refengine.executor.tether import LEAVE, Tether
 
-from ..roles import Role
+from ..roles import Role, descriptors
 
 
 class TestTether:
@@ -146,6 +148,7 @@ class TestLife:
             given: dict[str, Any] = {
                 "rank": 1, "world_size": 2, "tensor_parallel": 1, "device": "cpu",
                 "environ": dict(os.environ), "folder": "", "path": sys.path, "main": {},
+                "temporary": tempfile.gettempdir(),
                 "worker": pickle.dumps(WorkerSpec(f"{__name__}:Loaded", {"extra": 5})),
                 "output_thread": False, "max_chunk_bytes": 100, "max_chunks": 3,
                 "log_prefix": False,
@@ -327,13 +330,13 @@ class TestBeing:
             worker.hangup.last_a_second = lambda: asked.append("a second")
             worker.hangup.send_at_hangup = lambda *what: asked.append(what)
             os.dup2(os.pipe()[0], 0)
-            open_before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+            open_before = len(descriptors())
             if not stdin:
                 os.close(0)  # as a daemon's may be
             worker._bind_to_parent(55)
             say([asked == ["a second", (55, -os.getpid())], os.getpgid(0) == os.getpid()])
-            say(os.readlink("/proc/self/fd/0"))  # noqa: PTH115
-            say(len(os.listdir("/proc/self/fd")) - open_before)  # noqa: PTH208
+            say(str(Path("/proc/self/fd/0").readlink()))
+            say(len(descriptors()) - open_before)
 
         with Role(child) as role:
             assert role.finish() == [[True, True], "/dev/null", 0]

@@ -5,6 +5,7 @@ import queue as queues
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -323,7 +324,7 @@ def test_it_takes_over_its_parents_surroundings(monkeypatch, tmp_path):
     os.chdir("/")
     sys.path.append("/nowhere")
     assert about.settle_in() == spec
-    assert (os.environ, os.getcwd()) == ({"ONLY": "this"}, str(tmp_path))  # noqa: PTH109
+    assert (os.environ, Path.cwd()) == ({"ONLY": "this"}, tmp_path)
     assert "/nowhere" not in sys.path
 
 

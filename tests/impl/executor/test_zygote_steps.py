@@ -16,7 +16,7 @@ from refengine.executor.children import Outcome, has_ended
 from refengine.executor.link import Link, pair
 from refengine.executor.zygote_client import Offspring
 
-from ..roles import Role, until
+from ..roles import Role, descriptors, until
 from .test_deaths import gone
 from .workers import pool
 
@@ -104,7 +104,7 @@ def test_it_is_a_quiet_process_of_its_own(warm):
     ours.close()
     assert offspring.outcome(5.0) == Outcome(status=1)  # it was never told what it is
     offspring.close()
-    before = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208  names are all there is
+    before = len(descriptors(pid))
     for _ in range(3):
         ours, offspring = born(warm)
         ours.close()
@@ -112,7 +112,7 @@ def test_it_is_a_quiet_process_of_its_own(warm):
         assert offspring.outcome(0.0) == Outcome(status=1)
         offspring.close()
         gone([offspring.pid])
-    until(lambda: len(os.listdir(f"/proc/{pid}/fd")) <= before)  # noqa: PTH208
+    until(lambda: len(descriptors(pid)) <= before)
 
 
 def ends_of(pid: int) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""Which files of the reference make up its ring, queue, group and executor."""
+"""Which files of the reference make up its ring, queue, group, and what these stand on."""
 
 from __future__ import annotations
 
@@ -39,6 +39,23 @@ AREAS: dict[str, tuple[str, ...]] = {
     ),
     "group": ("group/",),
     "executor": ("executor/",),
+    "lines": ("lines/",),
+    "foundations": (
+        "__init__.py",
+        "cancel.py",
+        "clock.py",
+        "descriptors.py",
+        "end.py",
+        "errors.py",
+        "handle.py",
+        "keeping.py",
+        "liveness.py",
+        "over_group.py",
+        "ownership.py",
+        "security.py",
+        "settings.py",
+        "slots.py",
+    ),
 }
 
 

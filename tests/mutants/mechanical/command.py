@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -78,7 +78,10 @@ def _run(root: Path, options: argparse.Namespace) -> int:
         known = store.find(change, sources[change.file], number[id(change)])
         fates += [known] if known else []
         fresh += [] if known else [change]
-    going: Callable[[], bool] = lambda: end is None or time.monotonic() < end  # noqa: E731
+
+    def going() -> bool:
+        return end is None or time.monotonic() < end
+
     for change, fate in try_all(fresh, control, root, options.jobs, going):
         fates.append(fate)
         store.keep(fate, sources[change.file], number[id(change)])

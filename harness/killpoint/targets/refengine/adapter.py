@@ -21,7 +21,7 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.refengine import pool, queue_simulated, simulated
+from killpoint.targets.refengine import pipe, pool, queue_simulated, simulated
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -59,10 +59,11 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (RankRefused, "refused"),
     (Busy, "busy"),
     *pool.OUTCOMES,
+    *pipe.OUTCOMES,
 )
 
 
-class RefengineTarget(pool.PoolOfRefengine):
+class RefengineTarget(pool.PoolOfRefengine, pipe.PipeOfRefengine):
     """:mod:`refengine` behind the harness's protocol."""
 
     name = "refengine"

@@ -16,6 +16,7 @@ WANTED = frozenset(
         "vllm/envs.py",
         "vllm/distributed",
         "vllm/distributed/device_communicators",
+        "vllm/distributed/kv_transfer/kv_pipe",
         "vllm/v1/executor",
     )
 )

@@ -50,10 +50,13 @@ from killpoint.scenario import (
 from killpoint.targets.protocol import GroupShape
 
 OPEN = (Make(), Attach(), Ready(timeout=5.0))
-YES: Callable[[Scenario], bool] = lambda _: True  # noqa: E731
 
 
-def _after(each: Pass, scenario: Scenario, fails: Callable[[Scenario], bool] = YES) -> Scenario:
+def always(_: Scenario) -> bool:
+    return True
+
+
+def _after(each: Pass, scenario: Scenario, fails: Callable[[Scenario], bool] = always) -> Scenario:
     return search(scenario, fails, lambda: True, [each]).scenario
 
 

@@ -1,0 +1,105 @@
+"""An authenticated connection to a neighbour: tensors go one way, short answers the other."""
+
+import contextlib
+import math
+import os
+import select
+import socket
+import struct
+import weakref
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .places import Place
+
+_ANSWER = struct.Struct(">BQ247s")
+ANSWER_BYTES = _ANSWER.size
+
+
+class Answer(IntEnum):
+    """What a receiver may say."""
+
+    DONE = 1
+    """It has this transfer's bytes, which went beside the link."""
+    REFUSED = 2
+    """It takes nothing any more; why, follows as text."""
+    BYE = 3
+
+
+def answer(kind: Answer, number: int = 0, text: str = "") -> bytes:
+    """As it goes over the link."""
+    return _ANSWER.pack(kind, number, text.encode()[:247])
+
+
+def answered(raw: bytes) -> tuple[int, int, str]:
+    """(kind, number, text)."""
+    kind, number, text = _ANSWER.unpack(raw)
+    return kind, number, text.rstrip(b"\0").decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Across:
+    """Who is at the other end."""
+
+    rank: int
+    pid: int
+    place: Place
+
+    @property
+    def role(self) -> str:
+        """As errors name it."""
+        return f"rank {self.rank}"
+
+
+class Link:
+    """Never blocks. A forked child's copy is closed at once, so that an end is seen across."""
+
+    def __init__(self, sock: socket.socket, across: Across, session: bytes) -> None:
+        self.sock, self.across, self.session = sock, across, session
+        self.sock.setblocking(False)
+        _links.add(self)
+
+    def watch(self, silence: float) -> None:
+        """Have the kernel notice a machine that answers nothing any more; send at once."""
+        if self.sock.family == socket.AF_UNIX:
+            return  # both ends are this process's
+        third = max(1, math.ceil(silence / 3))
+        for option, value in (
+            (socket.TCP_NODELAY, 1),
+            (socket.TCP_KEEPIDLE, third),
+            (socket.TCP_KEEPINTVL, third),
+            (socket.TCP_KEEPCNT, 2),
+            (socket.TCP_USER_TIMEOUT, int(silence * 1000)),
+        ):
+            self.sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def close(self) -> None:
+        """Hang up, for real even if a forked child holds a copy."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+        self.sock.close()
+
+
+def ready(sock: socket.socket, events: int, seconds: float | None, *others: int) -> int:
+    """Wait until it is, or until something can be read from one of the others.
+
+    What was found of the socket: 0 if nothing was.
+    """
+    poller = select.poll()
+    poller.register(sock, events)
+    for fd in others:
+        poller.register(fd, select.POLLIN)
+    found = dict(poller.poll(None if seconds is None else math.ceil(max(0.0, seconds) * 1000)))
+    return found.get(sock.fileno(), 0)
+
+
+_links: "weakref.WeakSet[Link]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for link in list(_links):
+        link.sock.close()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,170 @@
+"""Which transfers have room, and in which order they leave: the sender's state, without any I/O.
+
+A transfer asks for room; is granted it, in the order of asking; is handed in, with a snapshot of
+its bytes; leaves; and its room is free again, whatever came of it (SPEC K2). Any thread asks,
+hands in and withdraws, each by one append; all else belongs to the sender's thread. Every step
+may be done again, so an exception between two of them loses nothing (SPEC R9).
+"""
+
+from collections import deque
+from queue import SimpleQueue
+from typing import Protocol
+
+from .frames import TEXT_MOST, Header, Kind
+
+AT_ONCE_MOST = 1024
+"""Transfers that may be under way, so that those without bytes are bounded, too."""
+
+
+class Parcel(Protocol):
+    """A tensor's bytes as they were when it was sent, ready to go."""
+
+    def header(self, number: int) -> Header:
+        """What announces it as that transfer; may raise, if it cannot go."""
+        ...
+
+    def follows(self) -> memoryview:
+        """What goes by the link after the header."""
+        ...
+
+    def beside(self) -> bool:
+        """Whether the receiver must say that it has it, since its bytes do not go by the link."""
+        ...
+
+    def free(self) -> None:
+        """It is not needed any more. May be said twice."""
+        ...
+
+
+class Failure:
+    """A parcel that says, in a tensor's place, why there is none (SPEC K3)."""
+
+    def __init__(self, reason: str) -> None:
+        self._text = memoryview(reason.encode()[:TEXT_MOST])
+
+    def header(self, number: int) -> Header:
+        """What announces the reason."""
+        return Header(Kind.FAILED, number, follows=len(self._text))
+
+    def follows(self) -> memoryview:
+        """The reason."""
+        return self._text
+
+    def beside(self) -> bool:
+        """It goes by the link."""
+        return False
+
+    def free(self) -> None:
+        """It holds nothing."""
+
+
+class Transfer:
+    """One tensor on its way through the sender."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.news: SimpleQueue[None] = SimpleQueue()
+        """Put to when it was considered, when it was granted, and when it never will be."""
+        self.considered = False
+        """There was no room for it, when it was looked at first."""
+        self.withdrawn = False
+        self.parcel: Parcel | None = None
+
+
+class Outgoing:
+    """The transfers of one sender."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._asked: deque[Transfer] = deque()
+        self._granted: dict[Transfer, None] = {}
+        self._handed_in: deque[Transfer] = deque()
+        self._withdrawn: deque[Transfer] = deque()
+        self.current: Transfer | None = None
+        self.number = 0
+        """Of the next transfer to leave; also how many have left or failed."""
+
+    # -- any thread -------------------------------------------------------------------------
+
+    def nbytes(self) -> int:
+        """Of all that has room."""
+        return sum(transfer.nbytes for transfer in list(self._granted))
+
+    def unsent(self) -> int:
+        """How many were handed in and have not left."""
+        return len(self._handed_in) + (self.current is not None)
+
+    def ask(self, transfer: Transfer) -> None:
+        """Queue for room."""
+        self._asked.append(transfer)
+
+    def has(self, transfer: Transfer) -> bool:
+        """Whether it has room."""
+        return transfer in self._granted
+
+    def hand_in(self, transfer: Transfer, parcel: Parcel) -> None:
+        """From here on it is the sender's thread's."""
+        transfer.parcel = parcel
+        self._handed_in.append(transfer)
+
+    def withdraw(self, transfer: Transfer) -> None:
+        """It is not to be sent, unless it is leaving already."""
+        transfer.withdrawn = True
+        self._withdrawn.append(transfer)
+
+    # -- the sender's thread ----------------------------------------------------------------
+
+    def turn(self) -> Transfer | None:
+        """Grant what there is room for; the transfer that leaves now, if there is one."""
+        while self._withdrawn:
+            if self._withdrawn[0] is not self.current:
+                self._let_go(self._withdrawn[0])
+            self._withdrawn.popleft()
+        while self._asked:
+            first = self._asked[0]
+            if not first.withdrawn:
+                if not self.has(first) and not self._fits(first):
+                    break
+                self._granted[first] = None
+                first.news.put(None)
+            self._asked.popleft()
+        for transfer in list(self._asked):
+            if not transfer.considered:
+                transfer.considered = True
+                transfer.news.put(None)
+        while self.current is None and self._handed_in:
+            first = self._handed_in[0]
+            if self.has(first) and not first.withdrawn:
+                self.current = first
+            self._handed_in.popleft()
+        return self.current
+
+    def done(self) -> None:
+        """The current one has left, or failed: its room is free."""
+        current = self.current
+        if current is not None:
+            self._let_go(current)
+            self.current = None
+            self.number += 1
+
+    def end(self) -> None:
+        """Nothing leaves any more; everybody is woken."""
+        for transfer in [*self._asked, *self._granted, *self._handed_in]:
+            self._let_go(transfer)
+            transfer.news.put(None)
+        self._asked.clear()
+        self._handed_in.clear()
+        self._withdrawn.clear()
+        self.current = None
+
+    def _fits(self, transfer: Transfer) -> bool:
+        held = self._granted
+        if len(held) >= AT_ONCE_MOST:
+            return False
+        used = self.nbytes()
+        return used == 0 or used + transfer.nbytes <= self._limit
+
+    def _let_go(self, transfer: Transfer) -> None:
+        if transfer.parcel is not None:
+            transfer.parcel.free()
+        self._granted.pop(transfer, None)

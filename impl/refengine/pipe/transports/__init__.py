@@ -1,0 +1,1 @@
+"""The ways that payloads can go, a file each, behind one seam."""

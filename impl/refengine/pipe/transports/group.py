@@ -1,0 +1,100 @@
+"""Payloads by the link itself: the snapshot's bytes right behind their header, never pickled.
+
+For tensors on processors; those on a GPU are copied to the host and back.
+"""
+
+from typing import Any
+
+import torch
+
+from ...recycling import Recycler
+from ..errors import TensorRefused
+from ..frames import Header, Kind, Metadata
+from ..shelf import Shelf
+from ..tensors import bytes_of, copy_into, describe, within_memory
+
+_NOTHING = memoryview(b"")
+
+
+class Snapshot:
+    """A parcel: metadata, and a copy of the bytes on loan from the shelf."""
+
+    def __init__(self, metadata: Metadata | None, label: bytes, shelf: Shelf) -> None:
+        self._metadata, self._label, self._shelf = metadata, label, shelf
+        nbytes = metadata.nbytes if metadata else 0
+        self._memory = shelf.take(nbytes) if nbytes else _NOTHING
+
+    @property
+    def memory(self) -> memoryview:
+        """Where the bytes are."""
+        return self._memory
+
+    def header(self, number: int) -> Header:
+        """What announces it."""
+        if self._metadata is None:
+            return Header(Kind.NOTHING, number, label=self._label)
+        nbytes = len(self._memory)
+        return Header(Kind.TENSOR, number, self._metadata, follows=nbytes, label=self._label)
+
+    def follows(self) -> memoryview:
+        """The bytes."""
+        return self._memory
+
+    def beside(self) -> bool:
+        """All goes by the link."""
+        return False
+
+    def free(self) -> None:
+        """Give the memory back."""
+        memory, self._memory = self._memory, _NOTHING
+        if len(memory):
+            self._shelf.give_back(memory)
+
+
+class GroupOutlet:
+    """`most`: bytes a tensor may have."""
+
+    def __init__(self, shelf: Shelf, most: int) -> None:
+        self._shelf, self._most = shelf, most
+
+    def nbytes(self, tensor: Any) -> int:
+        """Of its elements; none if the snapshot will refuse it."""
+        nbytes = 0 if tensor is None else bytes_of(tensor)
+        return nbytes if nbytes <= self._most else 0
+
+    def snapshot(self, tensor: Any, label: bytes) -> Snapshot:
+        """A copy in memory that was used before, if there is some: fresh memory is slow."""
+        if tensor is None:
+            return Snapshot(None, label, self._shelf)
+        metadata = describe(tensor)
+        if metadata.nbytes > self._most:
+            raise TensorRefused(f"{metadata.nbytes} bytes, of at most {self._most}")
+        snapshot = Snapshot(metadata, label, self._shelf)
+        if len(snapshot.memory):
+            copy_into(tensor, snapshot.memory)
+        return snapshot
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._shelf.clear()
+
+
+class GroupInlet:
+    """Tensors arrive where they stay; on a GPU after one more copy."""
+
+    def __init__(self, device: str, most_idle: int) -> None:
+        self._recycler, self._device = Recycler(most_idle), torch.device(device)
+
+    def room(self, header: Header) -> memoryview:
+        """Memory that the tensor will keep."""
+        return self._recycler.take(header.follows) if header.follows else _NOTHING
+
+    def tensor(self, header: Header, follows: memoryview) -> Any:
+        """Made of that memory."""
+        assert header.metadata is not None
+        found = within_memory(header.metadata, follows)
+        return found if self._device.type == "cpu" else found.to(self._device)
+
+    def close(self) -> None:
+        """Let go of the memory that no tensor has."""
+        self._recycler = Recycler(0)

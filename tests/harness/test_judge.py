@@ -1,0 +1,75 @@
+"""The judge: which cases it plays side by side."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from killpoint import judge as judging
+from killpoint.verdict import CaseOutcome
+
+_SEARCHES = {"R5/every-order", "R5/slot-reuse"}
+_PLAYS = {"R1/two-readers", "R4/full-ring"}
+
+
+class _Met:
+    """Cases that are held once another one plays beside them, or nobody came."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._playing: set[str] = set()
+        self.company: set[str] = set()
+        """Those that had any."""
+
+    def trial(self, id: str, *_: object, **__: object) -> SimpleNamespace:
+        patience = 0.05 if id in _SEARCHES else 10.0
+
+        def judge(*_: object) -> CaseOutcome:
+            with self._changed:
+                self._playing.add(id)
+                if len(self._playing) > 1:
+                    self.company |= self._playing
+                    self._changed.notify_all()
+                self._changed.wait_for(lambda: id in self.company, patience)
+                self._playing.discard(id)
+            return CaseOutcome(id, id.split("/")[0], "held", runs=1)
+
+        return SimpleNamespace(judge=judge, plays=1, convicted=None, leaks=[])
+
+
+class _Bench:
+    """Two stages that nobody uses."""
+
+    def __init__(self, _spec: str, count: int) -> None:
+        assert count == 2
+        self.count = count
+
+    def __enter__(self) -> _Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def loaded(self) -> SimpleNamespace:
+        return SimpleNamespace(name="none", version="1", notes=[], capabilities=[])
+
+    def take(self) -> None:
+        pass
+
+    def give(self, stage: object) -> None:
+        pass
+
+
+def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    met = _Met()
+    monkeypatch.setattr(judging, "Trial", met.trial)
+    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "_SEARCHES", 1)
+    judged = judging.judge("refengine", sorted(_SEARCHES | _PLAYS), jobs=2)
+    assert met.company == _PLAYS
+    outcomes = [case.id for verdict in judged.verdicts for case in verdict.cases]
+    assert set(outcomes) == _SEARCHES | _PLAYS
