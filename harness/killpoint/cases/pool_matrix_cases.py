@@ -109,9 +109,7 @@ def _placed(
                 yield cell, msgspec.structs.replace(struck, line=line)
 
 
-def strike(
-    trial: Trial, cells: Sequence[Cell], start: PoolStartMethod, cap: float = _CAP
-) -> None:
+def strike(trial: Trial, cells: Sequence[Cell], start: PoolStartMethod, cap: float = _CAP) -> None:
     """Play these cells, until it has taken too long; the strength says what was left out."""
     began = time.monotonic()
     told: set[Cell] = set()
