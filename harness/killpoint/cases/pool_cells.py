@@ -11,6 +11,7 @@ from killpoint.cases.pool_plays import (
     LONG,
     OVERFLOW,
     SHORT,
+    STANDS_WITHIN,
     UP,
     WORKS,
     PoolStartMethod,
@@ -192,7 +193,7 @@ def _grace_of(struck: Struck) -> list[AnyStep]:
 def _of_executor(struck: Struck) -> list[AnyStep]:
     phase = struck.cell.phase
     hold = Fault("hold", struck.worker, struck.at())
-    there = Settle((struck.worker,))
+    there = Settle((struck.worker,), within=STANDS_WITHIN)
     if phase in STARTING:
         return [hold, PoolStart(timeout=20.0), there, *_harm(struck)]
     if phase == "idle":

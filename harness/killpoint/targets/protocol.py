@@ -92,6 +92,9 @@ class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """As for a queue."""
 
 
+Device = Literal["cpu", "cuda"]
+
+
 class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A worker pool to be made."""
 
@@ -110,6 +113,8 @@ class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
     grace: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.5
     """Seconds that a worker is given to leave by itself, and again after SIGTERM."""
+    device: Device = "cpu"
+    """Where its workers run; several share a GPU where there are fewer GPUs than workers."""
 
 
 class PipeShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

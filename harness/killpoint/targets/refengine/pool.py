@@ -37,7 +37,12 @@ class PoolOfRefengine:
             log_prefix=False,
         )
         return Executor(
-            Seat, shape.workers, shape.tensor, options={"worker": worker}, settings=settings
+            Seat,
+            shape.workers,
+            shape.tensor,
+            device=shape.device,
+            options={"worker": worker},
+            settings=settings,
         )
 
     def pool_call(
