@@ -30,9 +30,12 @@ def listeners() -> list[Path]:
     """Where this process' listening sockets of multiprocessing's lie."""
     found: list[Path] = []
     for each in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as one:
-            name = one.getsockname() if one.family == socket.AF_UNIX else ""
-            listens = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        with contextlib.suppress(OSError):  # it may just be closed
+            if not each.is_socket():
+                continue
+            with socket.socket(fileno=os.dup(int(each.name))) as one:
+                name = one.getsockname() if one.family == socket.AF_UNIX else ""
+                listens = one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             if listens and isinstance(name, str) and Path(name).name.startswith(_PREFIX):
                 found.append(Path(name))
     return found
