@@ -29,6 +29,7 @@ _KILLS = ("queue", "points")
 _GROUP = ("group",)
 _POOL = ("pool",)
 _STRUCK = ("pool", "points")
+_WAVES = ("waves",)
 
 CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
@@ -311,6 +312,27 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Service returns: after any of these, a new pool on the same devices starts and works.",
         _STRUCK,
         {"cases": 4, "next pools": 4},
+    ),
+    Invariant(
+        "C1",
+        "The wave never decreases; front ends never lead the coordinator; an engine leads by at"
+        " most one.",
+        _WAVES,
+        {"cases": 1, "orders' states": 5_000},
+    ),
+    Invariant(
+        "C2",
+        "No stranded request: any order and delay of messages, late subscribers included, ends"
+        " with every accepted request stepped.",
+        _WAVES,
+        {"cases": 2, "orders' states": 5_000},
+    ),
+    Invariant(
+        "C3",
+        "All replicas take the same number of collective steps in a wave; none waits in one longer"
+        " than a bound.",
+        _WAVES,
+        {"cases": 1, "orders' states": 5_000},
     ),
     Invariant(
         "S1",

@@ -31,6 +31,7 @@ from killpoint.cases import (
     stores,
     sweeps,
     wakeups,
+    waves,
     weak_memory,
 )
 from killpoint.cases.case import Case
@@ -67,6 +68,7 @@ CASES: tuple[Case, ...] = (
     *pool_sweeps.CASES,
     *pool_terminal.CASES,
     *weak_memory.CASES,
+    *waves.CASES,
 )
 
 

@@ -1,6 +1,7 @@
 """A scenario is data: topology, workload, faults in the order they happen, and what must hold."""
 
 from killpoint.scenario.file import dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario.orders import Orders
 from killpoint.scenario.pool_steps import (
     EXECUTOR_PHASES,
     WORKER_PHASES,
@@ -98,6 +99,7 @@ __all__ = [
     "MessageKind",
     "Method",
     "NextPool",
+    "Orders",
     "Pause",
     "PlaceKind",
     "Point",

@@ -20,7 +20,7 @@ class EngineWave:
         self.members: tuple[int, ...] = ()
         self.held = False
         self.unfinished = 0
-        self._asked = False
+        self._asked = False  # that it has work for this wave was said
         self._next: Start | None = None  # told while it was in an earlier wave
 
     def accepted(self) -> list[Report]:
@@ -90,5 +90,5 @@ class EngineWave:
         return [Report(self.rank, self.wave if wants else None, wants, done, broke, lost)]
 
     def _want(self) -> list[Report]:
-        self._asked = True
-        return [Report(self.rank, self.wave, self.unfinished > 0)]
+        self._asked = self.unfinished > 0
+        return [Report(self.rank, self.wave, self._asked)]

@@ -86,6 +86,7 @@ def test_one_released_without_work_asks_all_the_same() -> None:
     engine = EngineWave(1)
     engine.hold()
     assert engine.release() == [Report(1, wants=0)]
+    assert engine.accepted() == [Report(1, wants=0, work=True)]
 
 
 def test_a_hold_takes_effect_after_the_wave_that_is_on() -> None:

@@ -1,4 +1,4 @@
-"""Which files of the reference make up its ring, queue, group and executor."""
+"""Which files of the reference make up its ring, queue, group, executor and coordinator."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     ),
     "group": ("group/",),
     "executor": ("executor/",),
+    "coordinator": ("coordinator/",),
 }
 
 

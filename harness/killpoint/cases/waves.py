@@ -1,0 +1,56 @@
+"""C1 to C3 in every order of the wave protocol's messages, up to a bound (model tier)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import Case
+from killpoint.explore.orders.trial import explore
+from killpoint.explore.trial import Trial
+from killpoint.scenario import Orders, Scenario
+
+_SECONDS = 60.0
+_NEEDS = frozenset({"waves"})
+
+_BOTH = Orders(engines=2, front_ends=2, requests=2)
+_HELD = Orders(engines=2, front_ends=1, requests=2, holds=1)
+_THREE = Orders(engines=3, front_ends=1, requests=1)
+_FULL = (
+    Orders(engines=2, front_ends=2, requests=3, holds=1),
+    Orders(engines=3, front_ends=1, requests=1, holds=1),
+    Orders(engines=3, front_ends=2, requests=2),
+)
+
+
+def _case(name: str, summary: str, *shapes: Orders) -> Case:
+    def run(trial: Trial) -> None:
+        for orders in (*shapes, *_FULL) if trial.full else shapes:
+            explore(trial, Scenario(name, [name.split("/")[0]], [], orders=orders), _SECONDS)
+
+    return Case(name, summary, run, _NEEDS)
+
+
+CASES: tuple[Case, ...] = (
+    _case(
+        "C1/every-order",
+        "front ends never lead the coordinator, and an engine by one wave at most",
+        _BOTH,
+        _THREE,
+    ),
+    _case(
+        "C2/every-order",
+        "every accepted request is stepped, whoever begins to listen when",
+        _BOTH,
+        _THREE,
+    ),
+    _case(
+        "C2/every-order-with-holds",
+        "the same, while an engine obeys no start for some time",
+        _HELD,
+    ),
+    _case(
+        "C3/every-order",
+        "engines that step together are in one wave, and none waits for ever",
+        _BOTH,
+        _THREE,
+        _HELD,
+    ),
+)
