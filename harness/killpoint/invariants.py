@@ -30,6 +30,7 @@ _GROUP = ("group",)
 _POOL = ("pool",)
 _STRUCK = ("pool", "points")
 _WAVES = ("waves",)
+_COORDINATOR = ("coordinator",)
 
 CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
@@ -324,7 +325,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "C2",
         "No stranded request: any order and delay of messages, late subscribers included, ends"
         " with every accepted request stepped.",
-        _WAVES,
+        _COORDINATOR,
         {"cases": 2, "orders' states": 5_000},
     ),
     Invariant(

@@ -13,6 +13,7 @@ from killpoint.errors import BadUsage
 from killpoint.explore.orders.trial import explore
 from killpoint.explore.schedule_trial import play_one
 from killpoint.explore.trial import Trial
+from killpoint.explore.wakes_trial import wake_twice
 from killpoint.invariants import BY_ID
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
@@ -45,7 +46,7 @@ def replay(file: Path, target: str | None = None, folder: Path | None = None) ->
         BadUsage: the file is no scenario, or the target does not exist.
     """
     scenario = load(file)
-    real = scenario.simulated is None and scenario.orders is None
+    real = scenario.simulated is scenario.orders is scenario.wakes is None
     known = CHECKERS if real else BY_ID
     unknown = [id for id in scenario.judges if id not in known]
     if unknown:
@@ -76,6 +77,8 @@ def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None =
 def _once(trial: Trial, scenario: Scenario) -> None:
     if scenario.orders is not None:
         explore(trial, scenario, _EXPLORING)
+    elif scenario.wakes is not None:
+        wake_twice(trial, scenario)
     elif scenario.simulated is not None:
         play_one(trial, scenario, scenario.simulated.schedule or [])
     else:

@@ -1,11 +1,12 @@
-"""C1 to C3 in every order of the wave protocol's messages, up to a bound (model tier)."""
+"""C1 to C3 in every order of the wave protocol's messages, and of a coordinator alone."""
 
 from __future__ import annotations
 
 from killpoint.cases.case import Case
 from killpoint.explore.orders.trial import explore
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Orders, Scenario
+from killpoint.explore.wakes_trial import wake_twice
+from killpoint.scenario import Orders, Scenario, Wakes
 
 _SECONDS = 60.0
 _NEEDS = frozenset({"waves"})
@@ -28,6 +29,15 @@ def _case(name: str, summary: str, *shapes: Orders) -> Case:
     return Case(name, summary, run, _NEEDS)
 
 
+_UNANSWERED = "C2/second-wake-after-unanswered"
+
+
+def _second_wake(trial: Trial) -> None:
+    for late in (False, True):
+        for wakes in (Wakes(late=late), Wakes(3, 0, late=late)):
+            wake_twice(trial, Scenario(_UNANSWERED, ["C2"], [], wakes=wakes))
+
+
 CASES: tuple[Case, ...] = (
     _case(
         "C1/every-order",
@@ -45,6 +55,12 @@ CASES: tuple[Case, ...] = (
         "C2/every-order-with-holds",
         "the same, while an engine obeys no start for some time",
         _HELD,
+    ),
+    Case(
+        _UNANSWERED,
+        "a wave was started that no engine obeyed; the next request wakes them all the same",
+        _second_wake,
+        frozenset({"coordinator", "sim_sockets"}),
     ),
     _case(
         "C3/every-order",

@@ -66,6 +66,7 @@ from killpoint.scenario.steps import (
     Wait,
     Weigh,
 )
+from killpoint.scenario.wakes import Wakes
 
 __all__ = [
     "EXECUTOR_PHASES",
@@ -128,6 +129,7 @@ __all__ = [
     "Times",
     "Verb",
     "Wait",
+    "Wakes",
     "Weigh",
     "WorkerPhase",
     "dump",

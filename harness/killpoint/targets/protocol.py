@@ -28,6 +28,7 @@ Capability = Literal[
     "points",
     "group",
     "pool",
+    "coordinator",
     "waves",
     "sim_memory",
     "sim_sockets",
@@ -36,9 +37,10 @@ Capability = Literal[
 """What a target can be asked for (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
-``silence``: how long a remote party may be silent can be set. ``waves``: its wave protocol is there
-as pure state machines (:mod:`killpoint.targets.waves`). ``sim_memory``, ``sim_sockets`` and
-``clock``: its own code can be given simulated ones (:class:`Simulates`)."""
+``silence``: how long a remote party may be silent can be set. ``coordinator``: its data-parallel
+coordinator can be talked to (:mod:`killpoint.targets.coordination`). ``waves``: its wave protocol
+is there as pure state machines (:mod:`killpoint.targets.waves`). ``sim_memory``, ``sim_sockets``
+and ``clock``: its own code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
     "ok",

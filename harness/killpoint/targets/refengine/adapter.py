@@ -85,6 +85,7 @@ class RefengineTarget(
             "points",
             "group",
             "pool",
+            "coordinator",
             "waves",
             "sim_memory",
             "sim_sockets",

@@ -1,12 +1,15 @@
-"""The reference's wave protocol as capability ``waves``: its pure cores, unchanged."""
+"""The reference's wave protocol as capabilities ``waves`` and ``coordinator``: its pure cores."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Generator, Hashable, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
+from killpoint.targets.coordination import Published, Started
+from killpoint.targets.protocol import UnsupportedByTarget
 from killpoint.targets.waves import Audience, Sent
-from refengine.coordinator import CoordinatorWave, EngineWave, FrontEndWave, Report, Start
+from refengine.coordinator import CoordinatorWave, EngineWave, FrontEndWave, Report, Start, State
 
 
 class _Core:
@@ -113,8 +116,50 @@ class Cast(NamedTuple):
     front_ends: Sequence[FrontEnd]
 
 
+class Alone:
+    """The coordinator's core among peers that the harness plays."""
+
+    front_ends_wake = False
+
+    def __init__(self, engines: int) -> None:
+        self._core = CoordinatorWave(engines)
+        self._said: list[Started | Published] = []
+        self._keep([self._core.state()])
+
+    def arrive(self, engine: int) -> None:
+        """A subscription."""
+        self._keep(self._core.arrived(engine))
+
+    def wake(self, engine: int, wave: int) -> None:
+        """No front end says so."""
+        raise UnsupportedByTarget(f"front ends wake nobody (engine {engine}, wave {wave})")
+
+    def want(self, engine: int, wave: int) -> None:
+        """A report."""
+        self._keep(self._core.hear(Report(engine, wants=wave, work=True)))
+
+    def elapse(self, seconds: float) -> None:
+        """The core has no clock."""
+
+    def said(self) -> list[Started | Published]:
+        """Since the last call."""
+        said, self._said = self._said, []
+        return said
+
+    def _keep(self, messages: Sequence[Start | State]) -> None:
+        for each in messages:
+            start = isinstance(each, Start)
+            told = Started(each.wave) if start else Published(each.wave, each.running)
+            self._said.append(told)
+
+
 class CoordinatorOfRefengine:
     """The part of the adapter that message orders need."""
+
+    @contextmanager
+    def coordinate(self, engines: int) -> Generator[Alone]:
+        """A fresh core."""
+        yield Alone(engines)
 
     def wave_parties(self, engines: int, front_ends: int) -> Cast:
         """Fresh ones."""

@@ -23,7 +23,15 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.vllm import neighbours, pool, pool_neighbours, simulated, standins, wire
+from killpoint.targets.vllm import (
+    coordinator,
+    neighbours,
+    pool,
+    pool_neighbours,
+    simulated,
+    standins,
+    wire,
+)
 from killpoint.targets.vllm.groups import VllmGroups
 from killpoint.targets.vllm.pool import VllmPools
 from killpoint.targets.vllm.pool_starts import Arrival
@@ -33,7 +41,7 @@ from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
-class VllmTarget(VllmGroups, VllmPools):
+class VllmTarget(VllmGroups, VllmPools, coordinator.VllmCoordinators):
     """One copy of vLLM's queue, readers local and remote, its group and its pool, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
@@ -63,6 +71,7 @@ class VllmTarget(VllmGroups, VllmPools):
             f"{self.sources.spec}: {self.sources.origin}",
             *self._replaced,
             *of_pool,
+            *(coordinator.NOTES if "coordinator" in self.capabilities else ()),
             *self._lacks,
         )
 
@@ -281,6 +290,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "slots": features.slots,
         "group": features.group,
         "pool": features.pool is not None,
+        "coordinator": features.coordinator,
         "sim_memory": features.slots,
         "sim_sockets": features.slots,
         "clock": features.slots,

@@ -17,6 +17,8 @@ WANTED = frozenset(
         "vllm/distributed",
         "vllm/distributed/device_communicators",
         "vllm/v1/executor",
+        "vllm/v1/engine/__init__.py",
+        "vllm/v1/engine/coordinator.py",
     )
 )
 LARGEST = 4 * 1024 * 1024

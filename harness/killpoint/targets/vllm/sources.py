@@ -20,6 +20,8 @@ STORAGE = "shm_object_storage"
 GROUPS = Path("vllm", "distributed", "utils.py")
 GROUP = "vllm.distributed.utils"
 SETTINGS = Path("vllm", "envs.py")
+ENGINES = Path("vllm", "v1", "engine", "__init__.py")
+COORDINATOR = Path("vllm", "v1", "engine", "coordinator.py")
 EXECUTORS = Path("vllm", "v1", "executor")
 EXECUTOR = "vllm.v1.executor.multiproc_executor"
 
@@ -44,6 +46,8 @@ class Features(msgspec.Struct, frozen=True):
     barrier_timeout: bool = False
     pool: pool_features.PoolFeatures | None = None
     """There is an executor, and it can be asked for this."""
+    coordinator: bool = False
+    """There is a coordinator for data-parallel replicas."""
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -69,9 +73,14 @@ class Sources(msgspec.Struct, frozen=True):
     def whole(self) -> bool:
         """Whether it has everything that this killpoint keeps of a release.
 
-        What an older one stored lacks the settings, and whatever came to be kept before them.
+        What older ones stored lacks the settings, and whatever came to be kept before them, or
+        the engine of a release that has one beside its executor.
         """
-        return self.expected is None or SETTINGS.as_posix() in self.expected
+        if self.expected is None:
+            return True
+        executor, engine = EXECUTORS / "__init__.py", ENGINES
+        new = executor.as_posix() not in self.expected or engine.as_posix() in self.expected
+        return SETTINGS.as_posix() in self.expected and new
 
     def _executors(self) -> dict[str, Path]:
         """The pool's files, if all of them are there."""
@@ -152,6 +161,7 @@ class Sources(msgspec.Struct, frozen=True):
             store_timeout="store_timeout" in group.get("create", ()),
             barrier_timeout="timeout" in group.get("barrier", ()),
             pool=self._pool(),
+            coordinator=self._has(COORDINATOR),
         )
 
 
