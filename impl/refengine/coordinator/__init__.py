@@ -8,12 +8,21 @@ coordinator by the one wave that has just ended, and never by more (SPEC C1).
 from .coordinator_wave import CoordinatorWave
 from .engine_wave import EngineWave
 from .front_end_wave import FrontEndWave
+from .links import EngineLink, FrontEndLink
+from .loop import CoordinatorSettings
 from .messages import Counts, Report, Start, State
+from .process import Coordinator
+from .sockets import Addresses
 
 __all__ = [
+    "Addresses",
+    "Coordinator",
+    "CoordinatorSettings",
     "CoordinatorWave",
     "Counts",
+    "EngineLink",
     "EngineWave",
+    "FrontEndLink",
     "FrontEndWave",
     "Report",
     "Start",

@@ -38,3 +38,9 @@ class State(msgspec.Struct, frozen=True, array_like=True, tag="state"):
     running: bool
     counts: tuple[Counts | None, ...] | None = None
     """By rank, None for a replica that is gone. None for all: they are as they were."""
+
+
+class Scale(msgspec.Struct, frozen=True, array_like=True, tag="scale"):
+    """From a front end to the coordinator: there are to be so many replicas."""
+
+    engines: int
