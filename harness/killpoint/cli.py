@@ -28,6 +28,7 @@ from killpoint.report import verdict_json
 from killpoint.report.card import print_card
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
+from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS
 from killpoint.verdict import CaseOutcome
 
@@ -74,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--depth", choices=get_args(Depth), default="line", help="how fine the sweeps' points are"
     )
-    check.add_argument("--device", choices=["cpu"], default="cpu")
+    check.add_argument(
+        "--device", choices=get_args(Device), default="cpu", help="where a pool's workers run"
+    )
     check.add_argument("--seed", type=int, default=0)
     check.add_argument("--budget", type=_seconds, metavar="SECONDS")
     check.add_argument(

@@ -29,6 +29,7 @@ _KILLS = ("queue", "points")
 _GROUP = ("group",)
 _POOL = ("pool",)
 _STRUCK = ("pool", "points")
+_PIPE = ("pipe",)
 _WAVES = ("waves",)
 _COORDINATOR = ("coordinator",)
 
@@ -313,6 +314,59 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Service returns: after any of these, a new pool on the same devices starts and works.",
         _STRUCK,
         {"cases": 4, "next pools": 4},
+    ),
+    Invariant(
+        "K1",
+        "Every dtype, shape (zero-size, without dimensions, 14 dimensions), layout and None"
+        " arrives bit-equal, in order.",
+        _PIPE,
+        {"cases": 5, "tensors": 250},
+    ),
+    Invariant(
+        "K2",
+        "A pipe's buffer returns to zero after every outcome; a tensor larger than the limit passes"
+        " when the buffer is empty; memory is bounded by the limit and one tensor per sending"
+        " thread.",
+        _PIPE,
+        {"cases": 4, "looks": 5},
+    ),
+    Invariant(
+        "K3",
+        "A send error surfaces at the sender (next call or close) and at the receiver.",
+        _PIPE,
+        {"cases": 2, "failures": 4},
+    ),
+    Invariant(
+        "K4",
+        "A peer killed at any instant: an error within 2 s (CPU), 10 s (CUDA); close returns.",
+        ("pipe", "points"),
+        {"cases": 6, "deaths": 12},
+    ),
+    Invariant(
+        "K5",
+        "The bytes that arrive are those at the send, whatever the caller does next.",
+        _PIPE,
+        {"cases": 2, "overwritten": 12},
+    ),
+    Invariant(
+        "K6",
+        "Hostile metadata is refused before allocation.",
+        _PIPE,
+        {"cases": 4, "lies": 6},
+    ),
+    Invariant(
+        "K7",
+        "Traffic in both directions at once, receives posted first on both sides included, never"
+        " deadlocks.",
+        _PIPE,
+        {"cases": 3, "directions": 6},
+    ),
+    Invariant(
+        "K8",
+        "Blocks: a lost, repeated, late, stale or mismatched block is failed, never served; no"
+        " bytes of another request; no read after free; each transfer ends by its lease.",
+        ("pipe", "blocks"),
+        {"cases": 6, "transfers": 12},
     ),
     Invariant(
         "C1",

@@ -21,7 +21,9 @@ from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE, Invariant
 from killpoint.scenario import Depth, Scenario
 from killpoint.stage.channel import Loaded
+from killpoint.stage.gpus import require
 from killpoint.stage.stage import Stage
+from killpoint.targets.protocol import Device
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
 
@@ -68,7 +70,7 @@ def judge(
     jobs: int | None = None,
     shard: tuple[int, int] = (1, 1),
     tier: Tier | None = None,
-    device: str = "cpu",
+    device: Device = "cpu",
     depth: Depth = "line",
     progress: Progress | None = None,
     shrinking: float = 0.0,
@@ -81,6 +83,7 @@ def judge(
         budget: seconds after which no further case is begun.
         folder: the run's folder, for replays and records of violations.
         tier: only cases of this tier; all if None.
+        device: where the workers of pools run.
         jobs: plays at a time, each with a zygote of its own; two for each core by default, since
             most of a play is waiting.
         depth: how fine the points of the sweeps are.
@@ -92,6 +95,7 @@ def judge(
         BadUsage, CannotWork: nothing was judged.
     """
     began = time.monotonic()
+    require(device)
     wanted = [case for case in select(list(only)) if tier in (None, case.tier)]
     chosen = wanted[shard[0] - 1 :: shard[1]]
     resolved = resolve(target)
@@ -99,7 +103,7 @@ def judge(
     try:
         with bench:
             loaded = bench.loaded()
-            run = _Run(bench, target, seed, full, folder, progress, depth)
+            run = _Run(bench, target, seed, full, folder, progress, depth, device)
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
             run.shrink(shrinking, end)
@@ -207,7 +211,9 @@ class _Run:
         folder: Path | None,
         progress: Progress | None,
         depth: Depth,
+        device: Device,
     ) -> None:
+        self._device: Device = device
         self._bench = bench
         self._target = target
         self._capabilities = set(bench.loaded().capabilities)
@@ -286,6 +292,7 @@ class _Run:
             folder=self._folder,
             target=self._target,
             depth=self._depth,
+            device=self._device,
         )
         try:
             outcome = trial.judge(case.run, case.needs - self._capabilities)

@@ -24,6 +24,8 @@ class Ledger(msgspec.Struct):
     segments: list[str] = []
     files: list[str] = []
     """Paths below the play's own temporary folder."""
+    gpu_bytes: int = 0
+    """GPU memory in use beyond what was in use before the play, where it used a GPU."""
     all_killed: bool = False
     """Whether every party died by SIGKILL: then a leftover may wait for the next start."""
     waited: float = 0.0
@@ -31,7 +33,7 @@ class Ledger(msgspec.Struct):
 
     def empty(self) -> bool:
         """Whether nothing was left."""
-        return not (self.processes or self.segments or self.files)
+        return not (self.processes or self.segments or self.files or self.gpu_bytes)
 
     def words(self) -> str:
         """What was left, in one phrase."""
@@ -42,6 +44,8 @@ class Ledger(msgspec.Struct):
             parts.append("shared-memory segment " + ", ".join(self.segments))
         if self.files:
             parts.append("temporary file " + ", ".join(self.files))
+        if self.gpu_bytes:
+            parts.append(f"{self.gpu_bytes >> 20} MiB of GPU memory")
         return "; ".join(parts) or "nothing"
 
 

@@ -8,17 +8,19 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import msgspec
 import pytest
 
 from killpoint.cases.case import Case
-from killpoint.errors import KillpointError
+from killpoint.errors import CannotWork, KillpointError
 from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
+from killpoint.stage.gpus import require
 from killpoint.stage.stage import Stage
+from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
 from killpoint.verdict import CaseOutcome, pace
 
@@ -29,7 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the conformance suite and of scenario files."""
     group = parser.getgroup("killpoint", "conformance and fault injection")
     group.addoption("--target", default=None, help=f"what is judged: {FORMS} (default: refengine)")
-    group.addoption("--device", choices=["cpu"], default="cpu", help="where workers run")
+    group.addoption(
+        "--device", choices=get_args(Device), default="cpu", help="where a pool's workers run"
+    )
     group.addoption("--seed", type=int, default=0, help="seed of samples and payloads")
     group.addoption("--budget", type=float, help="seconds after which no further case is begun")
     group.addoption("--full", action="store_true", help="every point, larger samples")
@@ -47,6 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if plugin is not None:
         config.pluginmanager.unregister(plugin)
     faulthandler.disable()
+    try:
+        require(str(config.getoption("--device")))
+    except CannotWork as error:
+        raise pytest.UsageError(str(error)) from error
     config.stash[_STAGES] = Stages(config)
 
 
@@ -137,6 +145,7 @@ class Referee:
             full=bool(config.getoption("--full")),
             folder=self._stages.folder(),
             target=spec,
+            device=cast("Device", config.getoption("--device")),
         )
         return trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
 

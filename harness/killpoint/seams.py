@@ -131,6 +131,10 @@ class World(Protocol):
         """Something that others can see has changed: whoever spins or waits looks again."""
         ...
 
+    def stored(self) -> None:
+        """The same, by a store: for those who spin, since what others ``wait`` for is no memory."""
+        ...
+
     def decide(self, count: int, label: Callable[[int], str]) -> int:
         """One of ``count`` ways, by the schedule: not about whose turn it is; 0 is the default."""
         ...
@@ -146,6 +150,7 @@ class World(Protocol):
     def wait(self, ready: Callable[[], bool], seconds: float | None, label: str) -> bool:
         """Sleep until ready or until that much simulated time has passed; whether it is ready.
 
+        What makes it ready is told by ``moved``: it must not depend on what is in memory.
         The clock only moves when nobody can run, or by a choice.
         """
         ...

@@ -55,9 +55,9 @@ class Pickler:
             self._used.clear()
             prelude = _WITH_BUILDERS
         if len(parts) == 1:
-            main = prelude + parts.pop()[2:]
+            main = prelude + parts.pop()
         else:
-            parts[0] = prelude + parts[0][2:]
+            parts[0] = prelude + parts[0]
             main = b"".join(parts)
             parts.clear()
         if self._large:

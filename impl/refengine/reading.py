@@ -1,18 +1,14 @@
 """A reader's half of a ring: wait for a message, copy it, mark it read (SPEC R1 to R6, R9)."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from .cells import Cells
 from .fence import Fence, again
 from .layout import AREA_SHIFT, NUMBER, WRITER_SLEEPS, Layout, areas
 from .waiting.strategy import Post, Waiting
 
-
-class _Slot(NamedTuple):
-    written: int
-    own: int
-    number: int  # index among 8-byte words
+_Slot = tuple[int, int, int]
+"""Where `written` is, the own flag, the number (among 8-byte words). As in writing.py."""
 
 
 class ReadSide:
@@ -41,20 +37,29 @@ class ReadSide:
         self._slots = [_slot(layout, rank, k) for k in range(layout.max_chunks)]
         self._count = layout.max_chunks
         self._areas = areas(layout, memory)
-        self._slot = self._slots[0]  # the one claimed last
+        self._own = 0  # the own flag of the slot claimed last
         self._giving = -1  # the message this side last began to give back
 
     def claim(self, timeout: float | None) -> memoryview | None:
         """The chunk of the next message once it is there; None at the deadline."""
-        if self._giving == self.number:
+        number = self.number
+        if self._giving == number:
             self.settle()
-        self._slot = slot = self._slots[self.number % self._count]
-        if not self._is_there(slot) and not self._wait(
-            lambda: self._is_there(slot), self.post, timeout
-        ):
+            number = self.number
+        slot = self._slots[number % self._count]
+        written, own, index = slot
+        self._own = own
+        cells, there = self._cells, 0
+        if not cells[own]:  # `_is_there`, written out for the sake of speed
+            if not self._fence_in(False):
+                again(self._fence)
+            there = cells[written]
+            if not there:
+                self._fence_out()
+        if not there and not self._wait(lambda: self._is_there(slot), self.post, timeout):
             return None
         self._fence_out()
-        return self._areas[self._numbers[slot[2]] >> AREA_SHIFT]
+        return self._areas[self._numbers[index] >> AREA_SHIFT]
 
     def done(self) -> None:
         """Give the claimed slot back; nothing may look into its chunk afterwards."""
@@ -64,7 +69,7 @@ class ReadSide:
         if not fence_in(False):
             again(self._fence)
         try:
-            cells[self._slot[1]] = 1
+            cells[self._own] = 1
             fence_out()
             self.number = number + 1
             if cells[WRITER_SLEEPS]:
@@ -79,9 +84,9 @@ class ReadSide:
         number = self.number
         if self._giving != number:
             return
-        slot = self._slots[number % len(self._slots)]
-        there = not self._cells[slot.own] and self._cells[slot.written]
-        if not there or self._numbers[slot.number] & NUMBER != number:
+        written, own, index = self._slots[number % len(self._slots)]
+        there = not self._cells[own] and self._cells[written]
+        if not there or self._numbers[index] & NUMBER != number:
             self.number = number + 1
 
     def waiting_chunks(self) -> list[memoryview]:
@@ -92,7 +97,7 @@ class ReadSide:
             if not self._is_there(slot):
                 break
             self._fence_out()
-            found.append(self._areas[self._numbers[slot.number] >> AREA_SHIFT])
+            found.append(self._areas[self._numbers[slot[2]] >> AREA_SHIFT])
         return found
 
     def release(self) -> None:
@@ -116,4 +121,4 @@ class ReadSide:
 
 
 def _slot(layout: Layout, rank: int, k: int) -> _Slot:
-    return _Slot(layout.written_at(k), layout.read_at(k, rank), layout.number_at(k) // 8)
+    return layout.written_at(k), layout.read_at(k, rank), layout.number_at(k) // 8

@@ -56,7 +56,7 @@ class ReceivingEnd(TakingEnd):
         self._ring.hear(self._vigil)
         self._peer.watch(self._vigil, self._writer_gone)
         self._lost_told = False
-        self._by_payload = False
+        self._beside = False  # pieces or a payload are held for the message
         self._memory = Recycler()
         self._assembly = Assembly(self._memory)
 
@@ -68,10 +68,10 @@ class ReceivingEnd(TakingEnd):
             raw = self._copy(timeout)
             self._kept = kept = side.number, raw
             side.done()
-            self._assembly.clear()
-            if self._by_payload:
-                self._payloads.forget()
-        return self._decode(*kept)
+            if self._beside:
+                self._let_go()
+        number, raw = kept
+        return self._decode(number, raw)
 
     def _copy(self, timeout: float | None) -> Raw:
         """The next message's bytes, its slot not yet given back."""
@@ -84,10 +84,10 @@ class ReceivingEnd(TakingEnd):
             if chunk is None:
                 raise DeadlinePassed("a message", timeout or 0)
             main = take_one(chunk)
-            self._by_payload = False
             if main is not None:
                 return [main]
             if chunk[0] == FRAGMENT:
+                self._beside = True
                 whole = self._assembly.add(chunk)
                 if whole is not None:
                     return split(whole)
@@ -96,7 +96,7 @@ class ReceivingEnd(TakingEnd):
                 continue
             if chunk[0] == INLINE:
                 return take(chunk, self._memory)
-            self._by_payload = True
+            self._beside = True
             end = None if timeout is None else start + timeout
             raw = self._await_payload(marker(chunk)[0], end, timeout)
             if raw is not None:
@@ -134,6 +134,12 @@ class ReceivingEnd(TakingEnd):
         self._side.done()
         if not told:
             raise MessagesLost(count)
+
+    def _let_go(self) -> None:
+        """The message is kept, or was given up: what it came out of is not needed any more."""
+        self._assembly.clear()
+        self._payloads.forget()
+        self._beside = False
 
     @property
     def ring(self) -> Ring | None:

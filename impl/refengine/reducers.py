@@ -33,7 +33,8 @@ def _array_reducer(numpy: Any, note: Callable[[object], None]) -> Any:
         if code and array.flags.carray:
             note(None)
             # A small one stays in the pickle anyway: not worth asking the encoder each time.
-            data = bytearray(array) if array.nbytes < _SMALL else PickleBuffer(array)
+            # By way of `bytes`: an integer without dimensions would be taken for a length.
+            data = bytearray(array.tobytes()) if array.nbytes < _SMALL else PickleBuffer(array)
             return build, (array.shape, code, data)
         return array.__reduce_ex__(5)
 

@@ -13,6 +13,7 @@ import zmq
 from zmq.utils import z85
 
 from .descriptors import need
+from .keeping import Undo
 
 SECRET_BYTES = 32
 _CONTEXT_TAKES = 12  # descriptors: its threads' epolls and mailboxes, and the first socket's
@@ -117,29 +118,29 @@ class SocketFactory:
 
     def listen_tcp(self, host: str, port: int) -> socket.socket:
         """A TCP listener at exactly this address; 0 takes a free port."""
-        family = socket.AF_INET6 if is_ipv6(host) else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        undo = Undo()
         try:
+            listener = undo.made(socket.socket.close, _tcp, host)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))
             listener.listen(256)
             listener.setblocking(False)
+            return listener  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException:
-            listener.close()
+            undo.close()
             raise
-        return listener
 
     def connect_tcp(self, host: str, port: int, seconds: float) -> socket.socket:
         """A connection to such a listener, made within that time."""
-        family = socket.AF_INET6 if is_ipv6(host) else socket.AF_INET
-        link = socket.socket(family, socket.SOCK_STREAM)
+        undo = Undo()
         try:
+            link = undo.made(socket.socket.close, _tcp, host)
             link.settimeout(seconds)
             link.connect((host, port))
+            return link  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException:
-            link.close()
+            undo.close()
             raise
-        return link
 
     def connect(self, path: str) -> socket.socket:
         """A connection to such a listener."""
@@ -151,6 +152,10 @@ class SocketFactory:
             link.close()
             raise
         return link
+
+
+def _tcp(host: str) -> socket.socket:
+    return socket.socket(socket.AF_INET6 if is_ipv6(host) else socket.AF_INET, socket.SOCK_STREAM)
 
 
 def destroy(context: "zmq.Context[Any]") -> None:

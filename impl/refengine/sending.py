@@ -70,7 +70,7 @@ class SendingEnd(End):
         self._half: tuple[int, bytearray] | None = None
         """A message and its number: published to local readers, perhaps not to remote ones."""
 
-    def enqueue(self, obj: object, timeout: float | None) -> None:
+    def enqueue(self, obj: object, timeout: float | None = None) -> None:
         """Publish `obj` to every reader; all or nothing (SPEC X1, R9)."""
         guard, side = self._guard, self._side
         if guard.inside:

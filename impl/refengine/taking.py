@@ -25,12 +25,17 @@ class TakingEnd(End):
         self.handle, self.rank = handle, rank
         self._kept: tuple[int, Raw] | None = None
 
-    def dequeue(self, timeout: float | None, cancel: EventLike | None, indefinite: bool) -> Any:
+    def dequeue(
+        self,
+        timeout: float | None = None,
+        cancel: EventLike | None = None,
+        indefinite: bool = False,
+    ) -> Any:
         """The next message, or the error that says why there is none (see `errors`)."""
         guard = self._guard
         if guard.inside:
             guard.refuse("dequeue")
-        vigil, watched = self._vigil, False
+        watched = False
         given: tuple[int, Raw] | None = None
         try:
             if not guard.acquire(False):
@@ -38,12 +43,12 @@ class TakingEnd(End):
             guard.inside = True
             if self.obstacle is not None:
                 raise self.obstacle("dequeue")
-            if cancel is not None or indefinite or vigil.watched:
+            if cancel is not None or indefinite or self._vigil.watched:
                 watched = True
-                vigil.begin(cancel, indefinite)
+                self._vigil.begin(cancel, indefinite)
             obj = self._next(timeout)
             if watched:
-                vigil.end()
+                self._vigil.end()
             given, self._kept = self._kept, None
             guard.release()
             guard.inside = False
@@ -52,7 +57,7 @@ class TakingEnd(End):
             if given is not None:
                 self._kept = given  # nobody got it: the next call gives it
             if watched:
-                vigil.end()
+                self._vigil.end()
             guard.leave()
             raise
 

@@ -245,3 +245,10 @@ class PoolTarget:
 
     def is_own_code(self, code: CodeType) -> bool:
         return code.co_filename == __file__
+
+
+class WordlessPoolTarget(PoolTarget):
+    """The same without words for a pool's states."""
+
+    def pool_state(self, end: Pool) -> str:
+        return ""

@@ -271,6 +271,7 @@ def test_a_closed_door_lets_nobody_in_and_those_who_wait_go(house: House):
     house.door.close()
     assert quiet.recv(1) == b""
     assert house.door._pending == {}
+    assert house.serve(None) is True  # nobody is missing any more: no round, no sleep
     with pytest.raises(OSError, match="refused"):
         house.sockets.connect(house.path)
 

@@ -97,3 +97,29 @@ def test_a_peer_that_died_before_we_looked_is_gone_at_once(tmp_path: Path):
     peer.close()
     vigil.close()
     listener.close()
+
+
+def leave_with_three(say: Any, path: str) -> None:
+    link = SocketFactory().connect(path)
+    say(os.getpid())
+    link.close()
+    os._exit(3)
+
+
+def test_a_signal_is_told_of_who_was_killed_and_of_nobody_else(tmp_path: Path):
+    role, peer, _, _ = connected(tmp_path, leave_with_three)
+    with role:
+        assert peer.is_dead(10)
+        assert peer.signal() is None
+        peer.close()
+
+
+def test_who_has_let_go_of_a_process_holds_no_descriptor(tmp_path: Path):
+    role, peer, _, _ = connected(tmp_path, stay)
+    with role:
+        mine = peer.pidfd
+        peer.drop()
+        assert (peer.pidfd, peer.is_dead()) == (-1, True)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(mine)
+        peer.close()

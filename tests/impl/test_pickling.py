@@ -45,6 +45,14 @@ def test_messages_without_arrays_arrive_equal(obj: object):
         assert got[0] is got[1] is got[2]
 
 
+@pytest.mark.parametrize("value", [5, 200, 2.5, True, np.uint8(3)])
+def test_an_array_without_dimensions_arrives_with_its_value(value: object):
+    sent = np.array(value)
+    got = through(sent)
+    assert (got, got.dtype, got.shape) == (sent, sent.dtype, ())
+    assert got.flags.writeable
+
+
 def test_what_builders_stand_for_cannot_be_sent_by_mistake():
     pickler = Pickler(MIB)
     got = through([np.ndarray, np.arange(4), torch.Tensor, torch.arange(4)], pickler)

@@ -26,7 +26,7 @@ class Sending(SendingEnd):
         self.handle = "handle"
         self.whole = True
 
-    def enqueue(self, obj: object, timeout: float | None) -> None:
+    def enqueue(self, obj: object, timeout: float | None = None) -> None:
         self.log.append(("enqueue", obj, timeout))
 
     def wait_until_ready(self, timeout: float | None) -> None:
@@ -49,7 +49,9 @@ class Taking(TakingEnd):
     def say_hello(self) -> None:
         self.log.append("hello")
 
-    def dequeue(self, timeout: float | None, cancel: Any, indefinite: bool) -> Any:
+    def dequeue(
+        self, timeout: float | None = None, cancel: Any = None, indefinite: bool = False
+    ) -> Any:
         self.log.append(("dequeue", timeout, cancel, indefinite))
         return "it"
 

@@ -123,7 +123,7 @@ class Reader(ReceivingEnd):
         )
         self._memory = Recycler()
         self._assembly = Assembly(self._memory)
-        self._kept, self._by_payload, self._lost_told = None, False, False
+        self._kept, self._beside, self._lost_told = None, False, False
         self._joined = False
         self.handle: Any = SimpleNamespace(door="/nowhere/here/door", overflow="/nowhere/here/o")
         self._segment_name = "no such segment"
@@ -199,7 +199,7 @@ def test_several_buffers_come_from_recycled_memory(reader: Make):
     end._memory.take = lambda n: taken.append(n) or take(n)
     assert end._copy(0) == [b"main", b"one", b"two"]
     assert taken == [3, 3]
-    assert not end._by_payload
+    assert not end._beside
 
 
 def test_pieces_are_taken_one_after_the_other_within_one_deadline(reader: Make):
@@ -229,6 +229,7 @@ def test_a_payload_is_awaited_by_the_id_in_its_marker_then_forgotten(reader: Mak
     end.payloads.there = {7: [dumped("x")]}
     assert end._next(0) == "x"
     assert end.payloads.log == ["forget"]
+    assert not end._beside
     assert end.side.log == [("claim", 0), "done"]
     end.side.chunks = [inline(dumped("y"))]
     end._kept = None

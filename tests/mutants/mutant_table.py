@@ -5,20 +5,32 @@ from __future__ import annotations
 from coordinator_mutants import COORDINATOR
 from mutant import Edit, Mutant
 from mutant import one as _one
+from pipe_mutants import PIPE
 from pool_mutants import POOL
 
 __all__ = ["CANARY", "MUTANTS", "Edit", "Mutant"]
 
+_NUMBERED = (
+    "        self._numbers[index] = self._area << AREA_SHIFT | number\n",
+    "        self._numbers[index] = area << AREA_SHIFT | number\n",
+)
+"""What stands before the same lines twice in writing.py: in `publish` and in `send`."""
+
 MUTANTS: tuple[Mutant, ...] = (
-    _one(
+    Mutant(
         "r1_flags_reset_after_publication",
         "R1/two-readers",
-        "bad-transition",
-        "writing.py",
-        "        cells[readers] = self._zeros\n        fence_out()\n        try:\n"
-        "            cells[written] = 1\n",
-        "        fence_out()\n        try:\n            cells[written] = 1\n"
-        "            cells[readers] = self._zeros\n",
+        ("bad-transition",),
+        tuple(
+            Edit(
+                "writing.py",
+                f"{number}        cells[readers] = self._zeros\n        fence_out()\n        try:\n"
+                "            cells[written] = 1\n",
+                f"{number}        fence_out()\n        try:\n            cells[written] = 1\n"
+                "            cells[readers] = self._zeros\n",
+            )
+            for number in _NUMBERED
+        ),
     ),
     _one(
         "r2_published_before_filled",
@@ -44,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             Edit(
                 "writing.py",
-                "            and cells[slot.readers] != self._ones\n",
+                "            and cells[slot[1]] != self._ones\n",
                 "            and False\n",
             ),
             Edit("writing.py", "            and cells[readers] != self._ones\n", "and False\n"),
@@ -56,25 +68,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "wrong-data duplicate lost",
         "writing.py",
         "        cells[written] = 0\n        self._opened = number\n"
-        "        if not self._fence_in(False):\n            again(self._fence)\n",
+        "        if not fence_in(False):\n            again(self._fence)\n",
         "        cells[written] = 0\n        self._opened = number\n",
     ),
-    _one(
+    Mutant(
         "r5_no_fence_between_data_and_flag",
         "R5/data-before-flag",
-        "wrong-data duplicate lost",
-        "writing.py",
-        "        cells[readers] = self._zeros\n        fence_out()\n        try:\n",
-        "        cells[readers] = self._zeros\n        try:\n",
+        ("wrong-data", "duplicate", "lost"),
+        tuple(
+            Edit(
+                "writing.py",
+                f"{number}        cells[readers] = self._zeros\n"
+                "        fence_out()\n        try:\n",
+                f"{number}        cells[readers] = self._zeros\n        try:\n",
+            )
+            for number in _NUMBERED
+        ),
     ),
-    _one(
+    Mutant(
         "r5_no_fence_between_own_flag_and_written",
         "R5/slot-reuse",
-        "wrong-data duplicate lost",
-        "reading.py",
-        "            return False\n        if not self._fence_in(False):\n"
-        "            again(self._fence)\n",
-        "            return False\n",
+        ("wrong-data", "duplicate", "lost"),
+        (
+            Edit(
+                "reading.py",
+                "            return False\n        if not self._fence_in(False):\n"
+                "            again(self._fence)\n",
+                "            return False\n",
+            ),
+            Edit(
+                "reading.py",
+                "            if not self._fence_in(False):\n                again(self._fence)\n"
+                "            there",
+                "            there",
+            ),
+        ),
     ),
     _one(
         "r5_no_fence_between_flags_and_copy",
@@ -147,10 +175,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "lost hang duplicate reordered",
         "writing.py",
         "        cells[written] = 0\n        self._opened = number\n"
-        "        if not self._fence_in(False):\n            again(self._fence)\n"
+        "        if not fence_in(False):\n            again(self._fence)\n"
         "        put_one(",
         "        cells[written] = 0\n        self.number = number + 1\n"
-        "        if not self._fence_in(False):\n            again(self._fence)\n"
+        "        if not fence_in(False):\n            again(self._fence)\n"
         "        put_one(",
     ),
     _one(
@@ -187,12 +215,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "lost",
         "receiving.py",
         "            self._kept = kept = side.number, raw\n            side.done()\n"
-        "            self._assembly.clear()\n"
-        "            if self._by_payload:\n                self._payloads.forget()\n"
-        "        return self._decode(*kept)\n",
+        "            if self._beside:\n                self._let_go()\n"
+        "        number, raw = kept\n"
+        "        return self._decode(number, raw)\n",
         "            kept = side.number, raw\n            side.done()\n"
-        "            self._assembly.clear()\n"
-        "            if self._by_payload:\n                self._payloads.forget()\n"
+        "            if self._beside:\n                self._let_go()\n"
         "        obj = self._decode(*kept)\n        self._kept = kept\n        return obj\n",
     ),
     _one(
@@ -426,8 +453,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q8/idle-reader-wakes",
         "late hang",
         "writing.py",
-        "            if cells[READERS_SLEEP]:\n",
-        "            if False:\n",
+        "        self.ring_readers()\n\n    def all_read",
+        "\n    def all_read",
     ),
     _one(
         "q8_looks_before_it_says_that_it_sleeps",
@@ -444,12 +471,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "writing.py",
         "            cells[written] = 1\n            fence_in(False)\n            fence_out()\n"
         "            self.number = number + 1\n            if cells[READERS_SLEEP]:\n"
-        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets"
-        " it again\n                self.ring_readers()\n",
-        "            if cells[READERS_SLEEP]:\n                cells[READERS_SLEEP] = 0\n"
-        "                self.ring_readers()\n            cells[written] = 1\n"
-        "            fence_in(False)\n            fence_out()\n"
-        "            self.number = number + 1\n",
+        "                self._wake()\n        except BaseException:\n"
+        "            self.ring_readers()  # as in",
+        "            if cells[READERS_SLEEP]:\n                self._wake()\n"
+        "            cells[written] = 1\n            fence_in(False)\n            fence_out()\n"
+        "            self.number = number + 1\n        except BaseException:\n"
+        "            self.ring_readers()  # as in",
     ),
     _one(
         "q8_sleeper_flag_without_a_fence",
@@ -465,9 +492,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "Q8/every-schedule",
         "late",
         "writing.py",
-        "                cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets"
-        " it again\n                self.ring_readers()\n",
-        "                self.ring_readers()\n                cells[READERS_SLEEP] = 0\n",
+        "        self._cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets it"
+        " again\n        self.ring_readers()\n",
+        "        self.ring_readers()\n        self._cells[READERS_SLEEP] = 0\n",
     ),
     _one(
         "q13_two_may_enter",
@@ -667,15 +694,15 @@ CANARY = Mutant(
     (
         Edit(
             "taking.py",
-            "    def dequeue(self, timeout: float | None, cancel",
-            "    def dequeue(self, *args: Any) -> Any:\n"
+            "    def dequeue(\n        self,\n        timeout",
+            "    def dequeue(self, *args: Any, **named: Any) -> Any:\n"
             "        if self._side.number == 5:\n"
-            "            self._take_one(*args)\n"
-            "        return self._take_one(*args)\n\n"
-            "    def _take_one(self, timeout: float | None, cancel",
+            "            self._take_one(*args, **named)\n"
+            "        return self._take_one(*args, **named)\n\n"
+            "    def _take_one(\n        self,\n        timeout",
         ),
     ),
 )
 """Loses one message in silence. If a check of it passes, nothing that passes can be believed."""
 
-MUTANTS += (*POOL, *COORDINATOR, CANARY)
+MUTANTS += (*POOL, *PIPE, *COORDINATOR, CANARY)

@@ -65,7 +65,7 @@ def factory(mutant: Mutant) -> Callable[[], Any]:
         if loaded and mutant.edits:
             raise RuntimeError(f"refengine is imported already: {loaded[0]}")
         sys.meta_path.insert(0, _Finder(mutant))
-        from killpoint.targets.refengine import RefengineTarget
+        from killpoint.targets.refengine.adapter import RefengineTarget
 
         target = RefengineTarget()
         target.name, target.version = "mutant", mutant.name

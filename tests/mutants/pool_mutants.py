@@ -107,7 +107,7 @@ POOL: tuple[Mutant, ...] = (
     ),
     Mutant(
         "w10_the_zygote_is_gone_unseen",
-        "W10/matrix",
+        "W10/matrix-at-start",
         ("starved",),
         (
             Edit(

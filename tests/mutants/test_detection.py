@@ -7,14 +7,24 @@ from pathlib import Path
 import pytest
 from detection import command
 from detection.found import Found, Row
-from detection.methods import by_cases, by_random_killing, by_sweep
+from detection.methods import by_cases, by_random_killing, by_sweep, sweeps_of
 from detection.random_killing import traffic
 from detection.table import load, merged, render, save
 
+from killpoint.cases import CASES
 from killpoint.scenario import Fault
 
 
-@pytest.mark.parametrize(("victim", "judge"), [("writer", "Q6"), ("reader-0", "Q7")])
+@pytest.mark.parametrize(
+    ("victim", "judge"),
+    [
+        ("writer", "Q6"),
+        ("reader-0", "Q7"),
+        ("rank-1", "G4"),
+        ("worker-0", "W3"),
+        ("executor", "W4"),
+    ],
+)
 def test_the_victim_dies_in_the_middle_of_traffic(victim: str, judge: str) -> None:
     played = traffic(victim, 0.25)
     assert played.judges == [judge]
@@ -89,6 +99,15 @@ def test_the_command_writes_its_page_for_two_mutants(tmp_path: Path) -> None:
     text = page.read_text()
     assert "| `canary` | **lost**" in text
     assert "| `s2_segment_is_made_for_all` | no (" in text
+
+
+def test_what_a_mutant_is_one_of_says_what_is_swept_and_killed() -> None:
+    ids = {case: sweeps_of(case) for case in ("Q6/x", "R9/x", "G4/x", "W3/x")}
+    assert ids["Q6/x"] == ids["R9/x"]
+    assert all(id[0] in "GR" for id in ids["G4/x"])
+    assert all(id[0] == "W" for id in ids["W3/x"])
+    known = {case.id for case in CASES}
+    assert all(known.issuperset(each) for each in ids.values())
 
 
 def test_a_mutant_that_there_is_not_is_refused(tmp_path: Path) -> None:

@@ -101,6 +101,11 @@ def test_of_a_compound_statement_only_the_head_is_told() -> None:
     assert (change.old, change.new) == ("if a == b:", "if a != b:")
 
 
+def test_every_module_of_the_reference_is_in_exactly_one_area() -> None:
+    named = sorted(file for files in files_of([], HOME).values() for file in files)
+    assert named == sorted(str(path.relative_to(HOME)) for path in HOME.rglob("*.py"))
+
+
 def test_areas_are_files_of_the_reference_and_words_that_name_nothing_are_refused() -> None:
     areas = files_of([], HOME)
     assert list(areas) == list(AREAS)

@@ -64,6 +64,23 @@ _POOLS = [
 ]
 """Of worker pools: what came with one release and went with another, and what the newest has."""
 
+_PIPES = [
+    ("K2/send-fails-once", "0.12.0", "violated", "hang", "4096 bytes stay in the buffer"),
+    ("K3/send-fails-once", "0.12.0", "violated", "no-error", "its close included"),
+    ("K7/both-receive-first", "0.12.0", "violated", "hang", "waited in pipe-meet"),
+    *(
+        _long(case, "0.12.0", "violated", kind, words)
+        for case, kind, words in (
+            ("K2/memory-is-bounded", "growth", "MiB of memory"),
+            ("K4/second-killed-while-the-other-waits", "hang", "waits for pipe-1, dead"),
+            ("K5/overwritten-before-it-is-taken", "wrong-data", "pipe-1"),
+            ("K6/fewer-bytes-than-told", "wrong-data", "nobody sent"),
+        )
+    ),
+    _long("K3/send-fails-once", "0.8.5", "violated", "no-error", "its close included"),
+]
+"""Of pipes, in the last release that has one."""
+
 RECORD = [
     *(_long(*row) for row in _explored("Q8/every-schedule", "held", None, "")),
     *_late(),
@@ -110,6 +127,7 @@ RECORD = [
     ("S1/group-store-listener", "0.8.5", "held", None, ""),
     ("G1/broadcasts", "0.8.5", "held", None, ""),
     *_POOLS,
+    *_PIPES,
 ]
 
 SGLANG_RECORD = [

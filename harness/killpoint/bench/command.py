@@ -15,6 +15,7 @@ from rich.console import Console
 
 from killpoint.bench import show
 from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
+from killpoint.bench.pipes import command as pipes
 from killpoint.bench.pools import command as pools
 from killpoint.bench.rows import FULL, QUICK, READERS, ROWS, Row, plan
 from killpoint.bench.run import Bench, Tell
@@ -73,6 +74,7 @@ def add_parser(commands: Any) -> None:
     queue.add_argument("--seed", type=int, default=0, help="who is first in each group")
     queue.add_argument("--json", type=Path, metavar="FILE", help="write every sample, too")
     pools.add_parser(things).set_defaults(command=pool_command)
+    pipes.add_parser(things).set_defaults(command=pipe_command)
 
 
 def command(options: argparse.Namespace) -> int:
@@ -102,6 +104,16 @@ def pool_command(options: argparse.Namespace) -> int:
     with _ending_on_sigterm(), _progress() as tell:
         outcome = pools.measure(options, tell)
     print(pools.report(outcome, options.json))
+    if failures := outcome.failures():
+        raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
+    return 0
+
+
+def pipe_command(options: argparse.Namespace) -> int:
+    """Measure pipes, and print."""
+    with _ending_on_sigterm(), _progress() as tell:
+        outcome = pipes.measure(options, tell)
+    print(pipes.report(outcome, options.json))
     if failures := outcome.failures():
         raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
     return 0

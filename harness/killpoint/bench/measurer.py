@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from killpoint.bench.peers.line import Line, receiver, sender
+from killpoint.bench.pipes.orders import PipeOrders
 from killpoint.bench.pools.orders import PoolOrders
 from killpoint.bench.workload import Payload, check, maker
 from killpoint.targets.protocol import QueueShape
@@ -22,11 +23,12 @@ from killpoint.targets.protocol import QueueShape
 _BORN_WITHIN = 30.0
 
 
-class Measurer(PoolOrders):
+class Measurer(PoolOrders, PipeOrders):
     """Serves the director until it says ``leave`` or is gone."""
 
     def __init__(self, line: Line, channel: Connection) -> None:
-        super().__init__(line)
+        PoolOrders.__init__(self, line)
+        PipeOrders.__init__(self, line)
         self._line, self._channel = line, channel
         self._ends: dict[str, Any] = {}
         self._made: tuple[Payload, Callable[[int], Any]] | None = None

@@ -43,6 +43,10 @@ def line_for(spec: str) -> Line:
         from killpoint.bench.pools.pipes import PipePool
 
         return cast("Line", PipePool())  # it has calls of a pool in place of a line's
+    if spec == "pipe-socket":
+        from killpoint.bench.pipes.plain_socket import SocketPipe
+
+        return cast("Line", SocketPipe())  # it has calls of a pipe
     if spec == "posix-mq":
         from killpoint.bench.peers.posix_queue import PosixPeer
 

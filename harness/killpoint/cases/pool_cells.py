@@ -7,9 +7,11 @@ import msgspec
 from killpoint.cases.pool_plays import (
     DOWN,
     GIVEN,
+    GRACE,
     LONG,
     OVERFLOW,
     SHORT,
+    STANDS_WITHIN,
     UP,
     WORKS,
     PoolStartMethod,
@@ -47,6 +49,10 @@ STARTING: tuple[Phase, ...] = ("constructing", "loading", "handshake")
 """Phases of the start."""
 _STANDS = 0.3
 """Seconds that a stopped executor stands."""
+_STRUCK_WITHIN = 4.0
+"""A grace in which somebody is to be struck: on a slow machine it must not be over before. Nobody
+waits for its end, except for that of a worker that is stopped."""
+_STOPPED_WITHIN = 1.0
 _COMPUTING = Point("work", name="computing")
 _REPLYING = Point("work", name="replying")
 
@@ -89,8 +95,17 @@ class Struck(msgspec.Struct, frozen=True):
             expects=MATRIX[self.cell].ending,
             workers=self.workers,
             start=self.how(),
+            grace=_grace(self.cell),
             output_thread=self.cell.phase == "output-thread",
         )
+
+
+def _grace(cell: Cell) -> float:
+    """How long a worker is given to leave, before SIGTERM and after it."""
+    in_time = cell.phase == "grace" or (cell.phase == "stopping" and cell.victim == "executor")
+    if not in_time:
+        return GRACE
+    return _STOPPED_WITHIN if cell.victim == "worker" and cell.harm == "stop" else _STRUCK_WITHIN
 
 
 _POINTS: dict[Phase, Point] = {
@@ -167,7 +182,7 @@ def _grace_of(struck: Struck) -> list[AnyStep]:
     held = Fault("hold", worker, _COMPUTING)
     ends: list[AnyStep] = [Wait(within=GIVEN)]
     if harm in ("exit", "raise"):
-        placed = Fault(harm, worker, _REPLYING)
+        placed = Fault(harm, worker, _COMPUTING)  # an answer may not be given any more
         return [*UP, held, placed, *busy, Fault("continue", worker), *ends]
     return [*UP, held, *busy, Fault(harm, worker), *ends]
 
@@ -178,7 +193,7 @@ def _grace_of(struck: Struck) -> list[AnyStep]:
 def _of_executor(struck: Struck) -> list[AnyStep]:
     phase = struck.cell.phase
     hold = Fault("hold", struck.worker, struck.at())
-    there = Settle((struck.worker,))
+    there = Settle((struck.worker,), within=STANDS_WITHIN)
     if phase in STARTING:
         return [hold, PoolStart(timeout=20.0), there, *_harm(struck)]
     if phase == "idle":

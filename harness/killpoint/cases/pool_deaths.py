@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.cases.pool_plays import DOWN, GIVEN, LONG, UP, WORKS, PoolStartMethod, of_pool
+from killpoint.cases.pool_plays import (
+    DOWN,
+    GIVEN,
+    LONG,
+    STANDS_WITHIN,
+    UP,
+    WORKS,
+    PoolStartMethod,
+    of_pool,
+)
 from killpoint.scenario import (
     AnyStep,
     Call,
@@ -48,7 +57,7 @@ _WORKERS = (
         "W3/killed-while-idle",
         "a worker is killed while nothing is asked of it; then calls, and a question of health",
         *[*UP, *WORKS, Fault("kill", "worker-1"), Call(), *_UNTIL_TOLD],
-        *[Health(timeout=LONG), *WORKS, *DOWN],
+        *[Health(), *WORKS, *DOWN],
     ),
     of_pool(
         "W3/callback-without-a-call",
@@ -95,6 +104,7 @@ def _parent_killed(
     hold = Fault("hold", "worker-0", _at(phase))
     there = [Settle(("worker-0",)), Fault("kill", "executor")]
     if phase in ("constructing", "loading"):
+        there[0] = Settle(("worker-0",), within=STANDS_WITHIN)
         return of_pool(name, summary, hold, PoolStart(timeout=20.0), *there, start=start)
     return of_pool(name, summary, *UP, hold, Call(method), *there, start=start)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -11,16 +12,51 @@ from killpoint.cases.case import Case
 from killpoint.cases.pool_cells import STARTING, Struck, needs_line
 from killpoint.cases.pool_plays import DOWN, UP, WORKS, PoolStartMethod, pooled
 from killpoint.explore.kills import chosen, count_lines
-from killpoint.explore.trial import Trial
-from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
-from killpoint.scenario import AnyStep, Point, Scenario
+from killpoint.explore.trial import Trial, Unsupported
+from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell, Phase
+from killpoint.scenario import AnyStep, Fault, Point, Scenario
+from killpoint.stage.stage import Play
 
 _LINES = 3
 """Lines of the handshake, or of a worker's idle time, that one cell is tried at with ``--full``."""
+_CAP = 60.0
+"""Seconds after which a case strikes no further cell without ``--full``: it says how far it came.
+Pools of the reference need a third of it on two busy cores; others may take seconds to start."""
+_LEAST = 4
+"""Plays that a case has whatever they take."""
+
+PARTS: dict[str, tuple[Phase, ...]] = {
+    "at-start": STARTING,
+    "idle": ("idle",),
+    "in-a-call": ("reading", "computing", "native", "collective"),
+    "answering": ("replying", "replying-overflow", "output-thread"),
+    "at-shutdown": ("grace", "stopping"),
+}
+"""The phases that one case plays, by the end of its name."""
+_WHEN: dict[str, str] = {
+    "at-start": "while workers start",
+    "idle": "while nothing is asked of the workers",
+    "in-a-call": "while a call is with the workers",
+    "answering": "while replies are on their way",
+    "at-shutdown": "while the pool is shut down",
+}
+_WHAT: dict[str, str] = {
+    "W3": "a worker dies",
+    "W4": "the executor ends",
+    "W5": "somebody is stopped, or a shutdown is struck",
+    "W6": "an exception strikes a call",
+    "W7": "the start of a worker fails",
+    "W10": "an exception cuts a start short, and the next one works",
+}
 
 
 def _cells(invariant: str) -> list[Cell]:
     return [cell for cell, found in MATRIX.items() if JUDGED_BY.get(found.ending) == invariant]
+
+
+def cells_of(invariant: str, part: str) -> list[Cell]:
+    """The cells that one case plays where pools start as they would."""
+    return [cell for cell in _cells(invariant) if cell.phase in PARTS[part]]
 
 
 def _by_start(cell: Cell) -> bool:
@@ -50,19 +86,60 @@ class _Lines:
         return self._counts[key]
 
 
-def _strike(trial: Trial, cells: Sequence[Cell], samples: int, start: PoolStartMethod) -> None:
-    """Play a sample of these cells, each of which is struck in turn; all under ``--full``."""
+def _ranks(cell: Cell, trial: Trial) -> tuple[int, ...]:
+    """Each worker is struck in turn; of the executor's cells, any one may be in the phase."""
+    if trial.full or cell.victim == "worker":
+        return (0, 1)
+    return (trial.random.randrange(2),)
+
+
+def _placed(
+    trial: Trial, cells: Sequence[Cell], start: PoolStartMethod
+) -> Iterator[tuple[Cell, Struck]]:
+    """The plays of these cells."""
     lines = _Lines(trial)
-    for index in chosen(trial, len(cells), samples):
-        cell = cells[index]
-        for rank in (0, 1) if trial.full else (trial.random.randrange(2),):
+    for cell in cells:
+        for rank in _ranks(cell, trial):
             struck = Struck(cell, rank, start)
             if not needs_line(cell):
-                trial.play(_seeded(struck, trial))
+                yield cell, struck
                 continue
             count = lines.of(cell, start)
             for line in _some(trial, count // 4):
-                trial.play(_seeded(msgspec.structs.replace(struck, line=line), trial))
+                yield cell, msgspec.structs.replace(struck, line=line)
+
+
+def strike(trial: Trial, cells: Sequence[Cell], start: PoolStartMethod, cap: float = _CAP) -> None:
+    """Play these cells, until it has taken too long; the strength says what was left out."""
+    began = time.monotonic()
+    told: set[Cell] = set()
+    lacking: dict[Cell, Unsupported] = {}
+    for count, (cell, struck) in enumerate(_placed(trial, cells, start)):
+        if count >= _LEAST and not trial.full and time.monotonic() - began > cap:
+            trial.outcome.searched.append(f"{len(told)} of {len(cells)} cells in {cap:g} s")
+            break
+        try:
+            play = trial.play(_seeded(struck, trial))
+        except Unsupported as refusal:
+            lacking[cell] = refusal
+            continue
+        told.add(cell)
+        missed = missing(play)
+        if missed:
+            trial.doubt(f"{cell.name()}, rank {struck.rank}: {missed} did not strike")
+    if lacking and not told:
+        raise next(iter(lacking.values()))
+    for cell, refusal in lacking.items():
+        trial.outcome.searched.append(f"without {cell.name()}: {refusal}")
+    trial.outcome.counts["cells"] = len(told)
+
+
+def missing(play: Play) -> str:
+    """A fault of the story that nobody saw act, in words; empty if each of them did."""
+    seen = {(e.text("fault"), e.text("target")) for e in play.history.of("fault")}
+    faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
+    missed = (f for f in faults if f.fault != "continue" and (f.fault, f.role) not in seen)
+    return next((f"{fault.fault} of {fault.role}" for fault in missed), "")
 
 
 def _some(trial: Trial, count: int) -> list[int]:
@@ -77,31 +154,44 @@ def _seeded(struck: Struck, trial: Trial) -> Scenario:
     return msgspec.structs.replace(struck.scenario(trial.outcome.id), seed=trial.seed)
 
 
-def _matrix(name: str, summary: str, samples: int, start: PoolStartMethod = "default") -> Case:
-    def run(trial: Trial) -> None:
-        cells = _cells(name.split("/")[0])
-        if start != "default":
-            cells = [cell for cell in cells if _by_start(cell)]
-        _strike(trial, cells, samples, start)
+def _whole(invariant: str, part: str) -> Case:
+    """Every cell of a part, in an order that is the seed's; pools start as they would."""
 
-    return Case(name, summary, run, frozenset({"pool", "points"}))
+    def run(trial: Trial) -> None:
+        cells = cells_of(invariant, part)
+        strike(trial, trial.random.sample(cells, len(cells)), "default")
+
+    summary = f"cells of the kill matrix: {_WHAT[invariant]}, {_WHEN[part]}"
+    return Case(f"{invariant}/matrix-{part}", summary, run, frozenset({"pool", "points"}))
+
+
+def _sample(invariant: str, start: PoolStartMethod, samples: int) -> Case:
+    """Cells that depend on the start method: so many of them, all under ``--full``."""
+
+    def run(trial: Trial) -> None:
+        cells = [cell for cell in _cells(invariant) if _by_start(cell)]
+        picked = [cells[index] for index in chosen(trial, len(cells), samples)]
+        strike(trial, picked, start)
+
+    how = {"spawn": "spawned", "fork": "forked", "forkserver": "from a fork server"}[start]
+    summary = f"cells that depend on the start: {_WHAT[invariant]}, with workers {how}"
+    return Case(f"{invariant}/matrix-{start}", summary, run, frozenset({"pool", "points"}))
+
+
+def parts(invariant: str) -> list[str]:
+    """The parts that an invariant has cells in."""
+    phases = {cell.phase for cell in _cells(invariant)}
+    return [part for part, own in PARTS.items() if phases & set(own)]
 
 
 CASES: tuple[Case, ...] = (
-    _matrix("W3/matrix", "cells of the kill matrix in which a worker dies", 8),
-    _matrix(
-        "W3/matrix-spawn", "deaths during the handshake, of workers that are spawned", 1, "spawn"
-    ),
-    _matrix("W3/matrix-fork", "deaths during the handshake, of workers that are forked", 1, "fork"),
-    _matrix("W4/matrix", "cells in which the executor ends", 6),
-    _matrix("W4/matrix-spawn", "the same with workers that are spawned", 1, "spawn"),
-    _matrix("W4/matrix-fork", "the same with workers that are forked", 2, "fork"),
-    _matrix("W5/matrix", "cells in which somebody is stopped, or a shutdown is struck", 6),
-    _matrix("W5/matrix-spawn", "stops while workers are spawned", 1, "spawn"),
-    _matrix("W5/matrix-fork", "stops while workers are forked", 1, "fork"),
-    _matrix("W6/matrix", "cells in which an exception strikes a call", 4),
-    _matrix("W7/matrix", "cells in which the start of a worker fails", 3),
-    _matrix("W7/matrix-spawn", "the same with workers that are spawned", 1, "spawn"),
-    _matrix("W7/matrix-fork", "the same with workers that are forked", 1, "fork"),
-    _matrix("W10/matrix", "starts that an exception cuts short, and the next one", 1),
+    *(_whole(invariant, part) for invariant in _WHAT for part in parts(invariant)),
+    _sample("W3", "spawn", 1),
+    _sample("W3", "fork", 1),
+    _sample("W4", "spawn", 1),
+    _sample("W4", "fork", 2),
+    _sample("W5", "spawn", 1),
+    _sample("W5", "fork", 1),
+    _sample("W7", "spawn", 1),
+    _sample("W7", "fork", 1),
 )

@@ -22,6 +22,10 @@ SHORT = 0.5
 """The deadline of a call that is to run into it."""
 LONG = 8.0
 """The deadline of a call that is to go well."""
+HEALTH = 10.0
+"""The deadline of a question of health that is published (SPEC 5): some pools have no other."""
+STANDS_WITHIN = 20.0
+"""When a worker should stand at its point, spawned ones on a busy machine, too."""
 UP: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
 """A pool is started, and every worker ready."""
 DOWN: list[AnyStep] = [PoolStop(), Wait(within=2 * GRACE + 12.0)]

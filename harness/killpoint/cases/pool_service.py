@@ -6,6 +6,7 @@ from killpoint.cases.case import Case
 from killpoint.cases.pool_plays import (
     DOWN,
     GIVEN,
+    HEALTH,
     LONG,
     OVERFLOW,
     SHORT,
@@ -111,7 +112,8 @@ _STALLS = (
     forked(
         "W5/health-of-a-stopped-worker",
         "a question of health has a deadline too",
-        *[*UP, Fault("stop", "worker-1"), Call(timeout=SHORT), Health(timeout=SHORT), *_ENDED],
+        *[*UP, Fault("stop", "worker-1"), Call(timeout=SHORT), Health(timeout=HEALTH)],
+        *[Wait(within=HEALTH + GIVEN)],
         *[_ON_LAST, *WORKS, *DOWN],
     ),
     forked(
@@ -220,36 +222,36 @@ _FUTURES = (
     forked(
         "W8/in-order",
         "five calls are submitted, two at a time, and their results asked for in order",
-        *[*UP, Submit(times=2), Results(timeout=LONG), Submit(times=2), Results(timeout=LONG)],
-        *[Submit("flood", size=OVERFLOW), Results(timeout=LONG), Wait(within=40.0), *DOWN],
+        *[*UP, Submit(times=2), Results(), Submit(times=2), Results()],
+        *[Submit("flood", size=OVERFLOW), Results(), Wait(within=20.0), *DOWN],
         in_flight=2,
     ),
     forked(
         "W8/newest-asked-first",
         "the result of the later call is asked for first",
-        *[*UP, Submit("compute", times=2), Results(timeout=LONG, newest_first=True)],
-        *[Wait(within=30.0), *WORKS, *DOWN],
+        *[*UP, Submit("compute", times=2), Results(newest_first=True)],
+        *[Wait(within=20.0), *WORKS, *DOWN],
         in_flight=2,
     ),
     forked(
         "W8/first-one-slow",
         "the first call is held up on one rank while two more are submitted",
         *[*UP, _HELD_LAST, Submit("compute"), Submit("echo", times=2), Settle(("worker-1",))],
-        *[_ON_LAST, Results(timeout=3.0), Wait(within=30.0), *DOWN],
+        *[_ON_LAST, Results(), Wait(within=20.0), *DOWN],
         in_flight=3,
     ),
     forked(
         "W8/shutdown-with-futures",
         "the pool is shut down while two calls are outstanding; then results are asked for",
         *[*UP, _HELD, Submit("compute"), Submit("echo"), Settle(("worker-0",)), PoolStop()],
-        *[Results(timeout=3.0), Wait(within=2 * LONG + 8.0)],
+        *[Results(), Wait(within=12.0)],
         in_flight=2,
     ),
     forked(
         "W8/failed-among-futures",
         "of three calls in flight the second raises",
-        *[*UP, Submit("compute"), Submit("raise_error"), Submit("echo"), Results(timeout=LONG)],
-        *[Wait(within=30.0), *WORKS, *DOWN],
+        *[*UP, Submit("compute"), Submit("raise_error"), Submit("echo"), Results()],
+        *[Wait(within=20.0), *WORKS, *DOWN],
         in_flight=3,
     ),
 )

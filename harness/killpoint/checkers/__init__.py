@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from killpoint.checkers import (
+    blocks,
     cut_off,
     exposure,
     flow,
@@ -12,6 +13,11 @@ from killpoint.checkers import (
     group_growth,
     growth,
     interrupted,
+    pipe,
+    pipe_buffer,
+    pipe_death,
+    pipe_errors,
+    pipe_hostile,
     pool,
     pool_life,
     pool_replies,
@@ -66,6 +72,14 @@ _JUDGES: dict[str, Checker] = {
     "W2": pool_replies.replies_belong,
     "W8": pool_replies.in_order,
     **pool.POOL,
+    "K1": pipe.bit_equal,
+    "K2": pipe_buffer.emptied,
+    "K3": pipe_errors.failures_told,
+    "K4": pipe_death.deaths_told,
+    "K5": pipe.as_sent,
+    "K6": pipe_hostile.refused,
+    "K7": pipe.both_ways,
+    "K8": blocks.served_or_failed,
 }
 
 CHECKERS: dict[str, Checker] = {id: crash_first(id, judge) for id, judge in _JUDGES.items()}

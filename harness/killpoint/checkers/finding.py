@@ -30,7 +30,9 @@ class Finding(msgspec.Struct):
     counts: dict[str, int] = {}
 
 
-_LIBRARY = re.compile(r"\((zmq|multiprocessing|threading|contextlib|queue|selectors|<frozen)")
+_LIBRARY = re.compile(
+    r"\((zmq|multiprocessing|threading|concurrent|contextlib|queue|selectors|<frozen)"
+)
 """Frames that say how something waits; the first one outside them says what for."""
 
 _ENDS = ("kill", "exit", "sigterm", "sigint", "ctrl-c", "hang-up")

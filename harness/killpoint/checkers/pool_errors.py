@@ -151,9 +151,11 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
     """W7: the start raises within 2 s, with the worker's own words, or with its death."""
     act, dead = life.start, deaths(history, life)
     told = raised(history, life, by_worker=True)
-    since = dead[0].event.t if dead else told[0].t if told else None
-    if since is None or not act.pending_at(since):
+    # The executor may hear of a death before the director does.
+    struck = dead[0].strike.intent.t if dead else told[0].t if told else None
+    if struck is None or not act.pending_at(struck):
         raise Inconclusive("no worker failed while the pool was starting")
+    since = dead[0].event.t if dead else struck
     if act.ended is None:
         return []
     lines = pool_lines(history, act)

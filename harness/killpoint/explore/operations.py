@@ -20,16 +20,21 @@ from killpoint.scenario import (
     Make,
     Message,
     Pause,
+    PipeClose,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
     Ready,
     Receive,
     ReceiveFrom,
     Scenario,
     Send,
     SendTo,
+    Tensor,
     Verb,
     Wait,
 )
-from killpoint.targets.protocol import GroupShape, PoolShape, QueueShape
+from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
 
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is told to stop."""
@@ -65,6 +70,8 @@ class Operation(msgspec.Struct, frozen=True):
     chunk_bytes: int = 64 * 1024
     pool: PoolShape | None = None
     """Of a worker pool, instead of a queue."""
+    pipe: PipeShape | None = None
+    """Of a pipe."""
 
     @property
     def steady(self) -> bool:
@@ -72,7 +79,7 @@ class Operation(msgspec.Struct, frozen=True):
 
         With parties beyond this machine's memory, how often a call looks about differs.
         """
-        return not (self.remote or self.ranks or self.joint or self.waits or self.pool)
+        return not (self.remote or self.ranks or self.joint or self.waits or self.pool or self.pipe)
 
     def surely(self, count: int) -> int:
         """Of so many lines counted, those that every such call comes to.
@@ -81,6 +88,10 @@ class Operation(msgspec.Struct, frozen=True):
         """
         return count * 3 // 4 if self.steady else count // 2
 
+    def worth(self, count: int) -> int:
+        """Of so many lines counted, those that a sweep may choose: of threads, not the last."""
+        return count * 2 // 3 if self.verb == "carry" else count
+
     def scenario(self, id: str, *steps: AnyStep) -> Scenario:
         """A scenario of these steps, judged by the invariant that the case belongs to."""
         shape = QueueShape(2, self.chunk_bytes, chunks=8, remote=self.remote)
@@ -88,10 +99,16 @@ class Operation(msgspec.Struct, frozen=True):
         judges, told = [id.split("/")[0]], list(steps)
         if self.pool is not None:
             return Scenario(id, judges, told, pool=self.pool)
+        if self.pipe is not None:
+            return Scenario(id, judges, told, pipe=self.pipe)
         return Scenario(id, judges, told, shape=shape, group=group)
 
     def plainly(self, id: str, step: AnyStep) -> Scenario:
         """With a step before the call that harms nobody: a count, or a stop that is undone."""
+        if self.verb == "carry":  # such a point is declared before there are any carriers
+            return self.scenario(
+                id, step, *self.lead, *self.during, Wait(within=_GIVEN), *self.rest
+            )
         return self.scenario(id, *self.lead, step, *self.during, Wait(within=_GIVEN), *self.rest)
 
 
@@ -331,3 +348,85 @@ GROUP: tuple[Operation, ...] = tuple(
 
 JOIN: tuple[Operation, ...] = (_joins("host-joins", "rank-0"), _joins("member-joins", "rank-1"))
 """The same. A rank that was struck in it has left, as far as the others know: not done again."""
+
+
+_PIPED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
+_CARRIED = [Tensor(repeat=2), Tensor("uint8", (300_000,)), Tensor(form="none")]
+
+
+def _of_pipe(
+    name: str,
+    role: str,
+    verb: Verb,
+    now: list[AnyStep],
+    rest: list[AnyStep],
+    *,
+    lead: list[AnyStep] | None = None,
+    joint: bool = False,
+) -> Operation:
+    before = _PIPED if lead is None else lead
+    shape = PipeShape(buffer_bytes=200_000)
+    return Operation(name, role, verb, before, now, rest, joint=joint, pipe=shape)
+
+
+def _pipe_both(source: str, taker: str) -> list[AnyStep]:
+    """One rank sends, the other takes it: a call of either may be struck."""
+    return [PipeReceive((taker,), 4), PipeSend(source, _CARRIED)]
+
+
+def _pipe_rest(source: str, taker: str) -> list[AnyStep]:
+    """The other way round, and the next tensor in the same direction."""
+    return [
+        PipeReceive((source,), 1),
+        PipeSend(taker, [Tensor()]),
+        Wait(within=_GIVEN),
+        PipeReceive((taker,), 1),
+        PipeSend(source, [Tensor()]),
+        Wait(within=_GIVEN),
+    ]
+
+
+PIPE: tuple[Operation, ...] = tuple(
+    operation
+    for role, other in (("pipe-0", "pipe-1"), ("pipe-1", "pipe-0"))
+    for operation in (
+        _of_pipe(
+            f"{role}-opens",
+            role,
+            "pipe-open",
+            [PipeOpen()],
+            _pipe_rest(role, other),
+            lead=[],
+            joint=True,
+        ),
+        _of_pipe(
+            f"{role}-sends", role, "pipe-send", _pipe_both(role, other), _pipe_rest(role, other)
+        ),
+        _of_pipe(
+            f"{role}-receives",
+            role,
+            "pipe-receive",
+            _pipe_both(other, role),
+            _pipe_rest(role, other),
+        ),
+        _of_pipe(
+            f"{role}-closes",
+            role,
+            "pipe-close",
+            [PipeClose((role,))],
+            [],
+            lead=[*_PIPED, *_pipe_both(role, other), Wait(within=_GIVEN)],
+        ),
+    )
+)
+"""Of either rank of two."""
+
+CARRIERS: tuple[Operation, ...] = tuple(
+    _of_pipe(f"{role}-{what}", role, "carry", now, _pipe_rest(source, taker))
+    for role, what, source, taker, now in (
+        ("pipe-0", "carries", "pipe-0", "pipe-1", _pipe_both("pipe-0", "pipe-1")),
+        ("pipe-1", "takes-in", "pipe-0", "pipe-1", _pipe_both("pipe-0", "pipe-1")),
+        ("pipe-1", "carries", "pipe-1", "pipe-0", _pipe_both("pipe-1", "pipe-0")),
+    )
+)
+"""What the target's own threads do for a rank, meanwhile."""

@@ -6,7 +6,8 @@ import random
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, Protocol, runtime_checkable
 
@@ -20,6 +21,7 @@ from killpoint.history.event import Event
 from killpoint.scenario import NETWORK_FAULTS, Depth, Fault, Scenario, dump
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
+from killpoint.targets.protocol import Device
 from killpoint.verdict import CaseOutcome, Violation
 
 _CRASHES = ("kill", "exit")
@@ -79,15 +81,17 @@ class Trial:
         folder: Path | None,
         target: str = "",
         depth: Depth = "line",
+        device: Device = "cpu",
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
 
-        ``depth``: how fine the points of sweeps are.
+        ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run.
         """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
         self.seed = seed
         self.full = full
         self.depth: Depth = depth
+        self.device: Device = device
         self.random = random.Random(f"{seed}/{case}")
         self.leaks: list[Leak] = []
         self.plays = 0
@@ -126,7 +130,7 @@ class Trial:
             Unsupported: the target said that it cannot do it.
         """
         began = time.monotonic()
-        play = self._player.play(scenario)
+        play = self._player.play(self._on_device(scenario))
         self.plays += 1
         try:
             self._judge(play, may_miss)
@@ -149,16 +153,31 @@ class Trial:
             raise Unsupported("nothing can be simulated here")
         return self._player.call(function, data, within)
 
+    @contextmanager
+    def through(self, wrap: Callable[[Player], Player]) -> Generator[None]:
+        """Until it is left, every scenario is played by what ``wrap`` makes of the player."""
+        before, self._player = self._player, wrap(self._player)
+        try:
+            yield
+        finally:
+            self._player = before
+
     def scout(self, scenario: Scenario) -> Play:
         """Play a scenario to learn from it; it is no evidence.
 
         Raises:
             Unsupported: the target said that it cannot do it.
         """
-        play = self._player.play(scenario)
+        play = self._player.play(self._on_device(scenario))
         self._player.forget(play)
         _refused(play)
         return play
+
+    def _on_device(self, scenario: Scenario) -> Scenario:
+        if scenario.pool is None or self.device == "cpu":
+            return scenario
+        pool = msgspec.structs.replace(scenario.pool, device=self.device)
+        return msgspec.structs.replace(scenario, pool=pool)
 
     def _judge(self, play: Play, may_miss: bool) -> None:
         _refused(play)

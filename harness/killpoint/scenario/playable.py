@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from killpoint.invariants import BY_ID
+from killpoint.scenario.playable_pipe import unplayable_pipe
 from killpoint.scenario.playable_pool import unplayable_pool
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario.steps import (
@@ -37,6 +38,7 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         if id not in BY_ID:
             yield ["judges"], f"no invariant {id!r}; {known}"
     yield from unplayable_pool(scenario)
+    yield from unplayable_pipe(scenario)
     if scenario.namespaces:
         yield from _no_hosts(scenario)
     if scenario.simulated is not None:
@@ -88,7 +90,7 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
 
 def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     single = scenario.roles()
-    every = {"all", *single} if scenario.group else {"all", "readers", *single}
+    every = {"all", *single} if scenario.group or scenario.pipe else {"all", "readers", *single}
     every = {"all", "workers", *single} if scenario.pool else every
     for role in getattr(step, "roles", ()):
         if role not in every:
@@ -109,7 +111,7 @@ def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     """A fault of connections where there are none."""
     if not isinstance(step, Fault) or step.fault not in NETWORK_FAULTS:
         return
-    if scenario.group is not None:
+    if scenario.group is not None or scenario.pipe is not None:
         members = scenario.connecting()
         if step.role == scenario.roles()[0] and not scenario.namespaces:
             what = f"{step.fault} of {step.role!r}, which listens and connects to nobody"

@@ -10,7 +10,7 @@ from killpoint.pool_matrix import Ending
 from killpoint.scenario.orders import Orders
 from killpoint.scenario.steps import NETWORK_FAULTS, AnyStep, Count, Fault, MemoryModel, StartMethod
 from killpoint.scenario.wakes import Wakes
-from killpoint.targets.protocol import GroupShape, PoolShape, QueueShape
+from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
 
 
 class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -40,6 +40,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     pool: PoolShape | None = None
     """A worker pool instead of a queue: the roles are ``executor`` and its workers, ``worker-0``
     and so on, which the target itself starts."""
+    pipe: PipeShape | None = None
+    """A pipe instead of a queue: the roles are its ranks, ``pipe-0`` and so on."""
     expects: Ending | None = None
     """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
     terminal: bool = False
@@ -75,8 +77,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return self.readers()[self.shape.readers - self.shape.remote :]
 
     def connecting(self) -> list[str]:
-        """The roles that reach the first one over TCP: remote readers, or a group's members."""
-        return self.remote() if self.group is None else self.roles()[1:]
+        """The roles that reach the first one over TCP: remote readers, or other ranks."""
+        return self.roles()[1:] if self.group or self.pipe else self.remote()
 
     def at_stores(self) -> bool:
         """Whether a fault is placed at a store, or stores are counted."""
@@ -101,6 +103,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
             return ["executor", *self.workers()]
         if self.group is not None:
             return [f"rank-{rank}" for rank in range(self.group.ranks)]
+        if self.pipe is not None:
+            return [f"pipe-{rank}" for rank in range(self.pipe.size)]
         return ["writer", *self.readers()]
 
     def named(self, roles: tuple[str, ...]) -> list[str]:

@@ -6,6 +6,19 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from killpoint.scenario.pipe_steps import (
+    BlocksReceive,
+    BlocksSend,
+    CarrierVerb,
+    PipeClose,
+    PipeDrain,
+    PipeForge,
+    PipeMeet,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
+    PipeVerb,
+)
 from killpoint.scenario.pool_steps import (
     Call,
     ExecutorPhase,
@@ -39,6 +52,8 @@ Verb = Literal[
     "work",
     PoolVerb,
     WorkerVerb,
+    PipeVerb,
+    CarrierVerb,
 ]
 """``work``: a worker's, or its executor's, on the way of a call; its points have names."""
 FaultName = Literal[
@@ -411,4 +426,13 @@ AnyStep = (
     | PoolStop
     | NextPool
     | Press
+    | PipeOpen
+    | PipeSend
+    | PipeReceive
+    | PipeMeet
+    | PipeDrain
+    | PipeForge
+    | PipeClose
+    | BlocksSend
+    | BlocksReceive
 )

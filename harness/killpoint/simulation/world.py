@@ -121,7 +121,10 @@ class World:
         self._can = 0
         """A bit for each task that can run."""
         self._asleep: list[_Task] = []
-        self._checked = 0
+        self._spinning = 0
+        """How many of them any change wakes."""
+        self._stirred = False
+        """Whether something has changed since they were looked at that may wake one."""
         self._sources: list[Source] = []
         self._offers: Callable[[], Sequence[Action]] | None = self._acts if early else None
         """What the surroundings may do now; None: never anything."""
@@ -210,7 +213,7 @@ class World:
         if task.seen < 0:
             task.seen = version
         menu = self._menu
-        if menu is None or (self._asleep and self._checked != version):
+        if menu is None or (self._stirred and self._asleep):
             following = self._next()
         else:
             # Nearly always: the first round of `_next`, without its calls.
@@ -243,6 +246,14 @@ class World:
         """Something changed that others can see."""
         self.version += 1
         self._ticks = 0
+        self._stirred = True
+
+    def stored(self) -> None:
+        """Memory changed: who spins looks again, but nobody waits for memory."""
+        self.version += 1
+        self._ticks = 0
+        if self._spinning:
+            self._stirred = True
 
     def stale(self) -> None:
         """The running task saw something old."""
@@ -304,7 +315,7 @@ class World:
     def _next(self) -> _Task | None:
         """Who goes on, after whatever the surroundings do first; None: nobody, it is over."""
         while True:
-            if self._asleep and self._checked != self.version:
+            if self._stirred and self._asleep:
                 self._wake()
             menu = self._menu
             if menu is None:
@@ -399,6 +410,7 @@ class World:
             return
         self._allow(task, False)
         self.version += 1
+        self._stirred = True
         if task.error is not None and self._how is None:
             self._stop("done")
             self._unwind()
@@ -408,7 +420,8 @@ class World:
         task.label = label
         self._allow(task, False)
         self._asleep.append(task)
-        self._checked = self.version
+        self._spinning += task.ready is None
+        self._stirred = False
         following = self._next()
         if following is not task:
             self._switch(following)
@@ -427,13 +440,14 @@ class World:
 
     def _wake(self) -> None:
         """Let those look again who wait for what may have come."""
-        self._checked = self.version
+        self._stirred = False
         for task in list(self._asleep):
             if task.ready is None or task.ready():
                 self._rouse(task)
 
     def _rouse(self, task: _Task) -> None:
         self._asleep.remove(task)
+        self._spinning -= task.ready is None
         task.label = ""
         self._allow(task, True)
 
@@ -465,6 +479,7 @@ class World:
         """Move the clock on, and wake who waited for no longer than that."""
         self.now = max(self.now, when)
         self.version += 1
+        self._stirred = True
         for task in list(self._asleep):
             if task.deadline is not None and task.deadline <= self.now:
                 self._rouse(task)

@@ -126,7 +126,7 @@ class Actor:
     def arm(self, arm: Arm) -> None:
         """Have it stand at a point, or count; one that has yet to come is told when it does."""
         self.arms.append(arm)
-        self.put(arm, self.side if arm.point.op == "work" else None)
+        self.put(arm, self.side if arm.point.op in ("work", "carry") else None)
 
     def obey(self) -> None:
         """Have it do the fault to itself between two operations, or at once if it can."""

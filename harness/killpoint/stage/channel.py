@@ -20,7 +20,8 @@ class Order(msgspec.Struct, tag=True):
     first: int = 0
     """Sequence number of a send's first message."""
     data: bytes = b""
-    """A queue's handle for ``attach``, its shape for ``make``; the invitation for ``join``."""
+    """A queue's handle for ``attach``, its shape for ``make``; the invitation for ``join``,
+    or ``pipe-open``."""
     rank: int = 0
     routes: dict[str, str] | None = None
     """For ``attach`` through a relay: what stands in the place of each address in the handle."""
@@ -102,6 +103,8 @@ class ForkRole(msgspec.Struct, tag=True):
     cancels: bool = False
     pool: bool = False
     """Whether it is the executor of a worker pool."""
+    pipe: bool = False
+    """Whether it is a rank of a pipe."""
     terminal: str = ""
     """The path of the terminal whose foreground job it is to be."""
     seed: int = 0

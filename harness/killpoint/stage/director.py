@@ -89,7 +89,7 @@ class Director:
         self._hosts = hosts
         self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
-        self.meeting = Meeting(scenario, elsewhere) if scenario.group else None
+        self.meeting = Meeting(scenario, elsewhere) if scenario.group or scenario.pipe else None
         self._waiting = Waiting(scenario, self.log, self.actors, self._comers, self._serve)
         self._until = self._waiting.until
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -148,6 +148,8 @@ class Director:
             names = tuple(told)
             recheck, close = script.Recheck(names), script.Close(names)
             ends = (script.Leave(names),) if self.meeting else (recheck, close)
+            if self.scenario.pipe:
+                ends = (script.PipeClose(names),)
             if self.scenario.pool:
                 ends = (script.PoolStop(),)
             # A pool's executor may have a fork server's socket to remove as it ends.
@@ -290,7 +292,7 @@ class Director:
         if isinstance(step, script.Attach):
             data, routes = self._handle, self._wire.routes(role)
             rank = rank if step.rank is None else step.rank
-        elif isinstance(step, script.Join) and self.meeting:
+        elif isinstance(step, (script.Join, script.PipeOpen)) and self.meeting:
             places = self.meeting.addresses
             places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
             data = self.meeting.invitation(role)
@@ -412,11 +414,15 @@ class Director:
             self._unguard(actor, packet)
         elif isinstance(packet, Reached):
             step = actor.armed.pop(packet.id, None)
+            late = step is None and any(a.stop for a in actor.arms if a.id == packet.id)
             actor.arms = [arm for arm in actor.arms if arm.id != packet.id]
             native = step is not None and step.at is not None and step.at.name == "native"
             actor.stand(channel, self.folder / f"{actor.name}.native" if native else None)
             self.log.write("reached", target=actor.name, where=packet.where)
-            if step is None:
+            if late:  # nobody waits for its stop any more
+                actor.has_stopped()
+                FAULTS["continue"].act(actor)
+            elif step is None:
                 actor.release("go")
             else:
                 self._act(actor, step, packet.where)
@@ -515,6 +521,7 @@ class Director:
             stores=self.scenario.at_stores(),
             cancels=cancels,
             pool=self.scenario.pool is not None,
+            pipe=self.scenario.pipe is not None,
             terminal=self._sitting.terminal.path if self._sitting else "",
             seed=self.scenario.seed,
             umask=self.scenario.umask,

@@ -37,6 +37,8 @@ def live_as_role(order: ForkRole, target: Target) -> None:
     )
     if order.pool:
         role.pool.come()
+    if order.pipe:
+        role.pipe.come()
     if order.cancels:
         role.listen_for_cancel()
     try:

@@ -12,7 +12,7 @@ import msgspec
 
 from killpoint import scenario as script
 from killpoint.scenario import Scenario
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.protocol import GroupShape, PipeShape
 
 _TRIES = 200
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -28,19 +28,21 @@ class Invitation(msgspec.Struct):
     host: str
     port: int
     secret: bytes
+    pipe: PipeShape | None = None
 
 
 class Meeting:
-    """The place of one play's group."""
+    """The place of one play's group, or of the ranks of its pipe."""
 
     def __init__(self, scenario: Scenario, elsewhere: str = "") -> None:
-        """Choose a port; the scenario has a group.
+        """Choose a port; the scenario has a group or a pipe.
 
         Args:
             elsewhere: the host's address, if it lives in a network of its own: every port of
                 that is free.
         """
         self.shape = scenario.group or GroupShape()
+        self._pipe = scenario.pipe
         self.trouble = ""
         """Why nobody can meet there, if so: the machine may have no such address."""
         self.port = 0
@@ -61,7 +63,7 @@ class Meeting:
     def invitation(self, role: str) -> bytes:
         """What the role needs to join."""
         host, port = self.addresses[role]
-        return msgspec.msgpack.encode(Invitation(self.shape, host, port, self._secret))
+        return msgspec.msgpack.encode(Invitation(self.shape, host, port, self._secret, self._pipe))
 
 
 def accepted(data: bytes) -> Invitation:
@@ -70,7 +72,10 @@ def accepted(data: bytes) -> Invitation:
 
 
 def numbers_taken(step: script.AnyStep, role: str) -> int:
-    """How many sequence numbers of messages a role uses up with one step of a group's program."""
+    """How many sequence numbers a role uses up with one step of a group's or a pipe's program."""
+    if isinstance(step, script.PipeSend | script.BlocksSend):
+        tensors = step.tensors if isinstance(step, script.PipeSend) else step.blocks
+        return sum(tensor.repeat for tensor in tensors)
     if isinstance(step, script.Gather):
         return step.times
     sends = isinstance(step, script.SendTo)

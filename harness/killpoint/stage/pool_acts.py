@@ -3,8 +3,8 @@
 The events come in pairs: ``pool-start`` and ``pool-started``, ``call`` and ``call-done``,
 ``submit`` and ``submitted``, ``result`` and ``result-done``, ``health`` and ``health-done``,
 ``pool-stop`` and ``pool-stopped``. The second of each pair has the outcome, its error's text, and
-the seconds ``s``; after each of them ``pool-state``, where the target has states. A call is known
-by its number ``n`` wherever it is spoken of.
+the seconds ``s``; after each of them ``pool-state``, empty where the target has no such words. A
+call is known by its number ``n`` wherever it is spoken of.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from killpoint import scenario as script
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.channel import Arm, Closed, Order
 from killpoint.stage.pool_payload import Reply, Request
-from killpoint.stage.presence import EXIT_FAULT, EXITS, PLAY, Presence
+from killpoint.stage.presence import DEVICE, EXIT_FAULT, EXITS, PLAY, Presence
 from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ class PoolActs:
         self._futures.clear()
         self._made.clear()
         gc.collect()
-        self._log("pool-start", workers=shape.workers, start=shape.start, timeout=step.timeout)
+        os.environ[DEVICE] = shape.device
+        about = {"workers": shape.workers, "start": shape.start, "device": shape.device}
+        self._log("pool-start", **about, timeout=step.timeout)
 
         def start() -> None:
             self._role.end = target.pool_start(shape, WORKER, step.timeout)
@@ -239,9 +241,8 @@ class PoolActs:
         self._log("failure-callback")
 
     def _tell_state(self) -> None:
-        state = self._target().pool_state(self._role.end) if self._role.end is not None else ""
-        if state:
-            self._log("pool-state", state=state)
+        if self._role.end is not None:  # an empty word says that the target has none
+            self._log("pool-state", state=self._target().pool_state(self._role.end))
 
     def _log(self, kind: str, **data: object) -> None:
         self._role.log.write(kind, **data)

@@ -5,6 +5,7 @@ It finds its play by the environment; started without one it just works.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -12,11 +13,12 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.native import NativeWait
 from killpoint.stage.pool_payload import Reply, Request, Unpicklable
-from killpoint.stage.presence import PLAY, Presence
+from killpoint.stage.presence import DEVICE, PLAY, Presence
 from killpoint.stage.worker_lines import WorkerLines
 
 LEFT = 7
@@ -50,7 +52,11 @@ class PoolWorker:
         payload.at("constructing", -1)
 
     def init_device(self) -> None:
-        """There is none."""
+        """Take this worker's GPU, where the play is on GPUs; there may be fewer than workers."""
+        if os.environ.get(DEVICE, "cpu") == "cuda":
+            torch: Any = importlib.import_module("torch")
+            torch.cuda.set_device(self.rank % torch.cuda.device_count())
+            torch.zeros(1, device="cuda")  # its context is made now, not in the first call
 
     def load_model(self) -> None:
         """Nothing is loaded but what is loaded already."""
@@ -72,8 +78,13 @@ class PoolWorker:
         return self._serve("echo", call, lambda: None, size)
 
     def compute(self, call: Request, size: int = 64) -> Reply:
-        """Answer after the phase ``computing``."""
-        return self._serve("compute", call, lambda: payload.at("computing", call.call), size)
+        """Answer after the phase ``computing``: twice, for who is held in it to be struck there."""
+
+        def work() -> None:
+            for _ in range(2):
+                payload.at("computing", call.call)
+
+        return self._serve("compute", call, work, size)
 
     def native(self, call: Request, size: int = 64) -> Reply:
         """Answer after the phase ``native``: whoever is stopped there holds the GIL meanwhile."""

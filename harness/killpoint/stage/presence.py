@@ -22,6 +22,8 @@ PLAY = "KILLPOINT_PLAY"
 """The environment's word for a play's folder."""
 TARGET = "KILLPOINT_TARGET"
 """And for its target, in the form that any process can build."""
+DEVICE = "KILLPOINT_DEVICE"
+"""And for where its pool's workers run."""
 EXIT_FAULT = 3
 """Status of a process that a scenario had end itself."""
 EXITS = signal.SIGUSR2

@@ -24,6 +24,7 @@ from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Or
 from killpoint.stage.group_acts import GroupActs
 from killpoint.stage.interruption import STRUCK, apart, comes_of_a_strike
 from killpoint.stage.names import journal_names
+from killpoint.stage.pipe_acts import PipeActs
 from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
 from killpoint.stage.pool_acts import PoolActs
 from killpoint.stage.stores import StoreRecorder
@@ -87,6 +88,7 @@ class Role:
         if stores and isinstance(target, HasWords):
             target.observe_words(self.guard.stores.around)
         self.pool = PoolActs(self, folder, self._timed)
+        self.pipe = PipeActs(self, folder, self._timed)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
             script.Make: self._make,
             script.Attach: self._attach,
@@ -105,6 +107,7 @@ class Role:
             script.Fault: self._fault,
             **GroupActs(self, self._timed).table(),
             **self.pool.table(),
+            **self.pipe.table(),
         }
 
     def run(self) -> None:

@@ -27,6 +27,7 @@ from killpoint.scenario import (
     Leave,
     Make,
     Message,
+    PipeOpen,
     PoolStart,
     PoolStop,
     Ready,
@@ -36,7 +37,7 @@ from killpoint.scenario import (
     Submit,
     Wait,
 )
-from killpoint.stage import errand
+from killpoint.stage import accelerators, errand
 from killpoint.stage.channel import ForkRole
 from killpoint.stage.director import Director
 from killpoint.stage.mounts import OwnShm
@@ -76,6 +77,9 @@ _PLAIN_POOL: list[AnyStep] = [
 ]
 """And for a worker pool."""
 
+
+_PLAIN_PIPE: list[AnyStep] = [PipeOpen(), Wait(within=20.0)]
+"""And for a pipe."""
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
 """What the next start makes where the play's /dev/shm may have been too small for its queue."""
@@ -144,6 +148,7 @@ class Stage:
         shm: OwnShm | None = None
         hosts: Hosts | None = None
         zygote = self._zygote_for(scenario)
+        on_gpu = accelerators.used() if scenario.device == "cuda" else {}
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
             if scenario.shm_bytes is not None:
@@ -153,6 +158,7 @@ class Stage:
             stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
             history = History.read(folder)
             left = _settle_accounts(zygote, history, folder, shm, hosts)
+            left.gpu_bytes = accelerators.kept(on_gpu, _LEFT_WITHIN) if on_gpu else 0
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         finally:
@@ -224,6 +230,7 @@ class Stage:
         stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
             plain = _PLAIN_GROUP if scenario.group else _PLAIN_POOL if scenario.pool else _PLAIN
+            plain = _PLAIN_PIPE if scenario.pipe else plain
             again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
@@ -237,6 +244,8 @@ class Stage:
 
 def _needs_torch(scenario: Scenario) -> bool:
     """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
+    if scenario.pipe:
+        return True
     if scenario.group and any(isinstance(step, Intrude) for step in scenario.steps):
         return True
     if scenario.pool and scenario.pool.start == "fork" and _reduces(scenario):

@@ -15,6 +15,8 @@ from killpoint.stage.comers import Comers
 
 TICK = 0.02
 """The control wait: how much longer than this a plain wait took is what time verdicts allow."""
+_CARRIES_WITHIN = 1.0
+"""Seconds for a thread of the target's to come to a stop; later it is let past."""
 _SETTLED = 6
 """Looks in a row, a tick apart, at which a role is inside its operation."""
 
@@ -129,6 +131,11 @@ class Waiting:
             pending = any(step.fault in ("stop", "hold") for step in actor.armed.values())
             return not (pending and self._on_its_way(actor))
 
+        carried = [id for id, s in actor.armed.items() if s.at and s.at.op == "carry"]
+        if carried:  # its own threads may come there or not, whatever it was told
+            self.until(lambda: carried[0] not in actor.armed, _CARRIES_WITHIN, None)
+            actor.armed.pop(carried[0], None)
+            return
         self.until(stopped, 30.0, f"{actor.name} did not come to the point of its stop")
 
     def _on_its_way(self, actor: Actor) -> bool:

@@ -31,7 +31,9 @@ from killpoint.stage.shell import become_job
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
+    HasBlocks,
     HasGroup,
+    HasPipe,
     HasPoints,
     HasPool,
     HasRing,
@@ -52,6 +54,8 @@ _PROTOCOLS: dict[str, type] = {
     "wire": HasWire,
     "group": HasGroup,
     "pool": HasPool,
+    "pipe": HasPipe,
+    "blocks": HasBlocks,
     "sim_memory": Simulates,
     "sim_sockets": Simulates,
     "clock": Simulates,

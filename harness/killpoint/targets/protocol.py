@@ -6,7 +6,7 @@ translates the implementation's exceptions into one of a few :data:`Outcome` wor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import CodeType
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
@@ -28,6 +28,9 @@ Capability = Literal[
     "points",
     "group",
     "pool",
+    "pipe",
+    "blocks",
+    "cuda",
     "coordinator",
     "waves",
     "sim_memory",
@@ -37,10 +40,11 @@ Capability = Literal[
 """What a target can be asked for (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
-``silence``: how long a remote party may be silent can be set. ``coordinator``: its data-parallel
-coordinator can be talked to (:mod:`killpoint.targets.coordination`). ``waves``: its wave protocol
-is there as pure state machines (:mod:`killpoint.targets.waves`). ``sim_memory``, ``sim_sockets``
-and ``clock``: its own code can be given simulated ones (:class:`Simulates`)."""
+``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
+on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
+(:mod:`killpoint.targets.coordination`). ``waves``: its wave protocol is there as pure state
+machines (:mod:`killpoint.targets.waves`). ``sim_memory``, ``sim_sockets`` and ``clock``: its own
+code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
     "ok",
@@ -92,6 +96,9 @@ class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """As for a queue."""
 
 
+Device = Literal["cpu", "cuda"]
+
+
 class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A worker pool to be made."""
 
@@ -110,6 +117,21 @@ class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
     grace: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.5
     """Seconds that a worker is given to leave by itself, and again after SIGTERM."""
+    device: Device = "cpu"
+    """Where its workers run; several share a GPU where there are fewer GPUs than workers."""
+
+
+class PipeShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A pipe to be made."""
+
+    size: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    """How many ranks: each sends to the next one, the last to the first."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where its tensors lie, and arrive."""
+    transport: str = ""
+    """By what it carries them, where a target can be told; empty: the target's choice."""
+    buffer_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 1 << 20
+    """How many unsent bytes a sender may have before it has to wait."""
 
 
 class UnsupportedByTarget(Exception):
@@ -122,9 +144,10 @@ class Target(Protocol):
     The nine methods below are the black box, capability ``queue``. ``end`` is whatever ``make``
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
     declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
-    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`, :class:`HasPool`. ``preloads``, a
-    sequence of module names if there is such an attribute, says what roles are to find imported
-    in place of torch; where a scenario has tensors they find torch all the same.
+    :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`, :class:`HasPool`,
+    :class:`HasPipe`, :class:`HasBlocks`. ``preloads``, a sequence of module names if there is
+    such an attribute, says what roles are to find imported in place of torch; where a scenario
+    has tensors they find torch all the same.
     """
 
     name: str
@@ -357,6 +380,70 @@ class HasPool(Protocol):
 
     def pool_stop(self, end: Any) -> None:
         """A clean shutdown. It may be called twice."""
+        ...
+
+
+@runtime_checkable
+class HasPipe(Protocol):
+    """Capability ``pipe``: a pipe of tensors (SPEC 6). Ends are whatever ``pipe_make`` gave.
+
+    Timeouts are in seconds; None: the pipe's own. A timeout that it cannot honour raises
+    UnsupportedByTarget. A role may call ``pipe_recv`` in a second thread while it sends.
+    """
+
+    def pipe_make(
+        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
+    ) -> Any:
+        """Make one rank's end; it returns once all ranks have come.
+
+        Rank 0 listens at that address; the others connect to it, or to a relay that leads there.
+        """
+        ...
+
+    def pipe_send(self, end: Any, tensor: Any | None, timeout: float | None) -> None:
+        """Send a tensor, or None, to the next rank."""
+        ...
+
+    def pipe_recv(self, end: Any, timeout: float | None) -> Any:
+        """What the rank before this one sent next: a tensor, or None."""
+        ...
+
+    def pipe_buffered(self, end: Any) -> int:
+        """Bytes of accepted tensors that are not sent yet."""
+        ...
+
+    def pipe_close(self, end: Any, timeout: float | None) -> None:
+        """Close cleanly. The caller drops its own reference right after."""
+        ...
+
+
+@runtime_checkable
+class ForgesMetadata(Protocol):
+    """Beside ``pipe``, if it can be done: a peer that lies about a tensor (K6)."""
+
+    def pipe_forge(self, end: Any, lie: str) -> None:
+        """Say to the next rank, by the pipe's own wire, what is not so.
+
+        ``lie``: a word of :data:`killpoint.scenario.pipe_steps.Lie`; UnsupportedByTarget for one
+        that its wire cannot express.
+        """
+        ...
+
+
+@runtime_checkable
+class HasBlocks(Protocol):
+    """Capability ``blocks``: KV blocks of a request over the end of a pipe, with a lease (K8)."""
+
+    def blocks_send(self, end: Any, request: str, blocks: Sequence[Any], lease: float) -> None:
+        """Send a request's blocks to the next rank.
+
+        It returns once they were taken, or raises, by the end of the lease (seconds). What it was
+        given is the caller's again after that.
+        """
+        ...
+
+    def blocks_recv(self, end: Any, request: str, timeout: float | None) -> list[Any]:
+        """A request's blocks, all of them and in order; or an error by the timeout."""
         ...
 
 

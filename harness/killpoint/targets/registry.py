@@ -42,7 +42,7 @@ def resolve(spec: str) -> str:
 def build(resolved: str) -> Target:
     """The target for a resolved spec, not loaded yet."""
     if resolved == "refengine":
-        from killpoint.targets.refengine import RefengineTarget
+        from killpoint.targets.refengine.adapter import RefengineTarget
 
         return RefengineTarget()
     if _is_of("vllm", resolved):

@@ -10,7 +10,7 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 from socket import socket
 from typing import Any, Protocol
 
-from . import ending, held
+from . import ending, fork_server, held
 from .children import Forked, Outcome, Process, has_ended
 from .held import End, hold
 from .link import Link
@@ -35,6 +35,8 @@ def start_method(settings: PoolSettings) -> Start:
         return fork
     context = multiprocessing.get_context(settings.start)
     assert isinstance(context, SpawnContext | ForkServerContext)
+    if isinstance(context, ForkServerContext):
+        fork_server.preload(context)
     return partial(_by_multiprocessing, context)
 
 

@@ -91,12 +91,24 @@ def _await_all(seat: Seat, channel: Channel, timeout: float | None) -> Frame:
 
 
 def _too_late(seat: Seat, channel: Channel, seconds: float) -> DeadlinePassed:
-    if not seat.link.reached():
-        return DeadlinePassed(f"rank 0 at {seat.link.address} to answer", seconds)
     member = seat.member
     absent = member.attendances[channel].absent(member.world_size, member.rank)
+    if not seat.link.reached():
+        return DeadlinePassed(_host_to_answer(seat, channel, absent), seconds)
     if channel is Channel.BARRIER:
         return BarrierFailed(absent, seconds)
-    ranks = ("rank " if len(absent) == 1 else "ranks ") + ", ".join(map(str, absent))
     purpose = "to join the group" if channel is Channel.START else "to give an object"
-    return DeadlinePassed(f"{ranks} {purpose}", seconds)
+    return DeadlinePassed(f"{_ranks(absent)} {purpose}", seconds)
+
+
+def _host_to_answer(seat: Seat, channel: Channel, absent: list[int]) -> str:
+    """It may have been there, have told who else was missing, and have given up itself."""
+    what = f"rank 0 at {seat.link.address} to answer"
+    others = [rank for rank in absent if rank != 0]
+    if seat.member.attendances[channel].who is None or not others:
+        return what
+    return f"{what}; before it gave up it missed {_ranks(others)}"
+
+
+def _ranks(ranks: list[int]) -> str:
+    return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))

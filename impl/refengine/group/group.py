@@ -7,15 +7,17 @@ of its own machine, and only there; the others connect to it.
 A member takes in at once what is sent to it, so no send ever waits for anybody, and what a
 program does not take stays in its memory. Any number of threads may send; two that receive from
 one source, or meet for the same thing, at once: one of them raises Busy. If a signal handler
-raises inside a call, it had no effect, or all of it.
+raises inside a call, it had no effect, or all of it. That goes for `create`, too: to the others
+it is as if this rank had not come yet.
 """
 
+import os
 from functools import partial
 from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
 from ..clock import Clock, monotonic
-from ..keeping import Undo
+from ..keeping import Undo, keep
 from ..security import Keys, SocketFactory
 from .attending import meet
 from .frames import Channel, Kind, pack_object
@@ -23,9 +25,11 @@ from .hosting import Hosting
 from .joining import Joined, Link
 from .member import Member
 from .seat import Seat
+from .standing import Standing
 from .taking import take_next
 
 _EXIT_SECONDS = 2.0
+_SILENCE = 10.0
 
 
 def new_key() -> bytes:
@@ -63,7 +67,7 @@ class Group:
         **seams: Unpack[Seams],
     ) -> None:
         _check(port, rank, world_size)
-        silence, clock = seams.get("silence", 10.0), seams.get("clock", monotonic)
+        silence, clock = seams.get("silence", _SILENCE), seams.get("clock", monotonic)
         parts = Keys.from_secret(key), Member(rank, world_size)
         bare = host.removeprefix("[").removesuffix("]")
         sockets = seams.get("sockets") or SocketFactory()
@@ -94,14 +98,28 @@ class Group:
         timeout: float | None = 300.0,
         **seams: Unpack[Seams],
     ) -> Self:
-        """Become a member; returns once all ranks are. DeadlinePassed names the absent ones."""
-        group = cls(host, port, rank, world_size, key=key, **seams)
+        """Become a member; returns once all ranks are. DeadlinePassed names the absent ones.
+
+        If it raises, it can be called again, at any time before all ranks have come. Once they
+        have, and others may be at work, they wait for a rank whose call was interrupted at its
+        very end for `silence` seconds: then it has left.
+        """
+        place = os.getpid(), cls, host, port, rank, world_size, key
+        made: list[Self] = []
         try:
+            group = _standing.find(place)
+            if group is None:
+                keep(made, partial(cls, host, port, rank, world_size, key=key, **seams))
+                group = made[0]
             group.wait_until_ready(timeout)
+            _standing.give(place)
+            return group  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException:
-            group.close(0.0)
+            for group in made:
+                if not group._take_back():
+                    _standing.add(place, group)
+            _standing.wind(place, seams.get("silence", _SILENCE))
             raise
-        return group
 
     @property
     def rank(self) -> int:
@@ -120,9 +138,11 @@ class Group:
 
     def wait_until_ready(self, timeout: float | None = 300.0) -> None:
         """Collective: returns when every rank is there; after a deadline it can be retried."""
-        if not self._seat.ready:
-            meet(self._seat, Channel.START, None, timeout)
-            self._seat.ready = True
+        seat = self._seat
+        if not seat.ready:
+            if not seat.member.attendances[Channel.START].number:  # it can be struck after that
+                meet(seat, Channel.START, None, timeout)
+            seat.begin()
 
     def send_obj(self, obj: object, dst: int) -> None:
         """Send to rank `dst`, without waiting for it."""
@@ -174,6 +194,13 @@ class Group:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    def _take_back(self) -> bool:
+        """Leave as if we had never come; False if all had come, and it is too late for that."""
+        if not self._seat.take_back():
+            return False
+        self._finalizer.cancel()
+        return True
+
     def _send(self, frame: bytearray, dst: int | None) -> None:
         """Look before and after: rank 0 may have left just before it could pass this on."""
         member = self._seat.member
@@ -191,8 +218,11 @@ class Group:
             )
 
 
+_standing: Standing[Any] = Standing()
+
+
 def _drop(link: Link) -> None:
-    link.close(0.0)
+    link.take_back()
 
 
 def _check(port: int, rank: int, world_size: int) -> None:

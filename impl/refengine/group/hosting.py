@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from ..clock import Clock
 from ..keeping import Undo
@@ -20,6 +20,7 @@ from .router import Router
 
 _log = logging.getLogger(__name__)
 _STOPPED = 1.0
+_ANSWERED = 10.0
 
 
 class Hosting:
@@ -41,13 +42,12 @@ class Hosting:
         self._work: SimpleQueue[Callable[[], list[Post]] | None] = SimpleQueue()
         self._quiet = threading.Event()
         ranks = range(1, member.world_size)
-        hub = partial(
-            Hub, host, port, ranks, keys, self, sockets=sockets, clock=clock, silence=silence
-        )
+        seams = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
+        hub = partial(Hub, host, port, ranks, keys, self, **seams)
         undo = Undo()
         try:
             undo.callback(self._work.put, None)
-            self._hub = undo.made(Hub.cut, hub)
+            self._hub = undo.made(Hub.take_back, hub)
             self.address = self._hub.address
             self._thread = threading.Thread(target=self._serve, name="Hosting", daemon=True)
             self._thread.start()
@@ -63,6 +63,29 @@ class Hosting:
         """We are here."""
         return True
 
+    def settle(self, within: float) -> None:
+        """See `Link`: we are, with the last rank to come."""
+
+    def take_back(self) -> bool:
+        """See `Link`: not once all had come, for some may go on from that."""
+        answer: SimpleQueue[bool] = SimpleQueue()
+
+        def withdraw() -> list[Post]:
+            posts = self._router.unsaid(0)
+            answer.put(self._router.whole)
+            return posts
+
+        self._work.put(withdraw)
+        try:
+            whole = answer.get(timeout=_ANSWERED)
+        except Empty:
+            whole = False
+        if not whole:
+            self._hub.take_back()
+            self._work.put(None)
+            self._thread.join(_STOPPED)
+        return not whole
+
     def close(self, seconds: float) -> None:
         """Linger until all was passed on that others sent before they knew (SPEC G4)."""
         by = self._clock() + seconds
@@ -77,6 +100,10 @@ class Hosting:
     def arrived(self, rank: int) -> None:
         """A member's line."""
         self._work.put(lambda: self._router.arrived(rank))
+
+    def unsaid(self, rank: int) -> None:
+        """A member has not come after all."""
+        self._work.put(lambda: self._router.unsaid(rank))
 
     def message(self, rank: int, body: memoryview) -> None:
         """A frame from a member."""
@@ -101,7 +128,7 @@ class Hosting:
     # -- the thread -------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        leaving = False
+        leaving = settled = False
         while (step := self._work.get()) is not None:
             leaving = leaving or step == self._router.leave
             try:
@@ -112,5 +139,8 @@ class Hosting:
                         self._hub.post(rank, frame)
             except Exception:
                 _log.exception("a frame could not be passed on")
+            if self._router.whole and not settled:
+                self._hub.settle()
+                settled = True
             if leaving and self._router.quiet:
                 self._quiet.set()

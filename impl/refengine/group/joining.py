@@ -24,7 +24,15 @@ class Link(Protocol):
         ...
 
     def reached(self) -> bool:
-        """Whether the host was ever there."""
+        """Whether the host is there, or was."""
+        ...
+
+    def settle(self, within: float) -> None:
+        """Our coming stands, at the latest in so many seconds: it is not taken back any more."""
+        ...
+
+    def take_back(self) -> bool:
+        """End as if we had never come; False if it is too late for that, and nothing was done."""
         ...
 
     def close(self, seconds: float) -> None:
@@ -48,12 +56,11 @@ class Joined:
         self.address, self._member = address, member
         self._is_reached = False
         self._made = threading.Event()  # the thread may hear before we know the spoke
-        spoke = partial(
-            Spoke, address, member.rank, keys, self, sockets=sockets, clock=clock, silence=silence
-        )
+        seams = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
+        spoke = partial(Spoke, address, member.rank, keys, self, **seams)
         undo = Undo()
         try:
-            self._spoke = undo.made(Spoke.cut, spoke)
+            self._spoke = undo.made(Spoke.take_back, spoke)
             self._made.set()
         except BaseException:
             undo.close()
@@ -67,6 +74,15 @@ class Joined:
         """Whether the host welcomed us."""
         return self._is_reached
 
+    def settle(self, within: float) -> None:
+        """See `Link`."""
+        self._spoke.settle(within)
+
+    def take_back(self) -> bool:
+        """See `Link`: the host keeps our place, if all had come."""
+        self._spoke.take_back()
+        return True
+
     def close(self, seconds: float) -> None:
         """Hand over, say goodbye."""
         self._spoke.close(seconds)
@@ -76,6 +92,10 @@ class Joined:
     def arrived(self, rank: int) -> None:
         """The host is there."""
         self._is_reached = True
+
+    def unsaid(self, rank: int) -> None:
+        """It was not, after all."""
+        self._is_reached = False
 
     def message(self, rank: int, body: memoryview) -> None:
         """A frame from the host."""

@@ -65,6 +65,11 @@ class Meeting:
         self._curious.add(rank)
         return [(rank, self._who())]
 
+    def unsaid(self, rank: int) -> list[Post]:
+        """A rank has taken back that it came to the group: it is here no more than elsewhere."""
+        self._away.discard(rank)
+        return self.withdraw(rank, self.number)
+
     def away(self, rank: int) -> list[Post]:
         """A rank's line is broken: at a barrier it is not there until it is back."""
         if self.channel is Channel.GATHER:

@@ -30,6 +30,20 @@ class Router:
         self._present.add(rank)
         return []
 
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks have come once, and were let in."""
+        return self._meetings[Channel.START].number > 0
+
+    def unsaid(self, rank: int) -> list[Post]:
+        """A rank has taken back that it came, and may come again: nobody is told of an end."""
+        if not self.whole:
+            self._present.discard(rank)
+        self._seen.discard(rank)
+        return self._to_the_living(
+            [post for meeting in self._meetings.values() for post in meeting.unsaid(rank)]
+        )
+
     def hear(self, rank: int, raw: bytes | bytearray | memoryview) -> list[Post]:
         """A frame from a rank, whose line has proved who it is."""
         try:

@@ -9,6 +9,9 @@ from ..errors import DeadlinePassed, ForkedCopy, GroupClosed, NotReady, Refengin
 from .joining import Link
 from .member import Member
 
+_SETTLED = 1.0
+"""Seconds after which a group that was given to its caller stands, if it is not used earlier."""
+
 Obstacle = Callable[[], RefengineError | None]
 
 
@@ -18,8 +21,14 @@ class Seat:
     def __init__(self, member: Member, link: Link, clock: Clock) -> None:
         self.member, self.link, self.clock = member, link, clock
         self.ready = False
+        self._settled = False
         self._pid = os.getpid()
         self._closed = False
+
+    def begin(self) -> None:
+        """All ranks are there. The caller who is about to be told may still be interrupted."""
+        self.ready = True
+        self.link.settle(_SETTLED)
 
     def check(self) -> None:
         """Raise if nothing can be done here any more."""
@@ -35,6 +44,7 @@ class Seat:
         self.check()
         if not self.ready:
             raise NotReady(operation)
+        self._settle()
 
     def wait(
         self,
@@ -67,4 +77,22 @@ class Seat:
             return
         self._closed = True
         self.member.bells.ring()
-        self.link.close(seconds)
+        if self.ready:
+            self._settle()
+            self.link.close(seconds)
+        else:
+            self.link.close(0.0)  # nothing was sent, and nothing is confirmed yet
+
+    def take_back(self) -> bool:
+        """Leave as if we had never come; False if it is too late for that."""
+        if self._pid == os.getpid() and not self._closed:
+            if not self.link.take_back():
+                return False
+            self._closed = True
+            self.member.bells.ring()
+        return True
+
+    def _settle(self) -> None:
+        if not self._settled:
+            self.link.settle(0.0)
+            self._settled = True

@@ -1,7 +1,8 @@
 """The listening end: one TCP port, one line to each rank that proves to know the key."""
 
+import secrets
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -33,6 +34,7 @@ class _Far:
     identity: bytes | None = None
     pulse: Pulse | None = None
     broken_at: float | None = None
+    forgotten_at: float | None = None
     gone: Gone | None = None
 
     def unplug(self) -> None:
@@ -46,6 +48,11 @@ class Hub(Station):
 
     Nothing is sent to, or taken from, a party that has not shown the key over an encrypted
     connection (SPEC S3). `port` 0 takes a free one; `address` tells.
+
+    With `unsaid` the lines are tentative. Until `settle` we may be taken back. A rank that takes
+    its own coming back before it has confirmed anything is forgotten, `unsaid` is told, and
+    whoever comes as this rank next gets all that was posted to it. Once we are settled that has
+    to be within `silence`, else the rank has left.
     """
 
     def __init__(
@@ -59,11 +66,15 @@ class Hub(Station):
         sockets: SocketFactory,
         clock: Clock = monotonic,
         silence: float = 10.0,
+        unsaid: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(clock, silence)
-        self._keys, self._listener = keys, listener
+        self._keys, self._listener, self._unsaid = keys, listener, unsaid
+        self._token = secrets.token_bytes(wire.TOKEN_BYTES)
+        self._settles = unsaid is None
         self._broadcasts: deque[tuple[int, Body]] = deque()
-        self._fars = {rank: _Far(rank) for rank in ranks}
+        self._claims: deque[tuple[bytes, bytes, zmq.Frame]] = deque()
+        self._fars = {rank: _Far(rank, Line(settled=self._settles)) for rank in ranks}
         undo = Undo()
         try:
             self._context = undo.made(destroy, sockets.context)
@@ -78,10 +89,17 @@ class Hub(Station):
         self._broadcasts.append((number, body))
         self._nudge()
 
+    def settle(self) -> None:
+        """We are not taken back any more; from now on what came is confirmed."""
+        self._settles = True
+        self._nudge()
+
     def _turn(self) -> bool:
         closing = self._close_by is not None  # before the posts are taken: none comes after it
         for frames in islice(iter(lambda: frames_of(self._socket), None), A_TURN):
             self._hear(*frames)
+        while self._claims:
+            self._greet(*self._claims.popleft(), patient=False)
         for _ in range(len(self._posts)):
             rank, body = self._posts.popleft()
             if self._fars[rank].gone is None:
@@ -93,6 +111,7 @@ class Hub(Station):
                     far.line.post(body)
         now = self._clock()
         for far in self._fars.values():
+            far.line.settled = self._settles
             if far.gone is None:
                 self._check(far, now)
                 self._send(far)
@@ -102,7 +121,7 @@ class Hub(Station):
         if waiting and not self._is_overdue():
             return False
         for far in self._fars.values():
-            self._put(far, wire.numbered(wire.BYE, far.line.posted))
+            self._put(far, self._goodbye(far.line.posted))
         return True
 
     # -- what comes in ----------------------------------------------------------------------
@@ -118,7 +137,13 @@ class Hub(Station):
         if far is not None:
             self._listen(far, head, frames[1:])
 
-    def _greet(self, identity: bytes, head: bytes, frame: "zmq.Frame") -> None:
+    def _greet(
+        self, identity: bytes, head: bytes, frame: "zmq.Frame", *, patient: bool = True
+    ) -> None:
+        """With patience: who claims a rank that is taken is heard again after all others.
+
+        The last word of the one before may stand behind this hello, for connections take turns.
+        """
         hello = wire.Hello.unpack(head)
         if hello is None or not self._keys.match(hello.secret):
             return  # a stranger is not worth an answer
@@ -127,20 +152,30 @@ class Hub(Station):
             self._refuse(identity, hello, f"unknown; the ranks are {sorted(self._fars)}")
         elif far.gone is not None:
             self._answer(identity, bytes([wire.DROPPED]))
-        elif far.token not in (b"", hello.token):
-            self._refuse(identity, hello, "another party already has it")
+        elif far.token not in (b"", hello.token) and not self._is_free(far):
+            if patient:
+                self._claims.append((identity, head, frame))
+            else:
+                self._refuse(identity, hello, "another party already has it")
         elif not far.line.resume(hello.received):
             self._refuse(identity, hello, f"it claims to have had {hello.received} messages")
         else:
             self._plug(far, identity, hello, pulse_of(frame))
 
+    def _is_free(self, far: _Far) -> bool:
+        """Whether its party has hung up, and left no trace."""
+        return (far.pulse is None or far.pulse.hung_up()) and self._forget(far)
+
     def _plug(self, far: _Far, identity: bytes, hello: wire.Hello, pulse: Pulse | None) -> None:
+        if pulse is None and not far.token and self._unsaid is not None:
+            return  # it has gone away again
         first, far.token, far.pid = not far.token, hello.token, hello.pid
+        far.forgotten_at = None
         far.unplug()
         far.broken_at = self._clock() if pulse is None else None
         if pulse is not None:
             far.identity, far.pulse = identity, pulse
-            self._answer(identity, wire.welcome(far.line.received, self._pid))
+            self._answer(identity, wire.welcome(far.line.had, self._pid, self._token))
         if first:
             self._listener.arrived(far.rank)
         elif pulse is not None:
@@ -162,6 +197,8 @@ class Hub(Station):
         elif kind == wire.BYE:
             lost = wire.number_of(head) - line.received
             self._lose(far, Gone("closed", lost=lost, pid=far.pid))
+        elif kind == wire.UNSAID and not self._forget(far):
+            self._lose(far, Gone("closed", pid=far.pid))
 
     # -- signs of life ----------------------------------------------------------------------
 
@@ -176,6 +213,18 @@ class Hub(Station):
                 self._lose(far, Gone("silent", self._silence, pid=far.pid))
         elif far.broken_at is not None and now - far.broken_at >= RETURN_WITHIN:
             self._lose(far, Gone("died", RETURN_WITHIN, pid=far.pid))
+        elif self._settles and now - (far.forgotten_at or now) >= self._silence:
+            self._lose(far, Gone("closed", pid=far.pid))
+
+    def _forget(self, far: _Far) -> bool:
+        """As if it had never come; False if it has confirmed something."""
+        if self._unsaid is None or not far.line.start_over():
+            return False
+        far.unplug()
+        far.token, far.identity, far.broken_at = b"", None, None
+        far.forgotten_at = self._clock()
+        self._unsaid(far.rank)
+        return True
 
     def _lose(self, far: _Far, how: Gone) -> None:
         far.gone, far.identity = how, None

@@ -11,9 +11,14 @@ Body = bytes | bytearray
 
 
 class Line:
-    """One end's view of both directions."""
+    """One end's view of both directions.
 
-    def __init__(self) -> None:
+    Until it is `settled`, the far end is told of nothing as received, and so keeps it: our coming
+    may still be taken back, and then whoever comes in our place gets all of it.
+    """
+
+    def __init__(self, *, settled: bool = True) -> None:
+        self.settled = settled
         self.posted = 0
         self.received = 0
         self._kept: deque[Body] = deque()
@@ -39,7 +44,14 @@ class Line:
             return False
         self.confirm(had)
         self._cursor = had
-        self._told = self.received
+        self._told = self.had
+        return True
+
+    def start_over(self) -> bool:
+        """The far end never came, and another may; False if it has confirmed something."""
+        if self._first:
+            return False
+        self.received = self._cursor = self._told = 0
         return True
 
     def confirm(self, had: int) -> None:
@@ -48,6 +60,11 @@ class Line:
             self._kept.popleft()
             self._first += 1
         self._cursor = max(self._cursor, self._first)
+
+    @property
+    def had(self) -> int:
+        """How many the far end may be told we have had."""
+        return self.received if self.settled else 0
 
     @property
     def handed_over(self) -> bool:
@@ -63,7 +80,7 @@ class Line:
 
     def receipt(self) -> int | None:
         """The count to tell the far end, if it does not know it yet."""
-        if self._told == self.received:
+        if self._told == self.had:
             return None
-        self._told = self.received
-        return self.received
+        self._told = self.had
+        return self.had

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -36,6 +36,9 @@ class Spoke(Station):
 
     The hub need not listen yet. With `patience` it must welcome us within that many seconds.
     Unless it `starts` at once, it says hello after `start`.
+
+    With `unsaid` the line is tentative. Until `settle` we may be taken back. If the hub is, before
+    it has confirmed anything, `unsaid` is told, and the next one there gets all that was posted.
     """
 
     def __init__(
@@ -50,13 +53,16 @@ class Spoke(Station):
         silence: float = 10.0,
         patience: float | None = None,
         starts: bool = True,
+        unsaid: Callable[[int], None] | None = None,
     ) -> None:
         super().__init__(clock, silence)
-        self._listener = listener
+        self._listener, self._unsaid = listener, unsaid
         self._address, self._rank, self._keys, self._sockets_from = address, rank, keys, sockets
         self._token = secrets.token_bytes(wire.TOKEN_BYTES)
-        self._line = Line()
+        self._line = Line(settled=unsaid is None)
+        self._settle_at: float | None = None
         self._hub_pid = 0
+        self._hub_token = b""
         self._ended = False
         self._current: Any = None
         self._pulse: Pulse | None = None
@@ -73,9 +79,16 @@ class Spoke(Station):
             undo.close()
             raise
 
+    def settle(self, within: float = 0.0) -> None:
+        """We are not taken back any more, from now or so many seconds on."""
+        self._settle_at = self._clock() + within
+        self._nudge()
+
     def _turn(self) -> bool:
         closing = self._close_by is not None  # before the posts are taken: none comes after it
         now = self._clock()
+        if self._settle_at is not None and now >= self._settle_at and not self._unsays:
+            self._line.settled = True
         if self._pulse is None and self._try is None and not self._ended:
             self._begin(now)
         for socket in self._sockets():
@@ -92,7 +105,10 @@ class Spoke(Station):
             return False
         if not (self._ended or self._line.handed_over or self._is_overdue()):
             return False
-        self._put(wire.numbered(wire.BYE, self._line.posted))
+        goodbye = self._goodbye(self._line.posted)
+        self._put(goodbye)
+        if self._unsays and self._try is not None:
+            self._try.socket.send(goodbye, zmq.NOBLOCK)  # its hello may have got there
         return True
 
     # -- connections ------------------------------------------------------------------------
@@ -101,9 +117,7 @@ class Spoke(Station):
         """Say hello on a new connection."""
         self._give_up_try()
         socket = self._sockets_from.spoke(self._context, self._address, self._keys, self._silence)
-        hello = wire.Hello(
-            self._rank, self._keys.secret, self._token, self._line.received, os.getpid()
-        )
+        hello = wire.Hello(self._rank, self._keys.secret, self._token, self._line.had, os.getpid())
         socket.send(hello.pack(), zmq.NOBLOCK)
         self._try = _Try(socket, now)
 
@@ -114,16 +128,35 @@ class Spoke(Station):
 
     def _adopt(self, head: bytes, frame: "zmq.Frame") -> None:
         """The connection that we tried is welcome: it is the line's from now on."""
-        received, pid = wire.welcomed(head)
+        received, pid, token = wire.welcomed(head)
         pulse = pulse_of(frame)
-        if self._try is None or pulse is None or not self._line.resume(received):
+        if self._try is None or pulse is None or not self._is_ours(token):
             return
-        first, self._hub_pid = self._hub_pid == 0, pid
+        if not self._line.resume(received):
+            return
+        first, self._hub_pid, self._hub_token = self._hub_pid == 0, pid, token
         self._unplug()
         self._current, self._pulse, self._try = self._try.socket, pulse, None
         self._broken_at = self._welcome_by = None
         if first:
             self._listener.arrived(0)
+
+    def _is_ours(self, token: bytes) -> bool:
+        """Whether the hub is the one that we know, or stands in the place of one that never was."""
+        if self._hub_token in (b"", token):
+            return True
+        return self._unsaid is not None and self._line.start_over()
+
+    def _start_over(self) -> bool:
+        """The hub never was there, and another may come; False if it has confirmed something."""
+        if self._unsaid is None or not self._line.start_over():
+            return False
+        self._unplug()
+        self._give_up_try()
+        self._hub_pid, self._hub_token, self._broken_at = 0, b"", None
+        self._unsaid(0)
+        self._nudge()
+        return True
 
     def _unplug(self) -> None:
         if self._pulse is not None:
@@ -185,6 +218,8 @@ class Spoke(Station):
             self._end(Gone("closed", lost=lost, pid=self._hub_pid))
         elif kind == wire.DROPPED:
             self._end(Gone("silent", self._silence, pid=self._hub_pid))
+        elif kind == wire.UNSAID and not self._start_over():
+            self._end(Gone("closed", pid=self._hub_pid))
 
     # -- what goes out ----------------------------------------------------------------------
 
@@ -221,7 +256,8 @@ class Spoke(Station):
             self._pulse = None
         for socket in self._sockets():
             # With nobody at the other side, what is left would wait for its time to be over.
-            socket.close(linger=linger_ms if heard and socket is self._current else 0)
+            says = self._unsays or (heard and socket is self._current)
+            socket.close(linger=linger_ms if says else 0)
         self._context.term()
 
 

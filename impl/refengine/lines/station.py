@@ -14,6 +14,7 @@ import zmq
 
 from ..clock import Clock
 from ..descriptors import Descriptors
+from . import wire
 from .line import Body
 from .pulse import Pulse
 
@@ -35,6 +36,7 @@ class Station(ABC):
         self._tick = min(0.5, silence / 20)
         self._posts: deque[tuple[int, Body]] = deque()
         self._close_by: float | None = None
+        self._unsays = False
         self._own = Descriptors()
         self._wake = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
@@ -63,6 +65,11 @@ class Station(ABC):
 
     def cut(self) -> None:
         """Close without handing anything over."""
+        self.close(0.0)
+
+    def take_back(self) -> None:
+        """End as if we had never come. For tentative lines that are not settled."""
+        self._unsays = True
         self.close(0.0)
 
     def start(self) -> None:
@@ -111,6 +118,9 @@ class Station(ABC):
         if self._close_by is None:
             return float("inf")
         return max(0.0, self._close_by - self._clock())
+
+    def _goodbye(self, posted: int) -> bytes:
+        return bytes([wire.UNSAID]) if self._unsays else wire.numbered(wire.BYE, posted)
 
     def _flush_seconds(self) -> float:
         return max(_FLUSH_LEAST, min(_FLUSH_MOST, self._seconds_left()))

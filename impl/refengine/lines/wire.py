@@ -7,12 +7,12 @@ its own, so that a large body is not copied to stand behind a header.
 import struct
 from dataclasses import dataclass
 
-HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED = range(1, 8)
+HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED, UNSAID = range(1, 9)
 TOKEN_BYTES = 16
 
 _MAGIC = b"RFL1"
 _HELLO = struct.Struct(f">B4sI32s{TOKEN_BYTES}sQI")
-_WELCOME = struct.Struct(">BQI")
+_WELCOME = struct.Struct(f">BQI{TOKEN_BYTES}s")
 _REFUSED = struct.Struct(">Bi")
 _NUMBER = struct.Struct(">BQ")
 
@@ -43,15 +43,15 @@ class Hello:
         return cls(*fields) if kind == HELLO and magic == _MAGIC else None
 
 
-def welcome(received: int, pid: int) -> bytes:
-    """The hub's answer to a good hello: how many of its messages it has had."""
-    return _WELCOME.pack(WELCOME, received, pid)
+def welcome(received: int, pid: int, token: bytes) -> bytes:
+    """The hub's answer to a good hello: how many of its messages it has had; a token of its own."""
+    return _WELCOME.pack(WELCOME, received, pid, token)
 
 
-def welcomed(frame: bytes) -> tuple[int, int]:
-    """(received, pid) of a welcome."""
-    _, received, pid = _WELCOME.unpack(frame)
-    return received, pid
+def welcomed(frame: bytes) -> tuple[int, int, bytes]:
+    """(received, pid, token) of a welcome."""
+    _, received, pid, token = _WELCOME.unpack(frame)
+    return received, pid, token
 
 
 def refusal(rank: int, reason: str) -> bytes:

@@ -1,6 +1,8 @@
 """The KV-transfer pipe (SPEC 6): tensors from rank to rank around a ring, on CPUs and GPUs."""
 
 from .errors import (
+    BlocksFailed,
+    LeaseEnded,
     MetadataRefused,
     PipeClosed,
     SendFailed,
@@ -13,6 +15,8 @@ from .pipe import Pipe
 from .settings import PipeSettings
 
 __all__ = [
+    "BlocksFailed",
+    "LeaseEnded",
     "MetadataRefused",
     "Pipe",
     "PipeClosed",

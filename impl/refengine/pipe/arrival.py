@@ -6,7 +6,7 @@ the next one goes on (SPEC X1, R9).
 
 from typing import Any, Protocol
 
-from .frames import HEADER_BYTES, TEXT_MOST, Header, Kind
+from .frames import HEADER_BYTES, Header, Kind
 
 
 class Inlet(Protocol):
@@ -25,42 +25,41 @@ class Inlet(Protocol):
         ...
 
 
+class Filling:
+    """Memory that fills from its beginning. `came` grows by what comes each time."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
+        self.came: list[int] = []
+
+    def missing(self) -> memoryview:
+        """Where the next bytes belong; empty once all have come."""
+        have = sum(self.came)
+        self.came = [have]
+        return self.memory[have:]
+
+
 class Arrival:
     """Transfer `number`, as far as it has come."""
 
     def __init__(self, number: int, key: bytes, most: int) -> None:
         self.number = number
         self._key, self._most = key, most
-        self._head = memoryview(bytearray(HEADER_BYTES))
+        self._head = Filling(memoryview(bytearray(HEADER_BYTES)))
+        self._body: Filling | None = None
         self.header: Header | None = None
-        self.follows: memoryview | None = None
-        self.came: list[int] = []
-        """How many bytes came at a time, of the header or of what follows it."""
 
-    @property
-    def begun(self) -> bool:
-        """Whether anything has come."""
-        return bool(self.came) or self.header is not None
-
-    def wanted(self, inlet: Inlet) -> memoryview:
-        """Where the next bytes belong; empty once all has come. May raise MetadataRefused."""
-        if self.header is None:
-            missing = self._missing(self._head)
-            if len(missing):
-                return missing
-            header = Header.unpack(self._head, self._key, self.number, self._most)
-            self.came = []
+    def filling(self, inlet: Inlet) -> Filling:
+        """What fills now; if nothing of it is missing, all has come. May raise MetadataRefused."""
+        if self._body is None:
+            if len(self._head.missing()):
+                return self._head
+            header = Header.unpack(self._head.memory, self._key, self.number, self._most)
             self.header = header
-        if self.follows is None:
-            self.follows = self._room(self.header, inlet)
-        return self._missing(self.follows)
-
-    def _missing(self, whole: memoryview) -> memoryview:
-        have = sum(self.came)
-        self.came = [have]
-        return whole[have:]
+            self._body = Filling(self._room(header, inlet))
+        return self._body
 
     def _room(self, header: Header, inlet: Inlet) -> memoryview:
         if header.kind is Kind.TENSOR:
             return inlet.room(header)
-        return memoryview(bytearray(min(header.follows, TEXT_MOST)))
+        return memoryview(bytearray(header.follows))

@@ -51,8 +51,12 @@ class Door:
         self._accepted: list[tuple[socket.socket, object]] = []
         self.expected = expected
         self.came: dict[Expected, Link] = {}
-        self._listener = sockets.listen_tcp(host, port)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = sockets.listen_tcp(host, port)  # last: whoever has this closes it
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._listener.getsockname()[1]
 
     @property
     def missing(self) -> set[Expected]:
@@ -98,7 +102,7 @@ class Door:
                 keep(self._accepted, self._listener.accept)
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            sock, _ = self._accepted[-1]
+            sock, _ = self._accepted[0]
             sock.setblocking(False)
             hands = Listening(self._keys, os.getpid(), self._place)
             self._strangers.append(_Stranger(sock, self._clock(), hands))

@@ -59,3 +59,20 @@ class TransportUnavailable(RefengineError):
     def __init__(self, transport: str, reason: str) -> None:
         self.transport, self.reason = transport, reason
         super().__init__(f"no transport {transport!r}: {reason}", transport, reason)
+
+
+class BlocksFailed(RefengineError):
+    """The blocks of a request did not come whole and in order; none of them is served (SPEC K8)."""
+
+    def __init__(self, request_id: str, reason: str) -> None:
+        self.request_id, self.reason = request_id, reason
+        super().__init__(f"the blocks of {request_id!r} failed: {reason}", request_id, reason)
+
+
+class LeaseEnded(BlocksFailed):
+    """They were not taken in time, and never will be: compute or send them anew (SPEC K8)."""
+
+    def __init__(self, request_id: str, lease: float) -> None:
+        super().__init__(request_id, f"nobody had taken them when their lease of {lease:g} s ended")
+        self.lease = lease
+        self.facts = request_id, lease

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 
+from ..keeping import Undo
 from ..security import Keys, SocketFactory
 from .handshake import VERDICT_BYTES, WELCOME_BYTES, Caller, Connecting, refusal
 from .link import Across, Link
@@ -20,8 +21,9 @@ def knock(
 
     ConnectionError if nobody is there, or not one of ours; TimeoutError if nothing came in time.
     """
-    sock = sockets.connect_tcp(*address, left())
+    undo = Undo()
     try:
+        sock = undo.made(socket.socket.close, sockets.connect_tcp, *address, left())
         hands = Connecting(keys, me)
         sock.settimeout(left())
         sock.sendall(hands.hello)
@@ -34,9 +36,9 @@ def knock(
         if not reason:
             return Link(sock, Across(rank, hands.pid, hands.place), hands.session)
     except BaseException:
-        sock.close()
+        undo.close()
         raise
-    sock.close()
+    undo.close()
     return reason
 
 

@@ -70,12 +70,10 @@ def meet(party: Party, timeout: float | None) -> Neighbours:
     undo = Undo()
     try:
         role = _Host if party.rank == 0 else _Guest
-        neighbours = role(party, timeout, until, undo).meet()
+        return role(party, timeout, until, undo).meet()
     except BaseException:
         undo.close()
         raise
-    undo.pop_all()
-    return neighbours
 
 
 def _alone(party: Party) -> Neighbours:

@@ -2,15 +2,15 @@
 
 A transfer asks for room; is granted it, in the order of asking; is handed in, with a snapshot of
 its bytes; leaves; and its room is free again, whatever came of it (SPEC K2). Any thread asks,
-hands in and withdraws, each by one append or one store; all else belongs to the sender's thread.
-What a step does may be done again, so an exception between two of them loses nothing (SPEC R9).
+hands in and withdraws, each by one append; all else belongs to the sender's thread. Every step
+may be done again, so an exception between two of them loses nothing (SPEC R9).
 """
 
 from collections import deque
 from queue import SimpleQueue
 from typing import Protocol
 
-from .frames import Header
+from .frames import TEXT_MOST, Header, Kind
 
 AT_ONCE_MOST = 1024
 """Transfers that may be under way, so that those without bytes are bounded, too."""
@@ -28,7 +28,10 @@ class Parcel(Protocol):
         ...
 
     def beside(self) -> bool:
-        """Whether the receiver must say that it has it, since its bytes do not go by the link."""
+        """Called once its header has left: begin with what does not go by the link.
+
+        Whether the receiver must say that it has it, before its memory is free.
+        """
         ...
 
     def free(self) -> None:
@@ -36,14 +39,39 @@ class Parcel(Protocol):
         ...
 
 
+class Failure:
+    """A parcel that says, in a tensor's place, why there is none (SPEC K3)."""
+
+    def __init__(self, reason: str) -> None:
+        self._text = memoryview(reason.encode()[:TEXT_MOST])
+
+    def header(self, number: int) -> Header:
+        """What announces the reason."""
+        return Header(Kind.FAILED, number, follows=len(self._text))
+
+    def follows(self) -> memoryview:
+        """The reason."""
+        return self._text
+
+    def beside(self) -> bool:
+        """It goes by the link."""
+        return False
+
+    def free(self) -> None:
+        """It holds nothing."""
+
+
 class Transfer:
     """One tensor on its way through the sender."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.news: SimpleQueue[None] = SimpleQueue()  # rung when it is granted, or never will be
-        self.parcel: Parcel | None = None
+        self.news: SimpleQueue[None] = SimpleQueue()
+        """Put to when it was considered, when it was granted, and when it never will be."""
+        self.considered = False
+        """There was no room for it, when it was looked at first."""
         self.withdrawn = False
+        self.parcel: Parcel | None = None
 
 
 class Outgoing:
@@ -52,24 +80,19 @@ class Outgoing:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._asked: deque[Transfer] = deque()
-        self._handed_in: deque[Transfer] = deque()
         self._granted: dict[Transfer, None] = {}
+        self._handed_in: deque[Transfer] = deque()
+        self._withdrawn: deque[Transfer] = deque()
         self.current: Transfer | None = None
         self.number = 0
         """Of the next transfer to leave; also how many have left or failed."""
 
     # -- any thread -------------------------------------------------------------------------
 
-    @property
     def nbytes(self) -> int:
         """Of all that has room."""
         return sum(transfer.nbytes for transfer in list(self._granted))
 
-    def in_use(self) -> int:
-        """The same."""
-        return self.nbytes
-
-    @property
     def unsent(self) -> int:
         """How many were handed in and have not left."""
         return len(self._handed_in) + (self.current is not None)
@@ -87,24 +110,34 @@ class Outgoing:
         transfer.parcel = parcel
         self._handed_in.append(transfer)
 
+    def withdraw(self, transfer: Transfer) -> None:
+        """It is not to be sent, unless it is leaving already."""
+        transfer.withdrawn = True
+        self._withdrawn.append(transfer)
+
     # -- the sender's thread ----------------------------------------------------------------
 
     def turn(self) -> Transfer | None:
         """Grant what there is room for; the transfer that leaves now, if there is one."""
-        for transfer in list(self._granted):
-            if transfer.withdrawn and transfer is not self.current:
-                self._let_go(transfer)
+        while self._withdrawn:
+            if self._withdrawn[0] is not self.current:
+                self._let_go(self._withdrawn[0])
+            self._withdrawn.popleft()
         while self._asked:
             first = self._asked[0]
             if not first.withdrawn:
-                if first not in self._granted and not self._fits(first):
+                if not self.has(first) and not self._fits(first):
                     break
                 self._granted[first] = None
                 first.news.put(None)
             self._asked.popleft()
+        for transfer in list(self._asked):
+            if not transfer.considered:
+                transfer.considered = True
+                transfer.news.put(None)
         while self.current is None and self._handed_in:
             first = self._handed_in[0]
-            if first in self._granted:
+            if self.has(first) and not first.withdrawn:
                 self.current = first
             self._handed_in.popleft()
         return self.current
@@ -117,23 +150,22 @@ class Outgoing:
             self.current = None
             self.number += 1
 
-    def end(self) -> int:
-        """Nothing leaves any more; everybody is woken. How many handed in had not left."""
-        lost = self.unsent
-        waiting = [*self._asked, *self._granted]
-        for transfer in waiting:
+    def end(self) -> None:
+        """Nothing leaves any more; everybody is woken."""
+        for transfer in [*self._asked, *self._granted, *self._handed_in]:
             self._let_go(transfer)
             transfer.news.put(None)
         self._asked.clear()
         self._handed_in.clear()
+        self._withdrawn.clear()
         self.current = None
-        return lost
 
     def _fits(self, transfer: Transfer) -> bool:
         held = self._granted
         if len(held) >= AT_ONCE_MOST:
             return False
-        return self.nbytes + transfer.nbytes <= self._limit or not any(t.nbytes for t in held)
+        used = self.nbytes()
+        return used == 0 or used + transfer.nbytes <= self._limit
 
     def _let_go(self, transfer: Transfer) -> None:
         if transfer.parcel is not None:

@@ -8,9 +8,9 @@ from ..clock import Clock, monotonic
 from ..errors import ForkedCopy
 from ..keeping import Undo
 from ..security import Keys, SocketFactory
-from .choice import device_of, inlet, outlet
+from .choice import device_of, inlet, outlet, way
 from .meeting import Neighbours, Party, meet
-from .places import Place, this_machine, way_between
+from .places import Place, this_machine
 from .receiving import Receiver
 from .sending import Sender
 from .settings import PipeSettings
@@ -90,7 +90,7 @@ class Pipe:
     @property
     def buffer_size(self) -> int:
         """Bytes that were handed in and have not been sent; 0 after every outcome (SPEC K2)."""
-        return self._ends.sender.outgoing.nbytes
+        return self._ends.sender.outgoing.nbytes()
 
     def send_tensor(self, tensor: "torch.Tensor | None", timeout: float | None = None) -> None:
         """Send it as it is now; returns once there was room for a copy of its bytes (SPEC K5).
@@ -114,7 +114,6 @@ class Pipe:
         """The same, with at most 80 bytes that are told with it."""
         self._check_owner()
         ends = self._ends
-        ends.sender.check()
         nbytes = ends.outlet.nbytes(tensor)
         ends.sender.send(nbytes, lambda: ends.outlet.snapshot(tensor, label), timeout)
 
@@ -161,12 +160,11 @@ class _Ends:
             self.sender = undo.made(
                 Sender.cut, Sender, out, settings.buffer_bytes, settings.silence, clock
             )
-            in_use = self.sender.outgoing.in_use
-            self.outlet = outlet(way_between(place, out.across.place), out, settings, in_use)
-            ways = way_between(place, into.across.place)
+            in_use = self.sender.outgoing.nbytes
+            self.outlet = outlet(way(out, place), out, settings, device, in_use)
             self.receiver = Receiver(
                 into,
-                inlet(ways, into, settings, device),
+                inlet(way(into, place), into, settings, device),
                 settings.max_tensor_bytes,
                 settings.silence,
                 clock,

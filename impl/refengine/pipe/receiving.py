@@ -8,7 +8,7 @@ from ..end import countdown
 from ..errors import Busy, DeadlinePassed, PeerDied, PeerSilent, RefengineError
 from ..guard import Guard
 from ..keeping import keep
-from .arrival import Arrival, Inlet
+from .arrival import Arrival, Filling, Inlet
 from .bell import Bell
 from .errors import MetadataRefused, PipeClosed, TransferFailed
 from .frames import Header, Kind, Way
@@ -41,9 +41,9 @@ class Receiver:
             if not guard.acquire(False):
                 raise Busy(_RECEIVE)
             guard.inside = True
-            header = self._whole(timeout)
+            header, follows = self._whole(timeout)
             arrival = self._arrival
-            found = self._found(arrival, header)
+            found = self._found(header, follows)
             taken = arrival
             self._arrival = Arrival(arrival.number + 1, self._link.session, self._most)
             guard.leave()
@@ -74,27 +74,26 @@ class Receiver:
         finally:
             guard.leave()
 
-    def _whole(self, timeout: float | None) -> Header:
+    def _whole(self, timeout: float | None) -> tuple[Header, memoryview]:
         """Until all of the next transfer has come."""
         left = countdown(timeout, self._clock)
         while True:
             self._check()
             try:
-                wanted = self._arrival.wanted(self._inlet)
+                filling = self._arrival.filling(self._inlet)
             except MetadataRefused as error:
                 self._say(Answer.REFUSED, error.reason)
                 raise self._ended(error) from None
             header = self._arrival.header
-            if header is not None and not len(wanted):
+            missing = filling.missing()
+            if header is not None and not len(missing):
                 if header.kind is Kind.BYE:
                     raise self._ended(PipeClosed(self._link.across.role))
-                return header
-            if not self._take(wanted):
-                self._wait(len(wanted), left(), timeout)
+                return header, filling.memory
+            if not self._take(filling, missing):
+                self._wait(len(missing), left(), timeout)
 
-    def _found(self, arrival: Arrival, header: Header) -> Any:
-        follows = arrival.follows
-        assert follows is not None
+    def _found(self, header: Header, follows: memoryview) -> Any:
         if header.kind is Kind.FAILED:
             reason = bytes(follows).decode(errors="replace")
             return TransferFailed(header.number, reason)
@@ -105,16 +104,15 @@ class Receiver:
             self._say(Answer.DONE, str(header.number), header.number)
         return tensor
 
-    def _take(self, wanted: memoryview) -> bool:
+    def _take(self, filling: Filling, missing: memoryview) -> bool:
         """Some bytes into there; False if none have come."""
-        came = self._arrival.came
         try:
-            keep(came, self._link.sock.recv_into, wanted)
+            keep(filling.came, self._link.sock.recv_into, missing)
         except BlockingIOError:
             return False
         except OSError as error:
             raise self._ended(self._broken(error)) from None
-        if not came[-1]:
+        if not filling.came[-1]:
             raise self._ended(self._broken(None))
         return True
 

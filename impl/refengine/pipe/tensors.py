@@ -28,6 +28,14 @@ def describe(tensor: torch.Tensor) -> Metadata:
     return Metadata(_NAMES[tensor.dtype], tuple(tensor.shape))
 
 
+def bytes_of(tensor: torch.Tensor) -> int:
+    """Of its elements; 0 if it has none to send."""
+    try:
+        return describe(tensor).nbytes
+    except TensorRefused:
+        return 0
+
+
 def resolved(tensor: torch.Tensor) -> torch.Tensor:
     """Without a history of gradients, and with conjugation and sign carried out."""
     return tensor.detach().resolve_conj().resolve_neg()

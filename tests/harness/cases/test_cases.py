@@ -17,7 +17,11 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Cancel, Fault, RingRead, RingWrite, Scenario, dump, parse
 from killpoint.stage.stage import Play
 
-PLAYED = [case for case in CASES if "fuzz" not in case.id and case.tier == "process"]
+PLAYED = [
+    case
+    for case in CASES
+    if "fuzz" not in case.id and case.tier == "process" and "cuda" not in case.needs
+]
 
 
 class Reading:

@@ -23,7 +23,7 @@ from killpoint.scenario import (
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import QueueShape
-from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.adapter import RefengineTarget
 
 _ONE = QueueShape(readers=1, chunk_bytes=160, chunks=4)
 

@@ -155,6 +155,13 @@ def test_a_death_at_start_is_told_within_two_seconds() -> None:
         pool_judged("W7", PoolTape().ready())
 
 
+def test_an_executor_may_hear_of_a_death_at_start_before_the_director_does() -> None:
+    tape = PoolTape().starts().does("kill", ends=False).started("peer-died").gone(0).gone(1)
+    assert pool_judged("W7", tape).violations == []
+    with pytest.raises(Inconclusive):
+        pool_judged("W7", PoolTape().starts().started("peer-died").does("kill"))
+
+
 # -- W9: descriptors ------------------------------------------------------------------------
 
 

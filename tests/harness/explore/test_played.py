@@ -22,7 +22,7 @@ from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.surroundings import Surroundings
 from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import QueueShape
-from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.adapter import RefengineTarget
 from killpoint.verdict import Violation
 
 _SHAPE = QueueShape(readers=2, chunk_bytes=160, chunks=2)

@@ -13,7 +13,7 @@ from killpoint.explore.simulated import Ask, Errand, Explored, answer, carry_out
 from killpoint.seams import Surroundings
 from killpoint.simulation.delivery import Delivery
 from killpoint.targets.protocol import QueueShape
-from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.adapter import RefengineTarget
 
 
 class Toy:

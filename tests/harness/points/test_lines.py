@@ -1,4 +1,4 @@
-"""Line points: every line of the target's code, in order, the same number each time.
+"""Line and opcode points: every place of the target's code, in order, as many each time.
 
 Needs only the standard library and pytest: run it by hand under 3.12 and later too, where
 ``sys.monitoring`` takes the place of ``sys.settrace``.
@@ -6,13 +6,18 @@ Needs only the standard library and pytest: run it by hand under 3.12 and later 
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import CodeType
+from typing import Any
 
 import pytest
 
 from killpoint.points.lines import lines
+from killpoint.points.opcodes import opcodes
 
 _SOURCE = """
 def add(numbers):
@@ -47,47 +52,63 @@ def _call(name: str, *arguments: object) -> object:
     return _OWN[name](*arguments)
 
 
-def _count(name: str, *arguments: object) -> list[tuple[str, int]]:
+Watch = Callable[..., Any]
+
+either = pytest.mark.parametrize("watch", [lines, opcodes])
+
+
+def _count(watch: Watch, name: str, *arguments: object) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
-    with lines(_own, lambda code, line: seen.append((code.co_name, line))):
+    with watch(_own, lambda code, line: seen.append((code.co_name, line))):
         _call(name, *arguments)
     return seen
 
 
 def test_every_executed_line_is_met_before_it_runs_in_order() -> None:
-    assert [line for _, line in _count("add", [7])][:4] == [3, 4, 5, 4]
+    assert [line for _, line in _count(lines, "add", [7])][:4] == [3, 4, 5, 4]
 
 
-def test_the_same_operation_has_the_same_count_every_time() -> None:
-    counts = [len(_count("add", list(range(20)))) for _ in range(5)]
+def test_every_instruction_is_met_and_there_are_several_in_a_line() -> None:
+    met = [line for _, line in _count(opcodes, "add", [7])]
+    assert met.count(3) > 1
+    assert met.count(5) > 3
+    assert set(met) >= {3, 4, 5, 6}
+
+
+@either
+def test_the_same_operation_has_the_same_count_every_time(watch: Watch) -> None:
+    counts = [len(_count(watch, "add", list(range(20)))) for _ in range(5)]
     assert counts[0] > 20
     assert len(set(counts)) == 1
 
 
-def test_only_the_targets_own_code_is_met() -> None:
-    assert {name for name, _ in _count("add", [1])} == {"add"}
+@either
+def test_only_the_targets_own_code_is_met(watch: Watch) -> None:
+    assert {name for name, _ in _count(watch, "add", [1])} == {"add"}
     seen: list[int] = []
-    with lines(lambda _: False, lambda _code, line: seen.append(line)):
+    with watch(lambda _: False, lambda _code, line: seen.append(line)):
         _call("add", [1])
     assert seen == []
 
 
-def test_nothing_is_met_after_the_context() -> None:
+@either
+def test_nothing_is_met_after_the_context(watch: Watch) -> None:
     seen: list[int] = []
-    with lines(_own, lambda _code, line: seen.append(line)):
+    with watch(_own, lambda _code, line: seen.append(line)):
         _call("add", [1])
     before = len(seen)
     _call("add", [1])
     assert len(seen) == before
 
 
-def test_a_context_leaves_the_tracer_it_found() -> None:
+@either
+def test_a_context_leaves_the_tracer_it_found(watch: Watch) -> None:
     def mine(*_: object) -> None:
         return None
 
     sys.settrace(mine)
     try:
-        with lines(_own, lambda *_: None):
+        with watch(_own, lambda *_: None):
             _call("add", [1])
         assert sys.gettrace() is mine
     finally:
@@ -112,23 +133,73 @@ def test_an_exception_appears_in_the_targets_code_at_its_line(at: int) -> None:
     assert log == [["out"], ["out"], ["in", "out"]][at] if at else log == []
 
 
-def test_the_target_may_catch_what_was_raised_in_it() -> None:
+def test_an_exception_may_appear_before_every_instruction() -> None:
+    """Whatever was begun is ended: after each of them the block was left, or never entered."""
+    total = len(_count(opcodes, "guarded", list[str]()))
+    assert total > 12
+    logs: set[tuple[str, ...]] = set()
+    for at in range(total):
+        log: list[str] = []
+        with pytest.raises(KeyError, match="injected"), opcodes(_own, _Striking(at)):
+            _call("guarded", log)
+        logs.add(tuple(log))
+    assert {(), ("out",), ("in", "out"), ("in", "still in", "out")} <= logs
+
+
+class _Striking:
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, _code: CodeType, _line: int) -> None:
+        self.left -= 1
+        if self.left == -1:
+            raise KeyError("injected")
+
+
+@pytest.mark.parametrize("mode", ["first", "middle", "last"])
+def test_a_kill_at_an_instruction_is_a_death_by_that_signal(mode: str) -> None:
+    total = len(_count(opcodes, "add", [7, 8]))
+    at = {"first": 0, "middle": total // 2, "last": total - 1}[mode]
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        met = 0
+
+        def strike(_code: CodeType, _line: int) -> None:
+            nonlocal met
+            met += 1
+            if met == at + 1:
+                os.write(write, met.to_bytes(4, "big"))
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with opcodes(_own, strike):
+            _call("add", [7, 8])
+        os._exit(0)
+    os.close(write)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert int.from_bytes(os.read(read, 4), "big") == at + 1
+    os.close(read)
+
+
+@either
+def test_the_target_may_catch_what_was_raised_in_it(watch: Watch) -> None:
     def strike(_code: CodeType, line: int) -> None:
-        if line == 17:
+        if line == 17 and not log:
             raise ValueError("injected")
 
     log: list[str] = []
-    with lines(_own, strike):
+    with watch(_own, strike):
         assert _call("swallows", log) == ["caught"]
 
 
-def test_a_second_context_starts_afresh() -> None:
-    assert _count("add", [1, 2]) == _count("add", [1, 2])
+@either
+def test_a_second_context_starts_afresh(watch: Watch) -> None:
+    assert _count(watch, "add", [1, 2]) == _count(watch, "add", [1, 2])
 
 
-def _others_lines() -> set[int]:
+def _others_lines(watch: Watch) -> set[int]:
     seen: set[int] = set()
-    with lines(_own, lambda _code, _line: seen.add(threading.get_ident())):
+    with watch(_own, lambda _code, _line: seen.add(threading.get_ident())):
         thread = threading.Thread(target=_call, args=("add", list(range(50))))
         thread.start()
         thread.join(10)
@@ -136,5 +207,6 @@ def _others_lines() -> set[int]:
     return seen
 
 
-def test_only_the_operations_own_thread_is_met() -> None:
-    assert _others_lines() == {threading.get_ident()}
+@either
+def test_only_the_operations_own_thread_is_met(watch: Watch) -> None:
+    assert _others_lines(watch) == {threading.get_ident()}

@@ -177,6 +177,42 @@ def test_a_wait_ends_by_what_it_waits_for() -> None:
     assert (ending.how, told, ending.now) == ("done", [True], 0.0)
 
 
+def test_a_store_does_not_ask_who_waits_for_something_else() -> None:
+    asked: list[int] = []
+
+    def waits(world: World) -> None:
+        world.wait(lambda: asked.append(world.version) or world.version > 2, None, "a message")
+
+    def acts(world: World) -> None:
+        for change in (world.stored, world.stored, world.moved):
+            change()
+            world.point()
+
+    assert _run(waits, acts).how == "done"
+    assert set(asked) >= {0, 3}
+    assert not {1, 2} & set(asked)
+
+
+def test_a_store_wakes_who_spins_before_time_passes() -> None:
+    memory = [0]
+
+    def after(value: int) -> Callable[[World], None]:
+        def task(world: World) -> None:
+            for least in (value, 3):
+                world.point()
+                while memory[0] < least:
+                    world.spin()
+                    world.point()
+                if least == value:
+                    memory[0] += 1
+                    world.stored()
+
+        return task
+
+    ending = _run(after(1), after(0), after(2))
+    assert (ending.how, ending.now) == ("done", 0.0)
+
+
 def test_a_run_broken_off_lets_no_finally_go_on_acting() -> None:
     acted: list[str] = []
 

@@ -82,7 +82,7 @@ def test_a_page_that_is_never_stored_to_is_told(stage: Stage) -> None:
 
 _FORBIDDEN = """
 from killpoint.points import pages
-from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.adapter import RefengineTarget
 
 class Target(RefengineTarget):
     def load(self):

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from killpoint.cases import select
+from killpoint.explore.trial import Trial
 from killpoint.history.event import Event
 from killpoint.scenario import (
     Call,
@@ -114,3 +116,13 @@ def test_a_worker_too_many_is_let_go(stage: Stage) -> None:
         patch.setattr(Scenario, "workers", lambda _: [])
         play = played(stage, *UP, Call(timeout=9.0), Wait(), workers=2)
     assert outcomes(play, "call-done") == ["ok"]
+
+
+def test_of_a_pool_without_words_for_its_states_nobody_asks_which_it_is_in() -> None:
+    (case,) = select(["W1/plain-life"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLES)
+        with Stage("pipe_pool:WordlessPoolTarget") as made:
+            trial = Trial(case.id, made, seed=0, full=False, folder=None)
+            outcome = trial.judge(case.run)
+    assert (outcome.outcome, outcome.cause) == ("unsupported", "the target's pools have no states")

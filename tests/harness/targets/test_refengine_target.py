@@ -21,7 +21,7 @@ from killpoint.targets.protocol import (
     QueueShape,
     UnsupportedByTarget,
 )
-from killpoint.targets.refengine import RefengineTarget
+from killpoint.targets.refengine.adapter import RefengineTarget
 from killpoint.targets.refengine.pool import OUTCOMES
 
 SECRET = bytes(range(32))

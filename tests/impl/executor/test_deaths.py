@@ -1,10 +1,12 @@
 """Workers and parents that die, stop, spin or are told to leave (SPEC W3, W4, W5)."""
 
+import contextlib
 import os
 import select
 import signal
+import tempfile
 import time
-from multiprocessing import forkserver
+from multiprocessing import forkserver, process
 from pathlib import Path
 
 import pytest
@@ -108,11 +110,13 @@ def test_what_a_worker_started_goes_with_it():
     gone([child])
 
 
-def parent(say, method, folder, work):
+def parent(say, method, folder, work, temporary):
     """Owns a pool whose workers are busy; says who they are, and waits to be killed."""
     options = {"marks": folder}
     server = forkserver._forkserver  # a fork cannot use its parent's
     server._forkserver_pid = server._forkserver_address = server._forkserver_alive_fd = None
+    process.current_process()._config.pop("tempdir", None)
+    tempfile.tempdir = temporary
     if work.startswith("loading"):
         options |= {"fail": work, "at": 1}
         say([])
@@ -133,7 +137,10 @@ def parent(say, method, folder, work):
     + [("fork", "spin"), ("fork", "loading:sit"), ("zygote", "loading:sit")],
 )
 def test_workers_are_gone_when_their_parent_is_killed(method, work, tmp_path):
-    with Role(parent, method, str(tmp_path), work) as role:
+    with (
+        tempfile.TemporaryDirectory(prefix="t") as temporary,  # short: there is a socket in it
+        Role(parent, method, str(tmp_path), work, temporary) as role,
+    ):
         pids = role.hear()
         assert isinstance(pids, list), pids
         if work != "idle":
@@ -143,6 +150,9 @@ def test_workers_are_gone_when_their_parent_is_killed(method, work, tmp_path):
         role.kill()
         gone(pids)
         assert leftovers(role.pid) == []
+        with contextlib.suppress(AssertionError):
+            until(lambda: not any(Path(temporary).iterdir()))
+        assert [str(path) for path in Path(temporary).rglob("*")] == []
 
 
 @pytest.mark.parametrize("where", ["making", "device", "loading"])

@@ -165,6 +165,19 @@ def test_a_host_that_never_answered_is_named_instead():
     with pytest.raises(DeadlinePassed, match="rank 0 at tcp://nowhere:1 to answer") as caught:
         here.meet(Channel.BARRIER)
     assert not isinstance(caught.value, BarrierFailed)
+    assert "missed" not in str(caught.value)
+
+
+def test_a_host_that_gave_up_is_named_with_those_whom_it_missed():
+    here = Place()
+    here.link.answer = lambda _: here.say(Channel.START, [1, 0], [])
+    here.link.is_reached = False
+    with pytest.raises(DeadlinePassed, match=r"rank 0 at .* before it gave up it missed rank 2"):
+        here.meet(Channel.START)
+    here.link.answer = lambda _: here.say(Channel.START, [1, 2], [])
+    with pytest.raises(DeadlinePassed) as caught:
+        here.meet(Channel.START)
+    assert "missed" not in str(caught.value)
 
 
 @pytest.mark.parametrize("channel", CHANNELS)

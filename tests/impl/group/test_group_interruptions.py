@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from refengine.errors import DeadlinePassed
 from refengine.group import Group, StoreGroup
 
 from ..roles import until
 from ..striking import Striker, strikes
-from .members import KEY, members
+from .members import KEY, free_port, members, port_of, together
 from .test_store_group import Shelf
 
 
@@ -92,10 +93,15 @@ def test_calls_on_a_store_are_done_once_or_not_at_all():
 class InTheGroup(Striker):
     """Strikes lines of the group's own files alone; what lies below has tests of its own."""
 
+    files = ("/group/",)
+
     def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        return (
-            super().trace(frame, event, argument) if "/group/" in frame.f_code.co_filename else None
-        )
+        own = any(each in frame.f_code.co_filename for each in self.files)
+        return super().trace(frame, event, argument) if own else None
+
+
+class InItsLinesToo(InTheGroup):
+    files = ("/group/", "/lines/")
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -112,3 +118,65 @@ def test_a_struck_making_leaves_neither_threads_nor_a_port(rank: int) -> None:
             break
         until(lambda: set(threading.enumerate()) <= before)
     assert at > 20
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_struck_create_is_called_again_and_the_others_notice_nothing(rank: int) -> None:
+    """Some of the lines; the harness's R9/exception-in-group strikes all, in processes."""
+    at = 5
+    while True:
+        port, striker = free_port(), InItsLinesToo(at)
+
+        def create(rank: int, port: int = port) -> Group:
+            return Group.create("127.0.0.1", port, rank, 2, key=KEY, timeout=20, silence=5.0)
+
+        theirs: list[Group] = []
+        thread = threading.Thread(
+            target=lambda out=theirs, create=create: out.append(create(1 - rank))
+        )
+        thread.start()
+        groups = striker.during(lambda create=create: create(rank)) or [create(rank)]
+        thread.join(25)
+        groups += theirs
+        assert together(groups, lambda g: g.all_gather_obj(g.rank, 10)) == [[0, 1]] * 2, striker
+        together(groups, lambda g: g.close(2))
+        if striker.lines < at:
+            break
+        at += 17
+    assert at > 100
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_struck_wait_for_the_others_is_called_again(rank: int) -> None:
+    for striker in strikes(5):
+        host = Group("127.0.0.1", 0, 0, 2, key=KEY)
+        groups = [host, Group("127.0.0.1", port_of(host), 1, 2, key=KEY)]
+        thread = threading.Thread(target=groups[1 - rank].wait_until_ready, args=(10,))
+        thread.start()
+        striker.during(lambda groups=groups: groups[rank].wait_until_ready(10))
+        groups[rank].wait_until_ready(10)
+        thread.join(15)
+        assert together(groups, lambda g: g.all_gather_obj(g.rank, 10)) == [[0, 1]] * 2
+        together(groups, lambda g: g.close(2))
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_create_that_ran_out_of_time_is_called_again_while_the_others_wait(rank: int) -> None:
+    port = free_port()
+
+    def create(rank: int, timeout: float) -> Group:
+        return Group.create("127.0.0.1", port, rank, 3, key=KEY, timeout=timeout)
+
+    others = [each for each in range(3) if each != rank]
+    groups: list[Group] = []
+    first = threading.Thread(target=lambda: groups.append(create(others[0], 20)))
+    first.start()
+    with pytest.raises(DeadlinePassed, match=f"rank(s 0,)? {others[1]}|to answer"):
+        create(rank, 0.3)
+    second = threading.Thread(target=lambda: groups.append(create(others[1], 20)))
+    second.start()
+    groups.append(create(rank, 20))
+    for thread in (first, second):
+        thread.join(25)
+    assert together(groups, lambda g: g.all_gather_obj(g.rank, 10)) == [[0, 1, 2]] * 3
+    together(groups, lambda g: g.close(2))

@@ -13,9 +13,11 @@ from refengine.group.departure import Departure
 from refengine.group.frames import Channel, Frame, Kind, pack, unpack
 from refengine.group.joining import Link
 from refengine.group.member import Member
+from refengine.group.standing import Standing
 from refengine.lines import Gone
 from refengine.security import SocketFactory
 
+from ..roles import until
 from .members import KEY
 
 
@@ -27,6 +29,8 @@ class Noting(Link):
         self.address = "tcp://there:1"
         self.posts: list[Frame] = []
         self.closed: list[float] = []
+        self.settled: list[float] = []
+        self.can_go_back, self.taken_back = True, 0
         self.answer: Callable[[], Any] = lambda: None
 
     @property
@@ -39,6 +43,13 @@ class Noting(Link):
 
     def reached(self) -> bool:
         return True
+
+    def settle(self, within: float) -> None:
+        self.settled.append(within)
+
+    def take_back(self) -> bool:
+        self.taken_back += 1
+        return self.can_go_back
 
     def close(self, seconds: float) -> None:
         self.closed.append(seconds)
@@ -57,6 +68,7 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[Noting]:
 
     monkeypatch.setattr(group, "Hosting", maker("host"))
     monkeypatch.setattr(group, "Joined", maker("member"))
+    monkeypatch.setattr(group, "_standing", Standing())
     return made
 
 
@@ -223,10 +235,67 @@ def test_a_group_becomes_ready_once_and_stays_so(links: list[Noting]):
     made.send_obj("x", 2)
 
 
-def test_a_group_that_cannot_be_joined_is_left_at_once(links: list[Noting]):
+def test_a_group_that_cannot_be_joined_is_as_if_nobody_had_tried(links: list[Noting]):
+    for turn in range(2):
+        with pytest.raises(DeadlinePassed):
+            Group.create("there", 1, 1, 2, key=KEY, timeout=0)
+        assert (links[turn].taken_back, links[turn].closed) == (1, [])
+    assert len(links) == 2
+
+
+def too_late(links: list[Noting], silence: float) -> None:
+    """A `create` of rank 0 that raises when the others have been let in."""
     with pytest.raises(DeadlinePassed):
-        Group.create("there", 1, 1, 2, key=KEY, timeout=0)
-    assert links[0].closed == [0.0]
+        create(links, silence)
+
+
+def create(links: list[Noting], silence: float, port: int = 1) -> Group:
+    group.Hosting = late_maker(links)
+    return Group.create("there", port, 0, 2, key=KEY, timeout=0, silence=silence)
+
+
+def late_maker(links: list[Noting]) -> Callable[..., Noting]:
+    def make(*given: Any, **named: Any) -> Noting:
+        links.append(Noting("host", given, named))
+        links[-1].can_go_back = False
+        return links[-1]
+
+    return make
+
+
+def test_a_host_that_cannot_go_back_stands_until_it_is_asked_for_again(links: list[Noting]):
+    too_late(links, 60.0)
+    too_late(links, 60.0)
+    assert len(links) == 1
+    link = links[0]
+    link.answer = lambda: link.member.hear(pack(Kind.MET, 0, Channel.START, 0))
+    made = create(links, 60.0)
+    assert (made._seat.link, made._seat.ready, link.closed) == (link, True, [])
+    assert made._finalizer.still_active()
+    with pytest.raises(DeadlinePassed):
+        create(links, 0.01)
+    assert len(links) == 2  # that one was given
+
+
+def test_a_group_is_given_only_to_who_asks_for_the_same_place(links: list[Noting]):
+    too_late(links, 0.2)
+    with pytest.raises(DeadlinePassed):
+        create(links, 0.2, port=2)
+    assert len(links) == 2
+
+
+def test_a_group_that_nobody_asks_for_is_left_after_the_silence(links: list[Noting]):
+    too_late(links, 0.01)
+    until(lambda: links[0].closed)
+    assert links[0].closed == [0.0]  # it never was ready
+
+
+def test_a_group_that_was_struck_after_all_had_met_is_ready_when_called_again(links: list[Noting]):
+    made = a_group()
+    made._seat.ready = False
+    made._seat.member.attendances[Channel.START].number = 1
+    made.wait_until_ready(0)
+    assert (made._seat.ready, links[0].posts, links[0].settled) == (True, [], [1.0])
 
 
 def test_one_that_was_left_is_not_left_again_at_exit(links: list[Noting]):

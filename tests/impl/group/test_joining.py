@@ -24,8 +24,11 @@ class Spoke:
     def close(self, seconds: float) -> None:
         self.closed.append(seconds)
 
-    def cut(self) -> None:
-        self.closed.append(0.0)
+    def take_back(self) -> None:
+        self.closed.append(-1.0)
+
+    def settle(self, within: float) -> None:
+        self.settled = within
 
 
 @pytest.fixture
@@ -38,7 +41,12 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
         "tcp://there:1", keys, Member(2, 3), sockets=sockets, clock=clock, silence=7.0
     )
     assert link._spoke.given == ("tcp://there:1", 2, "keys", link)
-    assert link._spoke.named == {"sockets": "sockets", "clock": clock, "silence": 7.0}
+    assert link._spoke.named == {
+        "sockets": "sockets",
+        "clock": clock,
+        "silence": 7.0,
+        "unsaid": link.unsaid,
+    }
     return link
 
 
@@ -52,6 +60,8 @@ def test_the_host_is_reached_once_it_has_welcomed_us(joined: Any):
     assert joined.reached() is False
     joined.arrived(0)
     assert joined.reached() is True
+    joined.unsaid(0)
+    assert joined.reached() is False
 
 
 def test_what_the_host_says_is_heard_and_answered(joined: Any):
@@ -83,3 +93,10 @@ def test_the_hosts_end_and_a_refusal_reach_the_member(joined: Any):
 def test_a_close_is_passed_on_with_its_time(joined: Any):
     joined.close(1.5)
     assert joined._spoke.closed == [1.5]
+
+
+def test_a_coming_is_taken_back_or_stands_by_the_line(joined: Any):
+    joined.settle(0.5)
+    assert joined._spoke.settled == 0.5
+    assert joined.take_back() is True
+    assert joined._spoke.closed == [-1.0]

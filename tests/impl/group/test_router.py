@@ -187,3 +187,45 @@ def test_bytes_pass_as_they_are_and_a_view_is_copied_before_it_is_kept():
     ((_, passed),) = Router(2).hear(1, memoryview(owner))
     owner[-1] = 0
     assert passed == frame
+
+
+def test_a_group_is_whole_once_all_have_come_and_stays_so():
+    router = Router(2)
+    router.hear(1, pack(Kind.COME, 1, Channel.START, 0))
+    assert not router.whole
+    router.hear(0, pack(Kind.COME, 0, Channel.START, 0))
+    assert router.whole
+    router.unsaid(1)
+    assert router.whole
+
+
+def test_a_coming_that_is_taken_back_is_no_end_and_can_be_repeated():
+    router = Router(3)
+    for rank in (0, 1):
+        router.arrived(rank)
+        router.hear(rank, pack(Kind.COME, rank, Channel.START, 0))
+    router.hear(0, pack(Kind.ASK, 0, Channel.START, 0))
+    assert told(router.unsaid(1)) == [(0, Kind.WHO)]
+    assert router.hear(2, pack(Kind.COME, 2, Channel.START, 0)) != []  # only the curious one hears
+    posts = router.hear(1, pack(Kind.COME, 1, Channel.START, 0))
+    assert told(posts) == [(rank, Kind.MET) for rank in range(3)]
+
+
+def test_who_took_its_coming_back_is_not_told_of_a_leaving_host_unless_all_had_come():
+    for whole in (False, True):
+        router = Router(2)
+        for rank in (0, 1):
+            router.hear(rank, pack(Kind.COME, rank, Channel.START, 0)) if whole else None
+        router.arrived(1)
+        router.hear(1, pack(Kind.SEEN, 1))
+        router.unsaid(1)
+        assert told(router.leave()) == ([(1, Kind.LEAVING)] if whole else [])
+        assert router.quiet is not whole
+
+
+def test_who_took_its_coming_back_does_not_hold_a_barrier_up_for_its_line():
+    router = Router(2)
+    router.broken(1)
+    router.unsaid(1)
+    router.hear(1, pack(Kind.COME, 1, Channel.BARRIER, 0))
+    assert told(router.hear(0, pack(Kind.COME, 0, Channel.BARRIER, 0))) != []

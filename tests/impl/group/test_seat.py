@@ -51,12 +51,22 @@ class Link:
 
     def __init__(self) -> None:
         self.closed: list[float] = []
+        self.settled: list[float] = []
+        self.can_go_back = True
+        self.taken_back = 0
 
     def post(self, frame: bytes | bytearray) -> None:
         raise AssertionError
 
     def reached(self) -> bool:
         return True
+
+    def settle(self, within: float) -> None:
+        self.settled.append(within)
+
+    def take_back(self) -> bool:
+        self.taken_back += 1
+        return self.can_go_back
 
     def close(self, seconds: float) -> None:
         self.closed.append(seconds)
@@ -191,4 +201,43 @@ def test_a_forks_copy_is_told_whose_it_is_and_closes_nothing(monkeypatch: pytest
         here.enter("send_obj")
     assert caught.value.facts == (pid, "group")
     here.close(1)
-    assert (script.rings, here.link.closed) == (0, [])
+    assert here.take_back()
+    assert (script.rings, here.link.closed, here.link.taken_back) == (0, [], 0)
+
+
+def test_a_coming_stands_a_second_after_all_are_there_or_with_the_first_use():
+    here = seat(Script())
+    here.begin()
+    assert (here.ready, here.link.settled) == (True, [1.0])
+    for _ in range(2):
+        here.enter("send_obj")
+    assert here.link.settled == [1.0, 0.0]
+
+
+def test_who_was_ready_leaves_for_all_to_see_and_who_was_not_has_nothing_to_hand_over():
+    here = seat(Script())
+    here.close(1.5)
+    assert (here.link.settled, here.link.closed) == ([], [0.0])
+    here = seat(Script())
+    here.begin()
+    here.close(1.5)
+    assert (here.link.settled, here.link.closed) == ([1.0, 0.0], [1.5])
+
+
+def test_a_coming_that_is_taken_back_wakes_the_waiting_calls_and_is_so_once():
+    script = Script()
+    here = seat(script)
+    for _ in range(2):
+        assert here.take_back()
+    assert (script.rings, here.link.taken_back, here.link.closed) == (1, 1, [])
+    with pytest.raises(GroupClosed, match="this rank"):
+        here.check()
+
+
+def test_a_coming_that_cannot_be_taken_back_any_more_goes_on():
+    script = Script()
+    here = seat(script)
+    here.link.can_go_back = False
+    assert not here.take_back()
+    assert script.rings == 0
+    here.check()

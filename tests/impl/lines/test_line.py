@@ -67,3 +67,34 @@ def test_a_count_is_told_once():
     line.take(0)
     assert line.receipt() == 1
     assert line.receipt() is None
+
+
+def test_until_it_is_settled_nothing_is_confirmed_and_then_all_at_once():
+    line = Line(settled=False)
+    line.take(0)
+    line.take(1)
+    assert (line.had, line.receipt()) == (0, None)
+    assert line.resume(0)
+    assert line.receipt() is None
+    line.settled = True
+    assert (line.had, line.receipt(), line.receipt()) == (2, 2, None)
+
+
+def test_who_comes_in_the_place_of_one_that_never_was_gets_all_and_says_all():
+    line = Line(settled=False)
+    line.post(b"a")
+    line.post(b"b")
+    list(line.due())
+    line.take(0)
+    assert line.start_over()
+    assert list(line.due()) == [(0, b"a"), (1, b"b")]
+    assert line.take(0)
+
+
+def test_nobody_comes_in_the_place_of_one_that_has_confirmed_something():
+    line = Line()
+    line.post(b"a")
+    line.confirm(1)
+    line.take(0)
+    assert not line.start_over()
+    assert (line.received, line.handed_over) == (1, True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from mutant_table import MUTANTS
 
 from detection.found import Found, Row
-from detection.methods import SIMULATED, SWEEPS, by_cases, by_random_killing, by_sweep
+from detection.methods import SIMULATED, by_cases, by_random_killing, by_sweep, sweeps_of
 from detection.table import METHODS, load, merged, render, save
 
 REFERENCE = "refengine"
@@ -40,15 +40,18 @@ def main(root: Path, arguments: Sequence[str] | None = None) -> int:
 
 
 def _applies(method: str, row: Row, options: argparse.Namespace) -> bool:
-    return bool({"case": row.case, "simulation": options.simulation}.get(method, True))
+    if method == "simulation":  # nothing of a group or a pool is simulated
+        return bool(options.simulation) and row.case[:1] not in ("G", "W")
+    return method != "case" or bool(row.case)
 
 
 def _search(method: str, row: Row, options: argparse.Namespace) -> Found:
     target = REFERENCE if row.mutant == REFERENCE else f"mutated:{row.mutant}"
     if method == "random":
-        return by_random_killing(target, options.seconds, options.seed)
+        return by_random_killing(target, options.seconds, options.seed, row.case)
     if method == "sweep":
-        return by_sweep(target, options.sweep, options.seed, options.limit)
+        ids = options.sweep or sweeps_of(row.case)
+        return by_sweep(target, ids, options.seed, options.limit)
     if method == "case":
         return by_cases(target, [row.case], options.seed)
     return by_cases(target, options.simulation, options.seed, options.limit)
@@ -68,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         help="seconds after which a sweep or a simulation begins no further case",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sweep", type=_words, default=list(SWEEPS), metavar="ID[/CASE],…")
+    parser.add_argument("--sweep", type=_words, metavar="ID[/CASE],…", help="default: the mutant's")
     parser.add_argument("--simulation", type=_words, default=list(SIMULATED), metavar="ID,…")
     parser.add_argument("--page", type=Path, help="instead of docs/detection.md")
     return parser

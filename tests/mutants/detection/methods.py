@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detection.found import Found
-from detection.random_killing import kill_at_random
+from detection.random_killing import VICTIMS, kill_at_random
 from killpoint.cases import select
 from killpoint.errors import KillpointError
 from killpoint.explore.trial import Trial
@@ -23,11 +23,26 @@ SWEEPS = (
     "R9/exception-in-send",
     "R9/exception-in-receive",
 )
+SWEEPS_OF_GROUPS = (
+    "G3/killed-anywhere-in-barrier",
+    "G4/host-killed-anywhere",
+    "G4/member-killed-in-any-call",
+    "G4/host-killed-in-any-call",
+    "R9/exception-in-group",
+)
+SWEEPS_OF_POOLS = (
+    "W3/killed-anywhere",
+    "W4/killed-anywhere",
+    "W6/exception-in-a-call",
+    "W10/exception-in-the-start",
+    "W5/exception-in-the-shutdown",
+)
 SIMULATED = (
-    "R5",
-    "Q8/every-schedule",
     "Q13/two-senders-every-schedule",
     "Q13/two-receivers-every-schedule",
+    "Q8/every-schedule",
+    "Q8/late-subscription",
+    "R5",
 )
 """Cases, or invariants all of whose cases are simulated."""
 
@@ -35,10 +50,15 @@ _UNITS = ("schedules", "stores", "lines")
 """What a case counts that says more than its plays."""
 
 
-def by_random_killing(target: str, seconds: float, seed: int) -> Found:
-    """SIGKILLs at random times, for so many seconds."""
+def sweeps_of(case: str) -> Sequence[str]:
+    """Those of what the mutant is one of: a worker pool, a process group, or else a queue."""
+    return {"W": SWEEPS_OF_POOLS, "G": SWEEPS_OF_GROUPS}.get(case[:1], SWEEPS)
+
+
+def by_random_killing(target: str, seconds: float, seed: int, case: str = "") -> Found:
+    """SIGKILLs at random times, for so many seconds, in what the mutant's own case plays."""
     with Stage(resolve(target)) as stage:
-        return kill_at_random(stage, seconds, seed)
+        return kill_at_random(stage, seconds, seed, VICTIMS.get(case[:1], VICTIMS[""]))
 
 
 def by_sweep(target: str, ids: Sequence[str], seed: int, limit: float | None = None) -> Found:

@@ -32,7 +32,7 @@ class Model(ABC):
         self._taken = 0
         self._namers: list[tuple[int, int, Namer]] = []
         self._point = world.point
-        self._moved = world.moved
+        self._stored = world.stored
 
     @abstractmethod
     def load(self, at: int, size: int) -> bytes:

@@ -29,6 +29,6 @@ class Sequential(Model):
         """Visible to all."""
         self._point()
         self.data[at : at + len(content)] = content
-        self._moved()
+        self._stored()
         if self._recording:
             self.world.note(f"stores {self.shown(at, content)}")

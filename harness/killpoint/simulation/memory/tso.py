@@ -62,7 +62,7 @@ class TotalStoreOrder(Model):
             buffer = self._buffers[name] = []
         buffer.append(Buffered(self, name, at, bytes(content)))
         self._offered = None
-        self._moved()
+        self._stored()
         if self._recording:
             world.note(f"stores {self.shown(at, content)}, not visible yet")
 
@@ -91,7 +91,7 @@ class TotalStoreOrder(Model):
         self._buffers[store.task].remove(store)
         self.data[store.at : store.end] = store.content
         self._offered = None
-        self._moved()
+        self._stored()
 
     def _next_of(self, buffer: list[Buffered]) -> list[Buffered]:
         return buffer[:1]

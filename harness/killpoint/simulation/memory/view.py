@@ -85,7 +85,7 @@ class View(Model):
                 lists = self._lists_of(at, len(content))
             for hits in lists:
                 hits.append(entry)
-            self._moved()
+            self._stored()
         self.data[at : at + len(content)] = content
         if self._recording:
             world.note(f"stores {self.shown(at, content)}")

@@ -1,5 +1,4 @@
-"""The reference as a target, and the one place that imports it."""
+"""The reference as a target, and the one place that imports it.
 
-from killpoint.targets.refengine.adapter import RefengineTarget
-
-__all__ = ["RefengineTarget"]
+Nothing is imported here: a pool's worker needs its seat alone.
+"""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Protocol, cast
+from collections.abc import Sequence
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
-from killpoint.targets.protocol import Outcome
+from killpoint.targets.protocol import Outcome, PipeShape, UnsupportedByTarget
 from refengine.pipe import (
+    BlocksFailed,
     MetadataRefused,
     Pipe,
     PipeClosed,
@@ -16,6 +19,9 @@ from refengine.pipe import (
     TensorsLost,
     TransferFailed,
 )
+from refengine.pipe.blocks import BlockPipe
+from refengine.pipe.dtypes import CODES
+from refengine.pipe.frames import MAX_DIMS, Kind, sealed
 
 OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (PipeClosed, "closed"),
@@ -24,40 +30,17 @@ OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (TensorRefused, "refused"),
     (SendFailed, "failed"),
     (TransferFailed, "failed"),
+    (BlocksFailed, "failed"),
 )
 _OPENING = 300.0  # the pipe's own default
 _KEY = hashlib.sha256(b"the ranks of a play").digest()
-
-
-class Shape(Protocol):
-    """A pipe to be made."""
-
-    @property
-    def size(self) -> int:
-        """How many ranks."""
-        ...
-
-    @property
-    def device(self) -> str:
-        """Where its tensors are."""
-        ...
-
-    @property
-    def transport(self) -> str:
-        """By what it carries them; empty: as it likes."""
-        ...
-
-    @property
-    def buffer_bytes(self) -> int:
-        """How many unsent bytes it keeps."""
-        ...
 
 
 class PipeOfRefengine:
     """The part of the adapter that senders and receivers need."""
 
     def pipe_make(
-        self, rank: int, shape: Shape, host: str, port: int, timeout: float | None
+        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
     ) -> Pipe:
         """One rank's end."""
         transport = cast("Any", shape.transport or "auto")
@@ -87,4 +70,75 @@ class PipeOfRefengine:
 
     def pipe_close(self, end: Pipe, timeout: float | None) -> None:
         """Hand over, and leave."""
+        blocks = _blocks.pop(end, None)
+        if blocks is not None:
+            blocks.close(timeout)
         end.close(timeout)
+
+    def pipe_forge(self, end: Pipe, lie: str) -> None:
+        """A header that is sealed as it ought to be, and says what is not so."""
+        if lie not in _LIES:
+            raise UnsupportedByTarget(f"no header can lie about {lie!r}")
+        sender = end._ends.sender  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+        sender.send(0, lambda: _Forgery(lie), None)
+
+    def blocks_send(self, end: Pipe, request: str, blocks: Sequence[Any], lease: float) -> None:
+        """Until they are taken, or their lease ends."""
+        _blocks_of(end).send_kv(request, blocks, lease=lease)
+
+    def blocks_recv(self, end: Pipe, request: str, timeout: float | None) -> list[Any]:
+        """All of them."""
+        return _blocks_of(end).recv_kv(request, timeout=timeout)
+
+
+_blocks: WeakKeyDictionary[Pipe, BlockPipe] = WeakKeyDictionary()
+
+
+def _blocks_of(end: Pipe) -> BlockPipe:
+    found = _blocks.get(end)
+    if found is None:
+        found = _blocks[end] = BlockPipe(end)
+    return found
+
+
+_FLOAT32, _FLOAT64 = CODES["float32"], CODES["float64"]
+_LIES: dict[str, tuple[int, tuple[int, ...], int]] = {
+    "dtype": (255, (16,), 64),
+    "negative": (_FLOAT32, (4, -4), 64),
+    "dimensions": (_FLOAT32, (1,) * MAX_DIMS, 4),
+    "overflow": (_FLOAT64, (1 << 40, 1 << 40), 64),
+    "huge": (_FLOAT64, (1 << 50,), 1 << 53),
+    "mismatch": (_FLOAT32, (1024,), 4096),
+}
+"""Type, sizes and bytes that are told."""
+
+
+class _Forgery:
+    """A parcel whose header lies; 64 bytes follow."""
+
+    def __init__(self, lie: str) -> None:
+        self._lie = lie
+        self._number = 0
+
+    def header(self, number: int) -> Any:
+        """Itself: it packs what a true header would not."""
+        self._number = number
+        return self
+
+    def pack(self, key: bytes) -> bytes:
+        """Sealed."""
+        code, sizes, nbytes = _LIES[self._lie]
+        dims = len(sizes) + (self._lie == "dimensions")
+        what = int(Kind.TENSOR), 0, code, dims, self._number, nbytes, 64
+        return sealed(key, what, sizes, b"")
+
+    def follows(self) -> memoryview:
+        """Fewer than some of them tell."""
+        return memoryview(bytes(64))
+
+    def beside(self) -> bool:
+        """No."""
+        return False
+
+    def free(self) -> None:
+        """Nothing is held."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from killpoint.targets.protocol import Outcome, PoolShape
-from refengine.executor import CallFailed, Executor, Place, PoolClosed, PoolSettings
+from killpoint.targets.refengine.seat import Seat
+from refengine.executor import CallFailed, Executor, PoolClosed, PoolSettings
 
 OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (CallFailed, "failed"),
@@ -18,27 +18,15 @@ OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
 _START = 300.0
 
 
-class Seat:
-    """A worker as the reference makes it, around one as the harness makes it."""
-
-    def __init__(self, place: Place, worker: str) -> None:
-        """``worker``: ``module:Class``."""
-        self._worker = _named(worker)(place.rank, place.world_size)
-
-    def __getattr__(self, name: str) -> Any:
-        """The worker's own methods."""
-        return getattr(self._worker, name)
-
-
 class PoolOfRefengine:
     """The half of the adapter that the executor's role needs."""
 
     def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Executor:
         """All workers are ready when it returns."""
-        module = worker.partition(":")[0]
+        modules = (worker.partition(":")[0], Seat.__module__)
         settings = PoolSettings(
             start="zygote" if shape.start == "default" else shape.start,
-            preload=(module, "torch") if "torch" in sys.modules else (module,),
+            preload=(*modules, "torch") if "torch" in sys.modules else modules,
             start_timeout=_START if timeout is None else timeout,
             grace=shape.grace,
             term_grace=shape.grace,
@@ -49,7 +37,12 @@ class PoolOfRefengine:
             log_prefix=False,
         )
         return Executor(
-            Seat, shape.workers, shape.tensor, options={"worker": worker}, settings=settings
+            Seat,
+            shape.workers,
+            shape.tensor,
+            device=shape.device,
+            options={"worker": worker},
+            settings=settings,
         )
 
     def pool_call(
@@ -96,8 +89,3 @@ class PoolOfRefengine:
     def pool_stop(self, end: Executor) -> None:
         """All are gone when it returns."""
         end.shutdown()
-
-
-def _named(worker: str) -> Any:
-    module, _, name = worker.partition(":")
-    return getattr(importlib.import_module(module), name)

@@ -26,6 +26,7 @@ from killpoint.targets.protocol import (
 from killpoint.targets.vllm import (
     coordinator,
     neighbours,
+    pipe_neighbours,
     pool,
     pool_neighbours,
     simulated,
@@ -33,6 +34,7 @@ from killpoint.targets.vllm import (
     wire,
 )
 from killpoint.targets.vllm.groups import VllmGroups
+from killpoint.targets.vllm.pipe import VllmPipes
 from killpoint.targets.vllm.pool import VllmPools
 from killpoint.targets.vllm.pool_starts import Arrival
 from killpoint.targets.vllm.project import VLLM
@@ -41,8 +43,8 @@ from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
-class VllmTarget(VllmGroups, VllmPools, coordinator.VllmCoordinators):
-    """One copy of vLLM's queue, readers local and remote, its group and its pool, unmodified.
+class VllmTarget(VllmGroups, VllmPools, VllmPipes, coordinator.VllmCoordinators):
+    """One copy of vLLM's queue, readers local and remote, its group, pool and pipe, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
     stays cancelled for calls that would have to wait, as for vLLM's own users.
@@ -67,10 +69,12 @@ class VllmTarget(VllmGroups, VllmPools, coordinator.VllmCoordinators):
     def notes(self) -> tuple[str, ...]:
         """Where the code came from, and what of vLLM's was replaced or switched off."""
         of_pool = pool_neighbours.NOTES if "pool" in self.capabilities else ()
+        of_pipe = pipe_neighbours.NOTES if "pipe" in self.capabilities else ()
         return (
             f"{self.sources.spec}: {self.sources.origin}",
             *self._replaced,
             *of_pool,
+            *of_pipe,
             *(coordinator.NOTES if "coordinator" in self.capabilities else ()),
             *self._lacks,
         )
@@ -85,6 +89,7 @@ class VllmTarget(VllmGroups, VllmPools, coordinator.VllmCoordinators):
             with _one_native_thread():
                 self._module = standins.serve(self.sources, self._stood_in())
                 self._load_executor()
+                self._load_pipe()
 
     def _load_executor(self) -> None:
         """Import the pool's half; a release whose executor wants more than there is has none."""
@@ -99,7 +104,11 @@ class VllmTarget(VllmGroups, VllmPools, coordinator.VllmCoordinators):
 
     def _stood_in(self) -> standins.Contents:
         there = self.features.pool is not None
-        return pool_neighbours.modules() if there else neighbours.modules()
+        found = pool_neighbours.modules() if there else neighbours.modules()
+        if self.features.pipe:
+            for name, contents in pipe_neighbours.modules().items():
+                found.setdefault(name, {}).update(contents)
+        return found
 
     @property
     def module(self) -> Any:
@@ -290,6 +299,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "slots": features.slots,
         "group": features.group,
         "pool": features.pool is not None,
+        "pipe": features.pipe,
         "coordinator": features.coordinator,
         "sim_memory": features.slots,
         "sim_sockets": features.slots,

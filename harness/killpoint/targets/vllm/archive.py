@@ -16,6 +16,7 @@ WANTED = frozenset(
         "vllm/envs.py",
         "vllm/distributed",
         "vllm/distributed/device_communicators",
+        "vllm/distributed/kv_transfer/kv_pipe",
         "vllm/v1/executor",
         "vllm/v1/engine/__init__.py",
         "vllm/v1/engine/coordinator.py",

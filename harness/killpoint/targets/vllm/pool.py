@@ -20,6 +20,8 @@ from killpoint.targets.vllm.sources import EXECUTOR, Features, Sources
 
 _HEALTH = 10.0
 """Seconds that every release gives its own look at its workers' health."""
+_START = 10.0
+"""Seconds from which a start's timeout only bounds one that goes well; a shorter one is meant."""
 _GRACE = "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS"
 
 
@@ -48,8 +50,9 @@ class VllmPools:
 
         Of ``shape.grace`` only what releases let be set is honoured: see the notes.
         """
-        del timeout
         offers = self._offers()
+        self._needs(shape.device == "cpu", f"worker of the harness's on {shape.device}")
+        self._needs(timeout is None or timeout >= _START, "deadline for its start")
         overlapping = self._overlapping(shape, offers)
         method = "fork" if shape.start == "default" else shape.start
         self._needs(method in offers.starts, f"start method {method} for its workers")

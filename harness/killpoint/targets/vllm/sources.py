@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets.vllm import pool_features
@@ -23,6 +24,10 @@ SETTINGS = Path("vllm", "envs.py")
 ENGINES = Path("vllm", "v1", "engine", "__init__.py")
 COORDINATOR = Path("vllm", "v1", "engine", "coordinator.py")
 EXECUTORS = Path("vllm", "v1", "executor")
+PIPES = Path("vllm", "distributed", "kv_transfer", "kv_pipe")
+PIPE = "vllm.distributed.kv_transfer.kv_pipe.pynccl_pipe"
+_WITH_PIPES = (Version("0.6.5"), Version("0.12.0"))
+"""The first and the last release that has one."""
 EXECUTOR = "vllm.v1.executor.multiproc_executor"
 
 
@@ -46,6 +51,8 @@ class Features(msgspec.Struct, frozen=True):
     barrier_timeout: bool = False
     pool: pool_features.PoolFeatures | None = None
     """There is an executor, and it can be asked for this."""
+    pipe: bool = False
+    """There is a pipe for KV caches beside the group."""
     coordinator: bool = False
     """There is a coordinator for data-parallel replicas."""
 
@@ -68,19 +75,21 @@ class Sources(msgspec.Struct, frozen=True):
         """The real files, by the module that each is served as."""
         paths = {name: self.root / FOLDER / f"{name}.py" for name in (QUEUE, ARENA, STORAGE)}
         real = {f"{PACKAGE}.{name}": path for name, path in paths.items() if path.is_file()}
-        return real | ({GROUP: self.root / GROUPS} if self._group() else {}) | self._executors()
+        grouped = {GROUP: self.root / GROUPS} if self._group() else {}
+        return real | grouped | self._executors() | self._pipes()
 
     def whole(self) -> bool:
         """Whether it has everything that this killpoint keeps of a release.
 
-        What older ones stored lacks the settings, and whatever came to be kept before them, or
-        the engine of a release that has one beside its executor.
+        What older ones stored lacks the pipe, the settings and whatever came to be kept before
+        them, or the engine of a release that has one beside its executor.
         """
         if self.expected is None:
             return True
         executor, engine = EXECUTORS / "__init__.py", ENGINES
         new = executor.as_posix() not in self.expected or engine.as_posix() in self.expected
-        return SETTINGS.as_posix() in self.expected and new
+        kept = SETTINGS.as_posix() in self.expected and new
+        return kept and (bool(self._pipes()) or not _has_pipes(self.version))
 
     def _executors(self) -> dict[str, Path]:
         """The pool's files, if all of them are there."""
@@ -90,6 +99,13 @@ class Sources(msgspec.Struct, frozen=True):
             return {}
         package = ".".join(EXECUTORS.parts)
         return {f"{package}.{name}": self.root / file for name, file in files.items()}
+
+    def _pipes(self) -> dict[str, Path]:
+        """The pipe's files, if all of them and a group are there."""
+        files = {name: PIPES / f"{name}.py" for name in ("base", PIPE.rpartition(".")[2])}
+        if not (self._group() and all(self._has(file) for file in files.values())):
+            return {}
+        return {f"{PIPE.rpartition('.')[0]}.{name}": self.root / at for name, at in files.items()}
 
     def _pool(self) -> pool_features.PoolFeatures | None:
         files = self._executors()
@@ -161,8 +177,16 @@ class Sources(msgspec.Struct, frozen=True):
             store_timeout="store_timeout" in group.get("create", ()),
             barrier_timeout="timeout" in group.get("barrier", ()),
             pool=self._pool(),
+            pipe=bool(self._pipes()),
             coordinator=self._has(COORDINATOR),
         )
+
+
+def _has_pipes(version: str) -> bool:
+    try:
+        return _WITH_PIPES[0] <= Version(version) <= _WITH_PIPES[1]
+    except InvalidVersion:
+        return False
 
 
 def _methods(tree: ast.Module, name: str) -> dict[str, set[str]]:

@@ -11,7 +11,7 @@ from ...recycling import Recycler
 from ..errors import TensorRefused
 from ..frames import Header, Kind, Metadata
 from ..shelf import Shelf
-from ..tensors import copy_into, describe, within_memory
+from ..tensors import bytes_of, copy_into, describe, within_memory
 
 _NOTHING = memoryview(b"")
 
@@ -58,19 +58,18 @@ class GroupOutlet:
         self._shelf, self._most = shelf, most
 
     def nbytes(self, tensor: Any) -> int:
-        """Of its elements."""
-        if tensor is None:
-            return 0
-        nbytes = describe(tensor).nbytes
-        if nbytes > self._most:
-            raise TensorRefused(f"{nbytes} bytes, of at most {self._most}")
-        return nbytes
+        """Of its elements; none if the snapshot will refuse it."""
+        nbytes = 0 if tensor is None else bytes_of(tensor)
+        return nbytes if nbytes <= self._most else 0
 
     def snapshot(self, tensor: Any, label: bytes) -> Snapshot:
         """A copy in memory that was used before, if there is some: fresh memory is slow."""
         if tensor is None:
             return Snapshot(None, label, self._shelf)
-        snapshot = Snapshot(describe(tensor), label, self._shelf)
+        metadata = describe(tensor)
+        if metadata.nbytes > self._most:
+            raise TensorRefused(f"{metadata.nbytes} bytes, of at most {self._most}")
+        snapshot = Snapshot(metadata, label, self._shelf)
         if len(snapshot.memory):
             copy_into(tensor, snapshot.memory)
         return snapshot
@@ -93,8 +92,7 @@ class GroupInlet:
     def tensor(self, header: Header, follows: memoryview) -> Any:
         """Made of that memory."""
         assert header.metadata is not None
-        found = within_memory(header.metadata, follows)
-        return found if self._device.type == "cpu" else found.to(self._device)
+        return within_memory(header.metadata, follows).to(self._device)
 
     def close(self) -> None:
         """Let go of the memory that no tensor has."""

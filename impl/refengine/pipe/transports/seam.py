@@ -10,11 +10,14 @@ class Outlet(Protocol):
     """The sending half. Called in the threads that send."""
 
     def nbytes(self, tensor: Any) -> int:
-        """What it takes of the buffer; TensorRefused if it cannot be sent."""
+        """What its snapshot will take of the buffer."""
         ...
 
     def snapshot(self, tensor: Any, label: bytes) -> Parcel:
-        """Its bytes as they are now, whatever happens to it later (SPEC K5). None: no bytes."""
+        """Its bytes as they are now, whatever happens to it later (SPEC K5). None: no bytes.
+
+        TensorRefused if it cannot be sent.
+        """
         ...
 
     def close(self) -> None:

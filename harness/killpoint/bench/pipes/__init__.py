@@ -1,0 +1,1 @@
+"""``killpoint bench pipe``: pipes of tensors, by the calls that a target's adapter has."""

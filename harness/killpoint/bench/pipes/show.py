@@ -1,0 +1,76 @@
+"""How a run of ``killpoint bench pipe`` is told: ratios first, then figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from killpoint.bench.pipes.run import PipeOutcome
+from killpoint.bench.run import Figures
+from killpoint.bench.statistics import Ratio
+from killpoint.bench.workload import show_size
+
+
+def text(outcome: PipeOutcome) -> str:
+    """The whole report."""
+    return "\n".join((*_head(outcome), "", *_ratios(outcome), "", *_figures(outcome)))
+
+
+def json(outcome: PipeOutcome) -> str:
+    """Every sample, and the ratios."""
+    whole = msgspec.to_builtins(outcome)
+    for shown in whole["trips"].values():
+        del shown["trips"]
+    ratios = {name: outcome.ratio(name) for name in outcome.trips if name != outcome.target}
+    whole["ratios"] = msgspec.to_builtins(ratios)
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1).decode() + "\n"
+
+
+def _head(outcome: PipeOutcome) -> Iterator[str]:
+    machine, meanwhile = outcome.machine, outcome.meanwhile
+    yield f"killpoint bench pipe: {outcome.target} {outcome.versions.get(outcome.target, '')}"
+    yield (
+        f"machine: {machine.cores} cores, {machine.processor}, Linux {machine.kernel}, "
+        f"Python {machine.python}, seed {outcome.seed}"
+    )
+    yield (
+        f"cores in use meanwhile: {meanwhile.ours:.2f} by this run, {meanwhile.others:.2f} by "
+        f"others, {meanwhile.stolen:.2f} stolen by other guests of the host"
+    )
+    if meanwhile.others + meanwhile.stolen > 0.1:
+        yield "  this machine was not quiet: trust the ratios' intervals, not single figures"
+
+
+def _ratios(outcome: PipeOutcome) -> Iterator[str]:
+    pace, size = outcome.pace, show_size(outcome.pace.nbytes)
+    yield f"How many times as fast {outcome.target} is (peer/target); above 1 it is better."
+    yield (
+        "median of pairs taken side by side [interval of the median, by order statistics]; "
+        f"{pace.groups * pace.rounds} pairs of {pace.trips} trips from {pace.groups} fresh starts"
+    )
+    for name in outcome.trips:
+        if name != outcome.target:
+            yield f"  a tensor of {size} on the CPU, to {name}: {_told(outcome.ratio(name))}"
+
+
+def _figures(outcome: PipeOutcome) -> Iterator[str]:
+    yield "Figures: median (least - most) of the samples; a sample is the median of its trips"
+    for name, figures in outcome.trips.items():
+        yield f"  {name}: {_spread(figures, outcome.pace.nbytes)}"
+    yield from (f"  {name}: {why}" for name, why in outcome.missing.items())
+
+
+def _told(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return "-"
+    doubt = "" if ratio.coverage >= 0.95 else f" ({ratio.coverage:.0%})"
+    return f"{ratio.median:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]{doubt}"
+
+
+def _spread(figures: Figures, nbytes: int) -> str:
+    found = figures.summary()
+    if found is None:
+        return f"- ({figures.missing})" if figures.missing else "-"
+    rate = nbytes / 1e6 / found.median
+    return f"{found.median:.3g} ({found.least:.3g} - {found.most:.3g}) ms, {rate:.3g} GB/s"

@@ -1,0 +1,86 @@
+"""What plays of pipes are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from killpoint.cases.case import Case
+from killpoint.explore.trial import Trial
+from killpoint.scenario import (
+    AnyStep,
+    BlocksReceive,
+    BlocksSend,
+    Fault,
+    PipeForge,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
+    Scenario,
+    Tensor,
+    Wait,
+)
+from killpoint.targets.protocol import PipeShape
+
+OPENED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
+"""Every rank's end is made."""
+GIVEN = 4.0
+"""When a call that should have ended by then is a hang."""
+SMALL = Tensor(repeat=3)
+LARGE = Tensor("uint8", (3 << 20,))
+FIRST, SECOND = "pipe-0", "pipe-1"
+
+
+def count(tensors: list[Tensor]) -> int:
+    """How many tensors these are."""
+    return sum(tensor.repeat for tensor in tensors)
+
+
+def carried(source: str, taker: str, tensors: list[Tensor], **how: Any) -> list[AnyStep]:
+    """One rank sends, the next one takes all of it."""
+    return [PipeSend(source, tensors, **how), PipeReceive((taker,), count(tensors))]
+
+
+def piped(id: str, *steps: AnyStep, seed: int = 0, **shape: Any) -> Scenario:
+    """A scenario of a pipe of two ranks, judged by the invariant that its case belongs to."""
+    judges = [id.split("/")[0]]
+    return Scenario(case=id, judges=judges, steps=list(steps), pipe=PipeShape(**shape), seed=seed)
+
+
+def of_pipe(
+    id: str, summary: str, *stories: list[AnyStep], restart: bool = False, **shape: Any
+) -> Case:
+    """A case of some scenarios, all on pipes of the same shape."""
+
+    def run(trial: Trial) -> None:
+        for story in stories:
+            found = piped(id, *story, seed=trial.seed, **shape)
+            found.restart = restart
+            trial.play(found)
+
+    return Case(id, summary, run, needs([step for story in stories for step in story], **shape))
+
+
+def needs(steps: list[AnyStep], **shape: Any) -> frozenset[str]:
+    """What a target must have for these steps."""
+    placed = any(isinstance(step, Fault) and step.at is not None for step in steps)
+    blocks = any(isinstance(step, BlocksSend | BlocksReceive) for step in steps)
+    words = {"pipe", *(["points"] if placed else []), *(["blocks"] if blocks else [])}
+    if shape.get("device") == "cuda":
+        words.add("cuda")
+    return frozenset(words)
+
+
+def forged(*lies: PipeForge) -> list[list[AnyStep]]:
+    """A story for each lie: an honest tensor, the lie, and another honest one."""
+    return [
+        [
+            *OPENED,
+            *carried(FIRST, SECOND, [Tensor()]),
+            Wait(within=GIVEN),
+            lie,
+            PipeSend(FIRST, [Tensor()], keep_on=True),
+            PipeReceive((SECOND,), 1),
+            Wait(within=GIVEN),
+        ]
+        for lie in lies
+    ]

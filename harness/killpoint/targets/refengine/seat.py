@@ -1,0 +1,26 @@
+"""A worker of the harness's in a pool of the reference; each worker process imports this."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from refengine.executor import Place
+
+
+class Seat:
+    """A worker as the reference makes it, around one as the harness makes it."""
+
+    def __init__(self, place: Place, worker: str) -> None:
+        """``worker``: ``module:Class``."""
+        self._worker = _named(worker)(place.rank, place.world_size)
+
+    def __getattr__(self, name: str) -> Any:
+        """The worker's own methods."""
+        return getattr(self._worker, name)
+
+
+def _named(worker: str) -> Any:
+    module, _, name = worker.partition(":")
+    return getattr(importlib.import_module(module), name)

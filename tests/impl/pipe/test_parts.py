@@ -1,0 +1,219 @@
+"""The small parts, each by itself."""
+
+import pickle
+import select
+import socket
+from dataclasses import asdict
+from multiprocessing import util
+from typing import Any
+
+import pytest
+import torch
+
+from refengine.pipe.bell import Bell
+from refengine.pipe.errors import (
+    BlocksFailed,
+    LeaseEnded,
+    MetadataRefused,
+    PipeClosed,
+    SendFailed,
+    TensorRefused,
+    TensorsLost,
+    TransferFailed,
+    TransportUnavailable,
+)
+from refengine.pipe.frames import Header, Kind, Metadata
+from refengine.pipe.leaving import Leaving
+from refengine.pipe.link import ANSWER_BYTES, Across, Answer, Link, answer, answered, ready
+from refengine.pipe.pipe import Pipe
+from refengine.pipe.settings import PipeSettings
+from refengine.pipe.shelf import Shelf
+from refengine.pipe.transports.group import GroupInlet, GroupOutlet
+
+from .pairs import HERE, KEY, Beside, free_port
+
+MIB = 1 << 20
+
+
+def test_defaults_are_those_that_the_documentation_tells():
+    assert asdict(PipeSettings()) == {
+        "buffer_bytes": 1 << 30,
+        "transport": "auto",
+        "max_tensor_bytes": 1 << 34,
+        "silence": 10.0,
+        "handshake": 5.0,
+        "close": 5.0,
+    }
+    PipeSettings(buffer_bytes=0, max_tensor_bytes=0)
+    for wrong in ({"max_tensor_bytes": -1}, {"silence": 0.0}, {"handshake": -1.0}):
+        with pytest.raises(ValueError, match=r"not negative|some time"):
+            PipeSettings(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (PipeClosed("rank 3"), "rank 3 has closed the pipe"),
+        (SendFailed(4, "why"), "tensor 4 was not sent: why. Nothing was sent by this call"),
+        (TransferFailed(4, "why"), "tensor 4 was not sent: why"),
+        (TensorsLost(2, "why"), r"2 tensor\(s\) were not handed over: why"),
+        (MetadataRefused("why"), "metadata refused: why"),
+        (TensorRefused("why"), "why; nothing was sent"),
+        (TransportUnavailable("nccl", "why"), "no transport 'nccl': why"),
+        (BlocksFailed("a", "why"), "the blocks of 'a' failed: why"),
+        (LeaseEnded("a", 0.5), "'a' failed: nobody had taken them when their lease of 0.5 s"),
+    ],
+)
+def test_errors_say_what_happened_and_travel_between_processes(error: Any, says: str):
+    with pytest.raises(type(error), match=says):
+        raise pickle.loads(pickle.dumps(error))
+
+
+def test_a_bell_is_heard_until_it_is_quieted():
+    bell = Bell()
+    poller = select.poll()
+    poller.register(bell.fileno(), select.POLLIN)
+    bell.quiet()
+    assert not poller.poll(0)
+    bell.ring()
+    bell.ring()
+    assert poller.poll(0)
+    bell.quiet()
+    assert not poller.poll(0)
+    fd = bell.fileno()
+    bell.close()
+    bell.close()
+    bell.ring()
+    assert bell.fileno() == -1
+    with pytest.raises(OSError, match="Bad file"):
+        socket.socket(fileno=fd)
+
+
+def test_what_leaves_goes_header_first_and_piece_by_piece():
+    leaving = Leaving(b"head", memoryview(b"payload"))
+    assert bytes(leaving.rest()) == b"head"
+    leaving.gone.append(3)
+    assert bytes(leaving.rest()) == b"d"
+    leaving.gone.append(1)
+    assert bytes(leaving.rest()) == b"payload"
+    leaving.gone += [2, 3]
+    assert bytes(leaving.rest()) == b"ad"
+    assert leaving.gone == [9]
+    leaving.gone.append(2)
+    assert not len(leaving.rest())
+
+
+def test_an_answer_is_of_one_size_and_its_text_fits():
+    said = answer(Answer.REFUSED, 7, "x" * 400)
+    assert len(said) == ANSWER_BYTES
+    assert answered(said) == (Answer.REFUSED, 7, "x" * 247)
+    assert answered(answer(Answer.DONE, 3)) == (Answer.DONE, 3, "")
+
+
+def test_a_link_has_the_kernel_watch_its_peer():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sock = socket.create_connection(listener.getsockname())
+        other, _ = listener.accept()
+    link = Link(sock, Across(1, 2, HERE), KEY)
+    link.watch(10.0)
+    assert not sock.getblocking()
+    options = {
+        name: sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+        for name in (
+            "TCP_NODELAY",
+            "TCP_KEEPIDLE",
+            "TCP_KEEPINTVL",
+            "TCP_KEEPCNT",
+            "TCP_USER_TIMEOUT",
+        )
+    }
+    assert options == {
+        "TCP_NODELAY": 1,
+        "TCP_KEEPIDLE": 4,
+        "TCP_KEEPINTVL": 4,
+        "TCP_KEEPCNT": 2,
+        "TCP_USER_TIMEOUT": 10_000,
+    }
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    link.watch(0.5)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 1
+    assert ready(sock, select.POLLIN, 0.0) == 0
+    assert ready(sock, select.POLLOUT, None) == select.POLLOUT
+    bell = Bell()
+    bell.ring()
+    assert ready(sock, select.POLLIN, None, bell.fileno()) == 0
+    bell.close()
+    copy = sock.dup()
+    link.close()
+    assert other.recv(1) == b""  # though somebody has a copy
+    link.close()
+    copy.close()
+    other.close()
+
+
+def test_snapshots_lie_in_memory_that_comes_back():
+    shelf = Shelf(4 * MIB, lambda: 0)
+    outlet = GroupOutlet(shelf, MIB)
+    tensor = torch.full((MIB,), 7, dtype=torch.uint8)
+    assert outlet.nbytes(tensor) == MIB
+    first = outlet.snapshot(tensor, b"label")
+    assert bytes(first.follows()[:3]) == b"\7\7\7"
+    header = first.header(5)
+    assert header == Header(Kind.TENSOR, 5, Metadata("uint8", (MIB,)), follows=MIB, label=b"label")
+    assert shelf.nbytes == 0
+    first.free()
+    assert shelf.nbytes == MIB
+    first.free()
+    assert shelf.nbytes == MIB
+    second = outlet.snapshot(tensor, b"")
+    assert shelf.nbytes == 0
+    assert not second.beside()
+    second.free()
+    outlet.close()
+    assert shelf.nbytes == 0
+
+
+def test_nothing_and_what_is_empty_take_no_memory():
+    shelf = Shelf(4 * MIB, lambda: 0)
+    outlet = GroupOutlet(shelf, MIB)
+    for tensor in (None, torch.empty(0)):
+        parcel = outlet.snapshot(tensor, b"")
+        assert not len(parcel.follows())
+        parcel.free()
+        assert outlet.nbytes(tensor) == 0
+    assert shelf.nbytes == 0
+    assert outlet.nbytes(torch.empty(MIB + 1, dtype=torch.uint8)) == 0
+    assert outlet.nbytes(torch.ones(3).to_sparse()) == 0
+
+
+def test_a_tensor_that_arrived_keeps_its_memory_as_long_as_it_lives():
+    inlet = GroupInlet("cpu", 8 * MIB)
+    header = Header(Kind.TENSOR, 0, Metadata("uint8", (MIB,)), follows=MIB)
+    addresses: list[int] = []
+    kept = None
+    for keep in (True, False, False):
+        room = inlet.room(header)
+        assert len(room) == MIB
+        tensor = inlet.tensor(header, room)
+        addresses.append(tensor.data_ptr())
+        if keep:
+            kept = tensor
+        del room, tensor
+    assert addresses[0] != addresses[1] == addresses[2]
+    assert kept is not None
+    inlet.close()
+    assert not len(inlet.room(Header(Kind.TENSOR, 0, Metadata("uint8", (0,)))))
+
+
+def test_a_closed_pipe_has_nothing_left_to_do_at_exit():
+    registry = util._finalizer_registry
+    before, port = set(registry), free_port()
+    ends = [
+        Beside(lambda rank=rank: Pipe("127.0.0.1", port, rank, 2, key=KEY, timeout=20.0))
+        for rank in (0, 1)
+    ]
+    pipes = [each.result() for each in ends]
+    assert len(set(registry) - before) == 2
+    for each in pipes:
+        each.close()
+    assert set(registry) == before
