@@ -3,12 +3,11 @@
 import contextlib
 import multiprocessing
 import os
-import shutil
 import signal
-import tempfile
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+from .. import ownership
 from ..errors import DeadlinePassed, PeerDied
 from ..security import Keys
 from .loop import CoordinatorSettings, Loop
@@ -39,10 +38,11 @@ class Coordinator:
         settings: CoordinatorSettings | None = None,
         timeout: float = 30.0,
     ) -> None:
-        self._folder = tempfile.mkdtemp(prefix="refengine-coordinator-")
+        ownership.sweep()
+        self._folder = ownership.new_directory()
         context = multiprocessing.get_context("spawn")
         self._link, theirs = context.Pipe()
-        place = Place(self._folder, host, keys)
+        place = Place(str(self._folder), host, keys)
         self._process = context.Process(
             target=_serve, args=(engines, place, settings, theirs, os.getpid()), daemon=True
         )
@@ -73,7 +73,7 @@ class Coordinator:
             if self._process.is_alive():
                 self._process.kill()
                 self._process.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        ownership.remove_directory(self._folder)
 
     def _reported(self, timeout: float) -> Addresses:
         ready = wait([self._link, self._process.sentinel], timeout)
@@ -109,5 +109,4 @@ def _serve(
             pass
     finally:
         loop.close()
-        if place.folder:
-            shutil.rmtree(place.folder, ignore_errors=True)
+        ownership.remove_directory(Path(place.folder))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 import zmq
 
+from refengine import ownership
 from refengine.coordinator import (
     CoordinatorSettings,
     EngineLink,
@@ -75,10 +75,12 @@ class Crew:
 
 
 @pytest.fixture
-def crew(tmp_path: Path) -> Iterator[Crew]:
-    made = Crew(Place(str(tmp_path)), 2)
+def crew() -> Iterator[Crew]:
+    folder = ownership.new_directory()  # pytest's own is too long for a socket's path
+    made = Crew(Place(str(folder)), 2)
     yield made
     made.close()
+    ownership.remove_directory(folder)
 
 
 def test_a_wave_starts_ends_and_front_ends_hear_of_it(crew: Crew) -> None:
