@@ -48,9 +48,15 @@ class Owner:
             return False
 
 
+_ending: set[int] = set()
+"""The pid of this process, once it makes nothing any more; a forked child has another."""
+
+
 def new_name() -> str:
-    """A fresh name that carries the calling process."""
+    """A fresh name that carries the calling process; OSError once that has removed its own."""
     me = Owner.me()
+    if me.pid in _ending:
+        raise OSError("this process is ending, and makes nothing any more")
     return f"{PREFIX}-{me.namespace}-{me.pid}-{me.start}-{secrets.token_hex(6)}"
 
 
@@ -111,8 +117,13 @@ def sweep() -> list[Path]:
 
 
 def remove_own() -> list[Path]:
-    """Remove what the calling process has: it is about to end without being asked."""
+    """Remove what the calling process has: it is about to end without being asked.
+
+    Its other threads get no more names from then on. One may have got its name just before: who
+    has time left says this twice.
+    """
     me, removed = Owner.me(), list[Path]()
+    _ending.add(me.pid)
     for folder in {SHM, *_temporary()}:
         for path in folder.glob(f"{PREFIX}-*"):
             if Owner.named(path.name) == me:

@@ -11,9 +11,17 @@ import pytest
 
 from refengine.errors import AttachFailed, MemoryShort
 from refengine.memory import SharedSegment
-from refengine.ownership import SHM, Owner, new_directory, new_name, remove_if_orphan, sweep
+from refengine.ownership import (
+    SHM,
+    Owner,
+    new_directory,
+    new_name,
+    remove_if_orphan,
+    remove_own,
+    sweep,
+)
 
-from .roles import Role
+from .roles import Role, leftovers
 
 
 def names() -> list[str]:
@@ -192,3 +200,33 @@ def test_what_is_no_segment_of_ours_is_not_attached(monkeypatch: pytest.MonkeyPa
         SharedSegment.attach(segment.name, 4096)
     segment.unlink()
     segment.close()
+
+
+def _ends(say):
+    new_directory()
+    Path(SHM / new_name()).touch()
+    removed = remove_own()
+    try:
+        late = str(new_directory())
+    except OSError as error:
+        late = str(error)
+    say(([path.exists() for path in removed], late, _born_of_one_that_ends()))
+
+
+def _born_of_one_that_ends() -> str:
+    def makes(say):
+        made = new_directory()
+        say(made.name)
+        remove_own()
+
+    with Role(makes) as child:
+        return child.hear()
+
+
+def test_who_has_removed_its_own_makes_nothing_more_but_its_children_do():
+    with Role(_ends) as role:
+        removed, late, of_child = role.hear()
+        assert removed == [False, False]
+        assert "this process is ending" in late
+        assert of_child.startswith("refengine-")
+        assert leftovers(role.pid) == []

@@ -395,6 +395,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "            elif far.pulse.quiet() >= self._silence:\n",
         "            elif far.pulse.quiet() >= self._silence / 5:\n",
     ),
+    Mutant(
+        "r9_a_struck_create_has_left_the_group",
+        "R9/exception-in-join",
+        ("lost",),
+        (
+            Edit(
+                "lines/station.py",
+                "        self._unsays = True\n",
+                "        self._unsays = False\n",
+            ),
+        ),
+        samples=6,
+    ),
     _one(
         "g4_silence_of_a_rank_is_noticed_late",
         "G4/half-open-toward-host",

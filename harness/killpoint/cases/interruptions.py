@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import GROUP, QUEUE, REMOTE, Operation
+from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
 from killpoint.explore.strikes import strike_anywhere
 from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
@@ -23,7 +23,7 @@ def _raised(
     def run(trial: Trial) -> None:
         strike_anywhere(trial, operations, samples, fault)
 
-    needs = {"points", "group"} if operations is GROUP else {"points", "queue", "deadlines"}
+    needs = {"points", "group"} if operations[0].ranks else {"points", "queue", "deadlines"}
     if any(each.remote for each in operations):
         needs.add("remote")
     return Case(id, summary, run, frozenset(needs))
@@ -86,8 +86,14 @@ CASES: tuple[Case, ...] = (
     ),
     _raised(
         "R9/exception-in-group",
-        "an exception at lines of each operation of a group but join, of host and member",
+        "an exception at lines of each operation within a group, of host and member",
         GROUP,
+        8,
+    ),
+    _raised(
+        "R9/exception-in-join",
+        "an exception at lines of the join, of host and member, who then join: nobody else notices",
+        JOIN,
         8,
     ),
     _raised(

@@ -347,7 +347,7 @@ GROUP: tuple[Operation, ...] = tuple(
 """With three ranks, of the host and of a member."""
 
 JOIN: tuple[Operation, ...] = (_joins("host-joins", "rank-0"), _joins("member-joins", "rank-1"))
-"""The same. A rank that was struck in it has left, as far as the others know: not done again."""
+"""The same, coming together."""
 
 
 _PIPED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]

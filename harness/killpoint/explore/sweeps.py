@@ -81,10 +81,14 @@ def _in_group(operation: Operation) -> list[AnyStep]:
     role = operation.role
     others = tuple(f"rank-{rank}" for rank in range(operation.ranks) if f"rank-{rank}" != role)
     if operation.verb == "join":
-        return [Join(timeout=_SHORT), Wait(within=_GIVEN)]
+        # Killed at the end of it, all may be whole: who needs it next is told.
+        meets = Barrier(others, timeout=_SHORT)
+        return [Join(timeout=_SHORT), Wait(within=_GIVEN), meets, Wait(others, within=_GIVEN)]
     if role == "rank-0":
         meet: list[AnyStep] = [Barrier(others, timeout=_GIVEN), Wait(others, within=_GIVEN)]
-        return [*operation.during, *meet]
+        # Killed while it leaves, it may have said so before: then a later call is told once more.
+        again = [Wait((role,), within=_GIVEN), *meet] if operation.verb == "leave" else []
+        return [*operation.during, *meet, *again]
     first, last = others[0], others[-1]
     rest: list[AnyStep] = [
         Wait(within=_GIVEN + 4.0),

@@ -75,5 +75,6 @@ class Tether:
             remove_own()
             await_end(self._parent, _TO_DIE)  # what is to be swept has a dead owner
             sweep()
+            remove_own()  # what another thread was just making
         finally:
             self._end()

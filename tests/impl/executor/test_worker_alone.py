@@ -68,7 +68,7 @@ class TestTether:
             os.close(writing)
         with pytest.raises(InterruptedError):
             ear._listen()
-        assert did == ["own", (True, 0.5), "sweep", (0, signal.SIGKILL)]
+        assert did == ["own", (True, 0.5), "sweep", "own", (0, signal.SIGKILL)]
         os.close(reading)
         if what == "link":
             os.close(writing)

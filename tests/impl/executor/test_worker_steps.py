@@ -302,7 +302,7 @@ def test_what_the_parent_says_is_heard_and_leave_is_obeyed(tied):
 def test_when_the_parent_is_gone_names_are_removed_and_everybody_ends(tied, how):
     os.close(tied.alive) if how == "killed" else tied.parent.close()
     assert tied.ended.wait(5)
-    assert [tied.acts.get(timeout=5) for _ in range(3)] == ["own", "waited", "sweep"]
+    assert [tied.acts.get(timeout=5) for _ in range(4)] == ["own", "waited", "sweep", "own"]
     assert not tied.leaving.asked
 
 

@@ -122,7 +122,7 @@ def test_a_struck_making_leaves_neither_threads_nor_a_port(rank: int) -> None:
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_struck_create_is_called_again_and_the_others_notice_nothing(rank: int) -> None:
-    """Some of the lines; the harness's R9/exception-in-group strikes all, in processes."""
+    """Some of the lines; the harness's R9/exception-in-join strikes all, in processes."""
     at = 5
     while True:
         port, striker = free_port(), InItsLinesToo(at)

@@ -9,8 +9,6 @@ from typing import Any
 
 import msgspec
 
-_WITHIN = 60.0
-
 
 class PipeOf(msgspec.Struct, frozen=True):
     """The pipe that is measured, as adapters read it."""
@@ -36,7 +34,7 @@ class PipeOrders:
             return False
         torch: Any = importlib.import_module("torch")
         self._tensor = torch.arange(nbytes, dtype=torch.int64).to(torch.uint8)
-        self._pipe = self._carrier.pipe_make(rank, shape, host, port, _WITHIN)
+        self._pipe = self._carrier.pipe_make(rank, shape, host, port, None)
         return True
 
     def pipe_trips(self, count: int) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 _HEAD = 8
 _AGAIN = 0.02
+_WITHIN = 60.0
 
 
 class SocketPipe:
@@ -16,13 +17,13 @@ class SocketPipe:
     def load(self) -> None:
         """Nothing to import."""
 
-    def pipe_make(self, rank: int, shape: Any, host: str, port: int, timeout: float) -> _End:
+    def pipe_make(self, rank: int, shape: Any, host: str, port: int, timeout: float | None) -> _End:
         """Rank 0 listens, rank 1 connects."""
-        del shape
+        del shape, timeout
         if rank:
-            return _End(_connected(host, port, timeout))
+            return _End(_connected(host, port))
         with socket.create_server((host, port)) as listener:
-            listener.settimeout(timeout)
+            listener.settimeout(_WITHIN)
             return _End(listener.accept()[0])
 
     def pipe_send(self, end: _End, tensor: Any | None, timeout: float | None) -> None:
@@ -65,11 +66,11 @@ class _End:
         return self.memory[:nbytes]
 
 
-def _connected(host: str, port: int, timeout: float) -> socket.socket:
-    deadline = time.monotonic() + timeout
+def _connected(host: str, port: int) -> socket.socket:
+    deadline = time.monotonic() + _WITHIN
     while True:
         try:
-            return socket.create_connection((host, port), timeout)
+            return socket.create_connection((host, port), _WITHIN)
         except ConnectionRefusedError:
             if time.monotonic() > deadline:
                 raise
