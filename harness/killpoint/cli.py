@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(command=_check)
     check.add_argument("--target", default="refengine", help=FORMS)
     check.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
-    check.add_argument("--tier", choices=["process", "simulated"], help="only cases of it")
+    check.add_argument("--tier", choices=["process", "simulated", "model"], help="only cases of it")
     check.add_argument("--full", action="store_true", help="every point, larger samples")
     check.add_argument(
         "--depth", choices=get_args(Depth), default="line", help="how fine the sweeps' points are"

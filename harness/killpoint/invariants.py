@@ -30,6 +30,8 @@ _GROUP = ("group",)
 _POOL = ("pool",)
 _STRUCK = ("pool", "points")
 _PIPE = ("pipe",)
+_WAVES = ("waves",)
+_COORDINATOR = ("coordinator",)
 
 CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
@@ -365,6 +367,27 @@ CATALOGUE: tuple[Invariant, ...] = (
         " bytes of another request; no read after free; each transfer ends by its lease.",
         ("pipe", "blocks"),
         {"cases": 6, "transfers": 12},
+    ),
+    Invariant(
+        "C1",
+        "The wave never decreases; front ends never lead the coordinator; an engine leads by at"
+        " most one.",
+        _WAVES,
+        {"cases": 1, "orders' states": 5_000},
+    ),
+    Invariant(
+        "C2",
+        "No stranded request: any order and delay of messages, late subscribers included, ends"
+        " with every accepted request stepped.",
+        _COORDINATOR,
+        {"cases": 2, "orders' states": 5_000},
+    ),
+    Invariant(
+        "C3",
+        "All replicas take the same number of collective steps in a wave; none waits in one longer"
+        " than a bound.",
+        _WAVES,
+        {"cases": 1, "orders' states": 5_000},
     ),
     Invariant(
         "S1",

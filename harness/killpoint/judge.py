@@ -243,9 +243,9 @@ class _Run:
             return outcome
 
         done: dict[str, CaseOutcome | None] = {}
-        for tier in ("simulated", "process"):
+        for tier in ("model", "simulated", "process"):
             mine = [case for case in cases if case.tier == tier]
-            done |= self._side_by_side(mine, work, _SEARCHES if tier == "simulated" else None)
+            done |= self._side_by_side(mine, work, None if tier == "process" else _SEARCHES)
         outcomes = [outcome for case in cases if (outcome := done.get(case.id)) is not None]
         if any(case.invariant == "L1" for case in cases) and self._plays:
             outcomes.append(self._every_play())

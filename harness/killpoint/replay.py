@@ -10,14 +10,17 @@ import msgspec
 from killpoint.cases import CASES
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
+from killpoint.explore.orders.trial import explore
 from killpoint.explore.schedule_trial import play_one
 from killpoint.explore.trial import Trial
+from killpoint.explore.wakes_trial import wake_twice
 from killpoint.invariants import BY_ID
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
+_EXPLORING = 60.0
 Ending = Literal["reproduced", "held", "not-reached"]
 
 
@@ -43,7 +46,8 @@ def replay(file: Path, target: str | None = None, folder: Path | None = None) ->
         BadUsage: the file is no scenario, or the target does not exist.
     """
     scenario = load(file)
-    known = CHECKERS if scenario.simulated is None else BY_ID
+    real = scenario.simulated is scenario.orders is scenario.wakes is None
+    known = CHECKERS if real else BY_ID
     unknown = [id for id in scenario.judges if id not in known]
     if unknown:
         raise BadUsage(f"{file}: no judge for {unknown[0]!r}; expected: {', '.join(known)}")
@@ -71,7 +75,11 @@ def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None =
 
 
 def _once(trial: Trial, scenario: Scenario) -> None:
-    if scenario.simulated is not None:
+    if scenario.orders is not None:
+        explore(trial, scenario, _EXPLORING)
+    elif scenario.wakes is not None:
+        wake_twice(trial, scenario)
+    elif scenario.simulated is not None:
         play_one(trial, scenario, scenario.simulated.schedule or [])
     else:
         trial.play(scenario)

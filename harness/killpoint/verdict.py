@@ -29,8 +29,8 @@ CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
 VerdictWord = Literal["holds", "violated", "inconclusive", "unsupported"]
 
 
-_SIMULATED = "schedules"
-"""What cases of the simulated tier count, and no others."""
+_SEARCHED = ("schedules", "orders' states")
+"""What searches count, and no other cases."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -122,11 +122,11 @@ def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     have = _totals(cases)
     # A case that the target cannot be asked is no evidence, and none is expected of it.
     have["cases"] += sum(case.outcome == "unsupported" for case in cases)
-    unasked = any(case.outcome == "unsupported" for case in cases) and not have.get(_SIMULATED)
+    unasked = any(case.outcome == "unsupported" for case in cases)
     missing = [
         f"{have.get(unit, 0)} of {least} {unit}"
         for unit, least in invariant.minimum.items()
-        if have.get(unit, 0) < least and not (unasked and unit == _SIMULATED)
+        if have.get(unit, 0) < least and not (unasked and unit in _SEARCHED and not have.get(unit))
     ]
     return ", ".join(missing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_mutants import COORDINATOR
 from mutant import Edit, Mutant
 from mutant import one as _one
 from pipe_mutants import PIPE
@@ -717,4 +718,4 @@ CANARY = Mutant(
 )
 """Loses one message in silence. If a check of it passes, nothing that passes can be believed."""
 
-MUTANTS += (*POOL, *PIPE, CANARY)
+MUTANTS += (*POOL, *PIPE, *COORDINATOR, CANARY)

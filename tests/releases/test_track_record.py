@@ -48,6 +48,8 @@ _POOLS = [
     ("W3/killed-during-call-without-deadline", "0.10.2", "held", None, ""),
     ("W4/parent-killed-fork", "0.17.1", "violated", "leak", "still there 5 s after"),
     ("W4/parent-killed-fork", "0.18.0", "held", None, ""),
+    ("C2/second-wake-after-unanswered", "0.28.0", "violated", "lost", "does not wake engine-"),
+    ("C2/second-wake-after-unanswered", "0.29.0", "held", None, ""),
     *(
         pytest.param(case, release, "violated", kind, words, marks=pytest.mark.full)
         for case, release, kind, words in (

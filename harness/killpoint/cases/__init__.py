@@ -37,6 +37,7 @@ from killpoint.cases import (
     stores,
     sweeps,
     wakeups,
+    waves,
     weak_memory,
 )
 from killpoint.cases.case import Case
@@ -79,6 +80,7 @@ CASES: tuple[Case, ...] = (
     *pipe_blocks.CASES,
     *pipe_cuda.CASES,
     *weak_memory.CASES,
+    *waves.CASES,
 )
 
 

@@ -12,7 +12,7 @@ from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, 
 from killpoint.targets.protocol import QueueShape
 
 Run = Callable[[Trial], None]
-Tier = Literal["process", "simulated"]
+Tier = Literal["process", "simulated", "model"]
 SIMULATED = frozenset({"sim_memory", "sim_sockets"})
 """Capabilities that only simulated worlds ask for."""
 
@@ -34,7 +34,9 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def tier(self) -> Tier:
-        """Where it plays: with real processes, or in a simulated world."""
+        """Where it plays: with real processes, in a simulated world, or on pure state machines."""
+        if "waves" in self.needs:
+            return "model"
         return "simulated" if self.needs & SIMULATED else "process"
 
 

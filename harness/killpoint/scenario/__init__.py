@@ -1,6 +1,7 @@
 """A scenario is data: topology, workload, faults in the order they happen, and what must hold."""
 
 from killpoint.scenario.file import dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario.orders import Orders
 from killpoint.scenario.pipe_steps import (
     DTYPES,
     LAYOUTS,
@@ -84,6 +85,7 @@ from killpoint.scenario.steps import (
     Wait,
     Weigh,
 )
+from killpoint.scenario.wakes import Wakes
 
 __all__ = [
     "DTYPES",
@@ -125,6 +127,7 @@ __all__ = [
     "MessageKind",
     "Method",
     "NextPool",
+    "Orders",
     "Pause",
     "PipeClose",
     "PipeDrain",
@@ -162,6 +165,7 @@ __all__ = [
     "Times",
     "Verb",
     "Wait",
+    "Wakes",
     "Weigh",
     "WorkerPhase",
     "dump",

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from killpoint.pool_matrix import Ending
+from killpoint.scenario.orders import Orders
 from killpoint.scenario.steps import NETWORK_FAULTS, AnyStep, Count, Fault, MemoryModel, StartMethod
+from killpoint.scenario.wakes import Wakes
 from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
 
 
@@ -61,6 +63,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """After the steps, a second set of roles makes, uses and closes a new queue (L1)."""
     device: Literal["cpu", "cuda"] = "cpu"
     simulated: Simulated | None = None
+    orders: Orders | None = None
+    """The model tier, instead of processes: the wave protocol, without steps."""
+    wakes: Wakes | None = None
+    """A coordinator alone, in simulated time, without steps."""
 
     def readers(self) -> list[str]:
         """The names of its readers."""

@@ -31,6 +31,8 @@ Capability = Literal[
     "pipe",
     "blocks",
     "cuda",
+    "coordinator",
+    "waves",
     "sim_memory",
     "sim_sockets",
     "clock",
@@ -39,8 +41,10 @@ Capability = Literal[
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
 ``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
-on a GPU, where there is one. ``sim_memory``, ``sim_sockets`` and
-``clock``: its own code can be given simulated ones (:class:`Simulates`)."""
+on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
+(:mod:`killpoint.targets.coordination`). ``waves``: its wave protocol is there as pure state
+machines (:mod:`killpoint.targets.waves`). ``sim_memory``, ``sim_sockets`` and ``clock``: its own
+code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
     "ok",

@@ -1,4 +1,4 @@
-"""Which files of the reference make up its ring, queue, group, pipe, and what these stand on."""
+"""Which files of the reference make up its parts, and what these stand on."""
 
 from __future__ import annotations
 
@@ -91,6 +91,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "settings.py",
         "slots.py",
     ),
+    "coordinator": ("coordinator/",),
 }
 
 

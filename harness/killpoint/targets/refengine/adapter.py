@@ -21,7 +21,7 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.refengine import pipe, pool, queue_simulated, simulated
+from killpoint.targets.refengine import coordinator, pipe, pool, queue_simulated, simulated
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -63,7 +63,9 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
 )
 
 
-class RefengineTarget(pool.PoolOfRefengine, pipe.PipeOfRefengine):
+class RefengineTarget(
+    pool.PoolOfRefengine, pipe.PipeOfRefengine, coordinator.CoordinatorOfRefengine
+):
     """:mod:`refengine` behind the harness's protocol."""
 
     name = "refengine"
@@ -86,6 +88,8 @@ class RefengineTarget(pool.PoolOfRefengine, pipe.PipeOfRefengine):
             "pipe",
             "blocks",
             "cuda",
+            "coordinator",
+            "waves",
             "sim_memory",
             "sim_sockets",
             "clock",

@@ -24,6 +24,7 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 from killpoint.targets.vllm import (
+    coordinator,
     neighbours,
     pipe_neighbours,
     pool,
@@ -42,7 +43,7 @@ from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
-class VllmTarget(VllmGroups, VllmPools, VllmPipes):
+class VllmTarget(VllmGroups, VllmPools, VllmPipes, coordinator.VllmCoordinators):
     """One copy of vLLM's queue, readers local and remote, its group, pool and pipe, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
@@ -74,6 +75,7 @@ class VllmTarget(VllmGroups, VllmPools, VllmPipes):
             *self._replaced,
             *of_pool,
             *of_pipe,
+            *(coordinator.NOTES if "coordinator" in self.capabilities else ()),
             *self._lacks,
         )
 
@@ -298,6 +300,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "group": features.group,
         "pool": features.pool is not None,
         "pipe": features.pipe,
+        "coordinator": features.coordinator,
         "sim_memory": features.slots,
         "sim_sockets": features.slots,
         "clock": features.slots,

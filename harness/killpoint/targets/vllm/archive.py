@@ -18,6 +18,8 @@ WANTED = frozenset(
         "vllm/distributed/device_communicators",
         "vllm/distributed/kv_transfer/kv_pipe",
         "vllm/v1/executor",
+        "vllm/v1/engine/__init__.py",
+        "vllm/v1/engine/coordinator.py",
     )
 )
 LARGEST = 4 * 1024 * 1024

@@ -21,6 +21,8 @@ STORAGE = "shm_object_storage"
 GROUPS = Path("vllm", "distributed", "utils.py")
 GROUP = "vllm.distributed.utils"
 SETTINGS = Path("vllm", "envs.py")
+ENGINES = Path("vllm", "v1", "engine", "__init__.py")
+COORDINATOR = Path("vllm", "v1", "engine", "coordinator.py")
 EXECUTORS = Path("vllm", "v1", "executor")
 PIPES = Path("vllm", "distributed", "kv_transfer", "kv_pipe")
 PIPE = "vllm.distributed.kv_transfer.kv_pipe.pynccl_pipe"
@@ -51,6 +53,8 @@ class Features(msgspec.Struct, frozen=True):
     """There is an executor, and it can be asked for this."""
     pipe: bool = False
     """There is a pipe for KV caches beside the group."""
+    coordinator: bool = False
+    """There is a coordinator for data-parallel replicas."""
 
 
 class Sources(msgspec.Struct, frozen=True):
@@ -77,12 +81,14 @@ class Sources(msgspec.Struct, frozen=True):
     def whole(self) -> bool:
         """Whether it has everything that this killpoint keeps of a release.
 
-        What an older one stored lacks the pipe, or the settings and whatever came to be kept
-        before them.
+        What older ones stored lacks the pipe, the settings and whatever came to be kept before
+        them, or the engine of a release that has one beside its executor.
         """
         if self.expected is None:
             return True
-        kept = SETTINGS.as_posix() in self.expected
+        executor, engine = EXECUTORS / "__init__.py", ENGINES
+        new = executor.as_posix() not in self.expected or engine.as_posix() in self.expected
+        kept = SETTINGS.as_posix() in self.expected and new
         return kept and (bool(self._pipes()) or not _has_pipes(self.version))
 
     def _executors(self) -> dict[str, Path]:
@@ -172,6 +178,7 @@ class Sources(msgspec.Struct, frozen=True):
             barrier_timeout="timeout" in group.get("barrier", ()),
             pool=self._pool(),
             pipe=bool(self._pipes()),
+            coordinator=self._has(COORDINATOR),
         )
 
 

@@ -1,0 +1,72 @@
+"""C1 to C3 in every order of the wave protocol's messages, and of a coordinator alone."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import Case
+from killpoint.explore.orders.trial import explore
+from killpoint.explore.trial import Trial
+from killpoint.explore.wakes_trial import wake_twice
+from killpoint.scenario import Orders, Scenario, Wakes
+
+_SECONDS = 60.0
+_NEEDS = frozenset({"waves"})
+
+_BOTH = Orders(engines=2, front_ends=2, requests=2)
+_HELD = Orders(engines=2, front_ends=1, requests=2, holds=1)
+_THREE = Orders(engines=3, front_ends=1, requests=1)
+_WIDE = Orders(engines=3, front_ends=2, requests=2)
+_LONG_HELD = Orders(engines=2, front_ends=2, requests=3, holds=1)
+_THREE_HELD = Orders(engines=3, front_ends=1, requests=1, holds=1)
+
+
+def _case(name: str, summary: str, shapes: list[Orders], full: list[Orders]) -> Case:
+    """``full``: further ones, larger; all of them of all cases take less than a minute."""
+
+    def run(trial: Trial) -> None:
+        for orders in [*shapes, *full] if trial.full else shapes:
+            explore(trial, Scenario(name, [name.split("/")[0]], [], orders=orders), _SECONDS)
+
+    return Case(name, summary, run, _NEEDS)
+
+
+_UNANSWERED = "C2/second-wake-after-unanswered"
+
+
+def _second_wake(trial: Trial) -> None:
+    for late in (False, True):
+        for wakes in (Wakes(late=late), Wakes(3, 0, late=late)):
+            wake_twice(trial, Scenario(_UNANSWERED, ["C2"], [], wakes=wakes))
+
+
+CASES: tuple[Case, ...] = (
+    _case(
+        "C1/every-order",
+        "front ends never lead the coordinator, and an engine by one wave at most",
+        [_BOTH, _THREE],
+        [_WIDE],
+    ),
+    _case(
+        "C2/every-order",
+        "every accepted request is stepped, whoever begins to listen when",
+        [_BOTH, _THREE],
+        [_WIDE],
+    ),
+    _case(
+        "C2/every-order-with-holds",
+        "the same, while an engine obeys no start for some time",
+        [_HELD],
+        [_LONG_HELD, _THREE_HELD],
+    ),
+    Case(
+        _UNANSWERED,
+        "a wave was started that no engine obeyed; the next request wakes them all the same",
+        _second_wake,
+        frozenset({"coordinator", "sim_sockets"}),
+    ),
+    _case(
+        "C3/every-order",
+        "engines that step together are in one wave, and none waits for ever",
+        [_BOTH, _THREE, _HELD],
+        [_WIDE, _THREE_HELD],
+    ),
+)

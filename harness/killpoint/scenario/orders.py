@@ -1,0 +1,37 @@
+"""What is explored: how many parties, and how much happens to them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+
+class Orders(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The wave protocol in every order of its messages.
+
+    Each engine and front end begins to listen to the coordinator at any time, and has missed what
+    was sent before. A message may be on its way for any time; those from one party to another
+    come in the order they were sent.
+    """
+
+    engines: Annotated[int, msgspec.Meta(ge=1, le=8)] = 2
+    front_ends: Annotated[int, msgspec.Meta(ge=0, le=8)] = 1
+    requests: Annotated[int, msgspec.Meta(ge=0, le=16)] = 2
+    """At most so many come, each at any engine and any time."""
+    holds: Annotated[int, msgspec.Meta(ge=0, le=8)] = 0
+    """So often an engine is held and released: until then it obeys no start."""
+    moves: list[str] | None = None
+    """The one order to play; None: all of them."""
+
+    def __str__(self) -> str:
+        """For people."""
+        held = f", {_some(self.holds, 'hold')}" if self.holds else ""
+        return (
+            f"{_some(self.engines, 'engine')}, {_some(self.front_ends, 'front end')}, "
+            f"{_some(self.requests, 'request')}{held}"
+        )
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

@@ -1,0 +1,17 @@
+"""A coordinator whose engines leave a start unanswered: who is there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+
+class Wakes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Two requests, the first of which comes while no engine obeys a start."""
+
+    engines: Annotated[int, msgspec.Meta(ge=2, le=64)] = 2
+    engine: Annotated[int, msgspec.Meta(ge=0, le=63)] = 1
+    """Which one the requests go to."""
+    late: bool = False
+    """The front end has heard nothing of the coordinator yet, and wakes each time."""

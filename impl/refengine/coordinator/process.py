@@ -1,0 +1,112 @@
+"""The coordinator as a process: its child binds, reports where, and ends with its parent."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+
+from .. import ownership
+from ..errors import DeadlinePassed, PeerDied
+from ..security import Keys
+from .loop import CoordinatorSettings, Loop
+from .sockets import Addresses, Place
+
+_LEAVING = 5.0  # seconds that the child has to end once it was asked to
+
+
+class Coordinator:
+    """A coordinator of so many replicas, in a process of its own.
+
+    Args:
+        host: a TCP address to listen at, for replicas on other hosts; else ipc.
+        keys: needed with a host.
+        timeout: seconds for the child to come up.
+
+    Raises:
+        DeadlinePassed: it did not come up in time.
+        PeerDied: it ended before it had.
+    """
+
+    def __init__(
+        self,
+        engines: int,
+        *,
+        host: str = "",
+        keys: Keys | None = None,
+        settings: CoordinatorSettings | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        ownership.sweep()
+        self._folder = ownership.new_directory()
+        context = multiprocessing.get_context("spawn")
+        self._link, theirs = context.Pipe()
+        place = Place(str(self._folder), host, keys)
+        self._process = context.Process(
+            target=_serve, args=(engines, place, settings, theirs, os.getpid()), daemon=True
+        )
+        try:
+            self._process.start()
+            theirs.close()
+            self.addresses = self._reported(timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The child's."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def sentinel(self) -> int:
+        """Readable once the child has ended."""
+        return self._process.sentinel
+
+    def close(self) -> None:
+        """End it, and remove what it listened at. It may be called twice."""
+        self._link.close()
+        if self._process.pid is not None:
+            self._process.join(_LEAVING)
+            if self._process.is_alive():
+                self._process.kill()
+                self._process.join()
+        ownership.remove_directory(self._folder)
+
+    def _reported(self, timeout: float) -> Addresses:
+        ready = wait([self._link, self._process.sentinel], timeout)
+        if not ready:
+            raise DeadlinePassed("the coordinator's process to listen", timeout)
+        with contextlib.suppress(EOFError, OSError):
+            return self._link.recv()
+        self._process.join(_LEAVING)
+        code = self._process.exitcode or 0
+        raise PeerDied("the coordinator", self.pid, "its addresses", -code if code < 0 else None)
+
+
+def _serve(
+    engines: int,
+    place: Place,
+    settings: CoordinatorSettings | None,
+    link: Connection,
+    parent: int,
+) -> None:
+    """In the child: turn until the parent lets go of its end, or ends.
+
+    Its end of the link may live on in a fork of the parent's; so each turn looks who the parent is.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text("refengine:coord")
+    os.umask(0o077)
+    loop = Loop(engines, place, settings)
+    try:
+        link.send(loop.addresses)
+        loop.watch(link.fileno())
+        while not loop.turn() and os.getppid() == parent:
+            pass
+    finally:
+        loop.close()
+        ownership.remove_directory(Path(place.folder))
