@@ -33,7 +33,7 @@ import {package}
 
 names = [found.name for found in pkgutil.walk_packages({package}.__path__, "{package}.")]
 for name in names:
-    if name not in {leave_out!r} and not name.endswith("__main__"):
+    if not name.startswith({leave_out!r}) and not name.endswith("__main__"):
         importlib.import_module(name)
 assert len(names) > 20, names
 assert not [name for name in sys.modules if name.partition(".")[0] == {absent!r}]

@@ -306,7 +306,7 @@ class _Collector:
 
 
 def _first_scenarios() -> list[Scenario]:
-    from killpoint.explore.trial import Trial
+    from killpoint.explore.trial import Trial, Unsupported
 
     found: list[Scenario] = []
     for case in CASES:
@@ -316,7 +316,7 @@ def _first_scenarios() -> list[Scenario]:
         trial = Trial(case.id, player, seed=0, full=False, folder=None)
         try:
             case.run(trial)
-        except (_Once, KillpointError, BaseExceptionGroup):
+        except (_Once, KillpointError, Unsupported, BaseExceptionGroup):
             found += player.seen[:1]
     return found
 
