@@ -45,6 +45,17 @@ class Figures(msgspec.Struct):
         return quantile(self.trips, share) if self.trips else None
 
 
+@contextlib.contextmanager
+def failing(figures: Figures) -> Generator[None]:
+    """A peer that fails drops out, and its pairs with it."""
+    try:
+        yield
+    except NotMeasured as error:
+        figures.missing, figures.failed = str(error), True
+        figures.samples.clear()
+        figures.trips.clear()
+
+
 class Entry(msgspec.Struct):
     """One measured cell. ``cpu`` is two: ``what`` tells which."""
 

@@ -8,6 +8,7 @@ import msgspec
 
 from killpoint.bench.run import Entry, Figures, Outcome
 from killpoint.bench.statistics import Ratio, Summary
+from killpoint.bench.telling import quietness, title, where
 from killpoint.bench.workload import show_size
 
 
@@ -48,22 +49,12 @@ def json(outcome: Outcome) -> str:
 
 
 def _head(outcome: Outcome) -> Iterator[str]:
-    machine, meanwhile = outcome.machine, outcome.meanwhile
-    yield f"killpoint bench queue: {outcome.target} {outcome.versions.get(outcome.target, '')}"
-    yield (
-        f"machine: {machine.cores} cores, {machine.processor}, Linux {machine.kernel}, "
-        f"Python {machine.python}, seed {outcome.seed}"
-    )
-    yield (
-        f"load average: {_load(machine.load)} at the start, {_load(meanwhile.load)} at the end, "
-        f"{meanwhile.seconds:.0f} s later"
-    )
-    yield (
-        f"cores in use meanwhile: {meanwhile.ours:.2f} by this run, {meanwhile.others:.2f} by "
-        f"others, {meanwhile.stolen:.2f} stolen by other guests of the host"
-    )
-    if meanwhile.others + meanwhile.stolen > 0.1:
-        yield "  this machine was not quiet: trust the ratios' intervals, not single figures"
+    yield title("queue", outcome.target, outcome.versions)
+    yield where(outcome.machine, outcome.seed)
+    before, after = _load(outcome.machine.load), _load(outcome.meanwhile.load)
+    later = f"{outcome.meanwhile.seconds:.0f} s later"
+    yield f"load average: {before} at the start, {after} at the end, {later}"
+    yield from quietness(outcome.meanwhile)
     yield (
         f"queues: {outcome.chunks} chunks of {show_size(outcome.chunk_bytes)}; array: "
         '{"step": number, "data": numpy uint8 array}; bytes: number and filling;'

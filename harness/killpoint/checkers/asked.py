@@ -40,3 +40,7 @@ class Asked(msgspec.Struct):
         """How long it took; 0 if it never came back."""
         found = self.ended.data.get("s") if self.ended else None
         return float(found) if isinstance(found, (int, float)) else 0.0
+
+    def events(self) -> list[Event]:
+        """Its own, for evidence."""
+        return [self.began, *([self.ended] if self.ended else [])]

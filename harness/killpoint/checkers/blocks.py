@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from killpoint.checkers.asked import Asked
 from killpoint.checkers.finding import Finding, Inconclusive, deaths, hangs
-from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import NETWORK_FAULTS, Fault, Scenario
@@ -19,24 +17,12 @@ _PLENTY = 1.0
 _ENDS = {"blocks-send": "blocks-sent", "blocks-receive": "blocks-got"}
 
 
-class Transfer(msgspec.Struct):
+class Transfer(Asked, kw_only=True):
     """One call about one request's blocks."""
 
     role: str
     op: str
     request: str
-    began: Event
-    ended: Event | None = None
-
-    @property
-    def outcome(self) -> str:
-        """Its outcome's word."""
-        return self.ended.text("outcome") if self.ended else "never returned"
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ended well."""
-        return self.outcome == "ok"
 
     @property
     def digests(self) -> list[str]:
@@ -49,10 +35,6 @@ class Transfer(msgspec.Struct):
         """Its lease, or its timeout, in seconds."""
         found = self.began.data.get(field)
         return float(found) if isinstance(found, (int, float)) else None
-
-    def events(self) -> list[Event]:
-        """Its own, for evidence."""
-        return [self.began, *([self.ended] if self.ended else [])]
 
 
 def served_or_failed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -82,7 +64,7 @@ def transfers(history: History) -> list[Transfer]:
     for event in history.of(*_ENDS, *begins):
         request = event.text("request")
         if event.kind in _ENDS:
-            each = Transfer(event.role, event.kind, request, event)
+            each = Transfer(role=event.role, op=event.kind, request=request, began=event)
             inside[event.role, event.kind, request] = each
             found.append(each)
         elif (key := (event.role, begins[event.kind], request)) in inside:

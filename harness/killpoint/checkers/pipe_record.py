@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from killpoint.checkers.asked import Asked
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.scenario import Scenario
@@ -22,29 +23,11 @@ NOT_TOLD = ("ok", "timeout", "never returned", *NOT_MADE)
 """Outcomes that tell nobody that something went wrong."""
 
 
-class Call(msgspec.Struct):
+class Call(Asked, kw_only=True):
     """One call of a rank."""
 
     role: str
     op: str
-    began: Event
-    ended: Event | None = None
-    """None: it never came back."""
-
-    @property
-    def outcome(self) -> str:
-        """Its outcome's word."""
-        return self.ended.text("outcome") if self.ended else "never returned"
-
-    @property
-    def error(self) -> str:
-        """Its error's text."""
-        return self.ended.text("error") if self.ended else ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether it ended well."""
-        return self.outcome == "ok"
 
     @property
     def made(self) -> bool:
@@ -71,10 +54,6 @@ class Call(msgspec.Struct):
     def carriable(self) -> bool:
         """Whether what it was to send can be carried at all."""
         return self.began.text("form") != "meta"
-
-    def events(self) -> list[Event]:
-        """Its own, for evidence."""
-        return [self.began, *([self.ended] if self.ended else [])]
 
     def words(self) -> str:
         """The call for people."""
@@ -112,7 +91,7 @@ def calls(history: History) -> list[Call]:
         if hang is not None and event.t > hang.t:
             break
         if event.kind in ENDS:
-            call = Call(event.role, event.kind, event)
+            call = Call(role=event.role, op=event.kind, began=event)
             inside[event.role, event.kind] = call
             found.append(call)
         elif (key := (event.role, _BEGINS[event.kind])) in inside:

@@ -6,7 +6,7 @@ import contextlib
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look
 from killpoint.bench.nursery import Member, NotMeasured, Nursery
 from killpoint.bench.pipes.orders import PipeOf
-from killpoint.bench.run import Figures
+from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.stage.meeting import free_port
 
@@ -124,7 +124,7 @@ class PipeBench:
         trips = {name: Figures() for name, _ in self._peers}
         try:
             for name, spec in self._peers:
-                with _failing(trips[name]):
+                with failing(trips[name]):
                     self._tell(f"loading {name}")
                     self._nurseries[name] = Nursery(name, spec, folder)
             for number in range(self._pace.groups):
@@ -151,7 +151,7 @@ class PipeBench:
         try:
             for name, nursery in self._nurseries.items():
                 if figures[name].missing is None:
-                    with _failing(figures[name]):
+                    with failing(figures[name]):
                         ends[name] = Ends(nursery)
                         if not ends[name].start(self._pace):
                             figures[name].missing = "it has no pipe here"
@@ -160,7 +160,7 @@ class PipeBench:
             for _ in range(self._pace.rounds):
                 for name in order:
                     if figures[name].missing is None:
-                        with _failing(figures[name]):
+                        with failing(figures[name]):
                             took = ends[name].sample(self._pace.trips)
                             figures[name].samples.append(sorted(took)[len(took) // 2])
                             figures[name].trips += took
@@ -168,14 +168,3 @@ class PipeBench:
         finally:
             for each in ends.values():
                 each.leave()
-
-
-@contextlib.contextmanager
-def _failing(figures: Figures) -> Generator[None]:
-    """A peer that fails drops out, and its pairs with it."""
-    try:
-        yield
-    except NotMeasured as error:
-        figures.missing, figures.failed = str(error), True
-        figures.samples.clear()
-        figures.trips.clear()

@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.bench.pipes.run import PipeOutcome
 from killpoint.bench.run import Figures
-from killpoint.bench.statistics import Ratio
+from killpoint.bench.telling import quietness, spread, title, told, where
 from killpoint.bench.workload import show_size
 
 
@@ -28,18 +28,9 @@ def json(outcome: PipeOutcome) -> str:
 
 
 def _head(outcome: PipeOutcome) -> Iterator[str]:
-    machine, meanwhile = outcome.machine, outcome.meanwhile
-    yield f"killpoint bench pipe: {outcome.target} {outcome.versions.get(outcome.target, '')}"
-    yield (
-        f"machine: {machine.cores} cores, {machine.processor}, Linux {machine.kernel}, "
-        f"Python {machine.python}, seed {outcome.seed}"
-    )
-    yield (
-        f"cores in use meanwhile: {meanwhile.ours:.2f} by this run, {meanwhile.others:.2f} by "
-        f"others, {meanwhile.stolen:.2f} stolen by other guests of the host"
-    )
-    if meanwhile.others + meanwhile.stolen > 0.1:
-        yield "  this machine was not quiet: trust the ratios' intervals, not single figures"
+    yield title("pipe", outcome.target, outcome.versions)
+    yield where(outcome.machine, outcome.seed)
+    yield from quietness(outcome.meanwhile)
 
 
 def _ratios(outcome: PipeOutcome) -> Iterator[str]:
@@ -51,7 +42,7 @@ def _ratios(outcome: PipeOutcome) -> Iterator[str]:
     )
     for name in outcome.trips:
         if name != outcome.target:
-            yield f"  a tensor of {size} on the CPU, to {name}: {_told(outcome.ratio(name))}"
+            yield f"  a tensor of {size} on the CPU, to {name}: {told(outcome.ratio(name))}"
 
 
 def _figures(outcome: PipeOutcome) -> Iterator[str]:
@@ -61,16 +52,7 @@ def _figures(outcome: PipeOutcome) -> Iterator[str]:
     yield from (f"  {name}: {why}" for name, why in outcome.missing.items())
 
 
-def _told(ratio: Ratio | None) -> str:
-    if ratio is None:
-        return "-"
-    doubt = "" if ratio.coverage >= 0.95 else f" ({ratio.coverage:.0%})"
-    return f"{ratio.median:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]{doubt}"
-
-
 def _spread(figures: Figures, nbytes: int) -> str:
     found = figures.summary()
-    if found is None:
-        return f"- ({figures.missing})" if figures.missing else "-"
-    rate = nbytes / 1e6 / found.median
-    return f"{found.median:.3g} ({found.least:.3g} - {found.most:.3g}) ms, {rate:.3g} GB/s"
+    rate = f", {nbytes / 1e6 / found.median:.3g} GB/s" if found else ""
+    return spread(figures, "ms") + rate

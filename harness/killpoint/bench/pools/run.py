@@ -8,7 +8,7 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ import msgspec
 
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look
 from killpoint.bench.nursery import Member, NotMeasured, Nursery
-from killpoint.bench.run import Figures
+from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.targets.protocol import PoolShape
 
@@ -132,7 +132,7 @@ class PoolBench:
         starts = {"default": Figures(), "spawn": Figures()}
         try:
             for name, spec in self._peers:
-                with _failing(calls[name]):
+                with failing(calls[name]):
                     self._tell(f"loading {name}")
                     self._nurseries[name] = Nursery(name, spec, folder)
             for number in range(self._pace.groups):
@@ -161,7 +161,7 @@ class PoolBench:
         try:
             for name, nursery in self._nurseries.items():
                 if figures[name].missing is None:
-                    with _failing(figures[name]):
+                    with failing(figures[name]):
                         callers[name] = Caller(nursery)
                         callers[name].start()
             order = list(callers)
@@ -169,7 +169,7 @@ class PoolBench:
             for _ in range(self._pace.rounds):
                 for name in order:
                     if figures[name].missing is None:
-                        with _failing(figures[name]):
+                        with failing(figures[name]):
                             took = callers[name].sample(self._pace.calls)
                             figures[name].samples.append(sorted(took)[len(took) // 2])
                             figures[name].trips += took
@@ -185,7 +185,7 @@ class PoolBench:
             return
         member = nursery.fork("executor")
         try:
-            with _failing(figures["default"]):
+            with failing(figures["default"]):
                 member.do(_WITHIN, "have", "torch")
                 for number in range(self._pace.starts + 1):
                     self._tell(f"starts, {number} of {self._pace.starts}")
@@ -202,17 +202,6 @@ class PoolBench:
 
 def _starting(method: Literal["default", "spawn"]) -> PoolShape:
     return PoolShape(_STARTERS, start=method, chunk_bytes=_CHUNK, chunks=_CHUNKS)
-
-
-@contextlib.contextmanager
-def _failing(figures: Figures) -> Generator[None]:
-    """A peer that fails drops out, and its pairs with it."""
-    try:
-        yield
-    except NotMeasured as error:
-        figures.missing, figures.failed = str(error), True
-        figures.samples.clear()
-        figures.trips.clear()
 
 
 def _ratio(ours: Figures, theirs: Figures) -> Ratio | None:

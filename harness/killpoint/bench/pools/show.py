@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from killpoint.bench.pools.run import PoolOutcome
-from killpoint.bench.run import Figures
-from killpoint.bench.statistics import Ratio
+from killpoint.bench.telling import quietness, spread, title, told, where
 
 
 def text(outcome: PoolOutcome) -> str:
@@ -32,18 +31,9 @@ def json(outcome: PoolOutcome) -> str:
 
 
 def _head(outcome: PoolOutcome) -> Iterator[str]:
-    machine, meanwhile = outcome.machine, outcome.meanwhile
-    yield f"killpoint bench pool: {outcome.target} {outcome.versions.get(outcome.target, '')}"
-    yield (
-        f"machine: {machine.cores} cores, {machine.processor}, Linux {machine.kernel}, "
-        f"Python {machine.python}, seed {outcome.seed}"
-    )
-    yield (
-        f"cores in use meanwhile: {meanwhile.ours:.2f} by this run, {meanwhile.others:.2f} by "
-        f"others, {meanwhile.stolen:.2f} stolen by other guests of the host"
-    )
-    if meanwhile.others + meanwhile.stolen > 0.1:
-        yield "  this machine was not quiet: trust the ratios' intervals, not single figures"
+    yield title("pool", outcome.target, outcome.versions)
+    yield where(outcome.machine, outcome.seed)
+    yield from quietness(outcome.meanwhile)
 
 
 def _ratios(outcome: PoolOutcome) -> Iterator[str]:
@@ -55,8 +45,8 @@ def _ratios(outcome: PoolOutcome) -> Iterator[str]:
     )
     for name in outcome.calls:
         if name != outcome.target:
-            yield f"  a call that does nothing, 2 workers, to {name}: {_told(outcome.ratio(name))}"
-    start = _told(outcome.start_ratio())
+            yield f"  a call that does nothing, 2 workers, to {name}: {told(outcome.ratio(name))}"
+    start = told(outcome.start_ratio())
     yield f"  4 workers with torch ready, by the default start, to spawn: {start}"
 
 
@@ -65,21 +55,7 @@ def _figures(outcome: PoolOutcome) -> Iterator[str]:
     for name, figures in outcome.calls.items():
         late = figures.trip(0.99)
         tail = "" if late is None else f", p99 of all calls {late:.0f} us"
-        yield f"  call, {name}: {_spread(figures, 'us')}{tail}"
+        yield f"  call, {name}: {spread(figures, 'us')}{tail}"
     for method, figures in outcome.starts.items():
-        yield f"  ready, {method}: {_spread(figures, 's')}"
+        yield f"  ready, {method}: {spread(figures, 's')}"
     yield from (f"  {name}: {why}" for name, why in outcome.missing.items())
-
-
-def _told(ratio: Ratio | None) -> str:
-    if ratio is None:
-        return "-"
-    doubt = "" if ratio.coverage >= 0.95 else f" ({ratio.coverage:.0%})"
-    return f"{ratio.median:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]{doubt}"
-
-
-def _spread(figures: Figures, unit: str) -> str:
-    found = figures.summary()
-    if found is None:
-        return f"- ({figures.missing})" if figures.missing else "-"
-    return f"{found.median:.3g} ({found.least:.3g} - {found.most:.3g}) {unit}"
