@@ -76,7 +76,25 @@ def test_a_strangers_pipe_is_judged_fairly(stage: Stage, case: str) -> None:
     assert found.runs
 
 
-@pytest.mark.parametrize("name", broken_tensors.CAUGHT)
+_AS_A_MUTANT = (
+    "DropsNone",
+    "TakesItsTime",
+    "OneThreadForAll",
+    "TooLargeForEver",
+    "NeverEmpty",
+    "LosesTheError",
+    "WaitsForTheDead",
+)
+"""Breakages that hang, and that a mutant of the reference has, too: each hang is waited out."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.full if name in _AS_A_MUTANT else ())
+        for name in broken_tensors.CAUGHT
+    ],
+)
 def test_a_breakage_is_caught_by_its_case(stage: Stage, name: str) -> None:
     case, kinds = broken_tensors.CAUGHT[name]
     found = outcome(stage, name, case)
