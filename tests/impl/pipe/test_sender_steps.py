@@ -1,6 +1,7 @@
 """The sender's steps, one at a time, in the test's own thread."""
 
 import os
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +9,12 @@ from contextlib import contextmanager
 import pytest
 
 from refengine.errors import DeadlinePassed, PeerDied, PeerSilent
-from refengine.pipe.errors import PipeClosed, SendFailed, TransferFailed
+from refengine.pipe.errors import PipeClosed, SendFailed, TensorsLost, TransferFailed
 from refengine.pipe.link import Answer, Link, answer
 from refengine.pipe.outgoing import Transfer
 from refengine.pipe.sending import Sender
 
-from .pairs import Bytes, links, put, receiver, sender
+from .pairs import Beside, Bytes, links, put, receiver, sender
 
 
 @contextmanager
@@ -157,3 +158,48 @@ def test_a_forked_child_has_no_copy_of_a_link():
     assert out.sock.fileno() >= 0
     out.close()
     into.close()
+
+
+def test_an_end_that_was_told_is_told_to_every_later_call():
+    with unstarted() as (one, into):
+        hand_in(one, Bytes(b"abc"))
+        into.close()
+        one._step()
+        one._step()
+        for _ in range(3):
+            with pytest.raises(PeerDied):
+                one.check()
+
+
+def test_a_deadline_is_not_over_before_it_is():
+    out, into = links()
+    one, other = sender(out, 1, clock=lambda: 5.0), receiver(into)
+    one.start()
+    granted = Transfer(1)
+    one.outgoing.ask(granted)
+    waits = Beside(put, one, b"x", 0.9)
+    while not any(each.considered for each in list(one.outgoing._asked)):
+        assert waits.is_alive()
+    one.outgoing.withdraw(granted)
+    one._bell.ring()
+    waits.result()
+    assert other.receive(5.0)[0] == b"x"
+    one.cut()
+    other.close(1.0)
+
+
+def test_the_time_for_closing_ends_to_the_moment():
+    out, into = links()
+    one = sender(out, clock=lambda: 100.0)
+    hand_in(one, Bytes(b"abc"))
+    one._close_by = 100.0
+    one._sleep(select.POLLIN)
+    assert isinstance(one._end, TensorsLost)
+    with pytest.raises(TensorsLost, match="1 tensor"):
+        one.close(0.0)
+    into.close()
+
+
+def test_a_thread_that_is_left_behind_holds_no_interpreter_back():
+    with unstarted() as (one, _):
+        assert one._thread.daemon

@@ -7,8 +7,10 @@ from refengine.pipe.block_labels import BlockLabel, Say
 from refengine.pipe.dtypes import ITEM_BYTES
 from refengine.pipe.errors import MetadataRefused
 from refengine.pipe.frames import Header, Kind, Way
+from refengine.security import Keys
 
 KEY = b"k" * 32
+KEYS = Keys.from_secret(KEY)
 
 
 def test_messages_are_of_the_sizes_that_their_version_has():
@@ -18,13 +20,19 @@ def test_messages_are_of_the_sizes_that_their_version_has():
     assert (frames.TEXT_MOST, frames.BESIDE_MOST) == (1024, 4096)
     assert (link.ANSWER_BYTES, places.PLACE_BYTES) == (256, 64)
     assert handshake.CONTROL == 0xFFFFFFFF
+    place = places.Place(bytes(16), bytes(16), "auto")
+    assert len(link.answer(link.Answer.BYE)) == 256
+    hello = handshake.Connecting(KEYS, handshake.Caller(1, 2, 0, 7, place)).hello
+    welcome = handshake.Listening(KEYS, 8, place).welcome(hello)
+    assert (len(hello), len(welcome or b""), len(handshake.verdict())) == (116, 132, 256)
 
 
 def test_words_have_the_numbers_that_their_version_has():
     assert [each.value for each in Say] == [1, 2, 3, 4]
     assert [each.value for each in Kind] == [1, 2, 3, 4]
     assert [each.value for each in Way] == [0, 1, 2]
-    assert [each.value for each in link.Answer] == [1, 2, 3]
+    assert [link.answer(each)[0] for each in link.Answer] == [1, 2, 3]
+    assert [BlockLabel(each, b"t" * 16).pack()[4] for each in Say] == [1, 2, 3, 4]
 
 
 def test_a_type_has_the_bytes_that_its_name_says():
