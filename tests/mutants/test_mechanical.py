@@ -205,6 +205,12 @@ def test_of_a_statement_that_runs_at_import_all_beside_who_touches_its_file_are_
     assert control.tests_for(_change(2)) == ["a::two", "a::one"]
 
 
+def test_a_test_that_imports_a_statement_late_is_asked_beside_the_others() -> None:
+    tests = {"a::one": _trace(1, 6), "b::late": _trace(0, 2), "c::far": _trace(0)}
+    control = Control(tests, imported=frozenset({("a.py", 2)}))
+    assert control.tests_for(_change(2)) == ["b::late", "a::one"]
+
+
 def test_of_a_file_of_which_nothing_runs_later_everybody_is_asked() -> None:
     tests = {"a::one": _trace(1, 6, file="b.py"), "b::two": _trace(0)}
     control = Control(tests, imported=frozenset({("a.py", 2)}))

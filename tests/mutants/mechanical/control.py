@@ -52,11 +52,11 @@ class Control(msgspec.Struct):
         all, if nothing of that file runs later.
         """
         place = change.file, change.line
-        found = [name for name, trace in self.tests.items() if place in trace.touched]
-        if not found and place in self.imported:
+        found = {name for name, trace in self.tests.items() if place in trace.touched}
+        if place in self.imported:  # by some; a test that imports it late touches it, too
             files = {_file(name) for name, trace in self.tests.items() if trace.reaches(change)}
-            found = [name for name in self.tests if not files or _file(name) in files]
-        return sorted(found, key=lambda name: self.tests[name].seconds)
+            found |= {name for name in self.tests if not files or _file(name) in files}
+        return sorted(found, key=lambda name: (self.tests[name].seconds, name))
 
 
 class Part(msgspec.Struct):

@@ -1,0 +1,199 @@
+"""Ways that a run takes once in a blue moon, each taken on purpose."""
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+import torch
+
+from refengine.errors import Busy, ForkedCopy, PeerDied
+from refengine.keeping import Undo
+from refengine.pipe import choice, meeting
+from refengine.pipe.block_arrivals import BlockArrivals
+from refengine.pipe.block_labels import looks_of
+from refengine.pipe.errors import PipeClosed, TensorRefused, TransportUnavailable
+from refengine.pipe.frames import Header, Kind, Metadata
+from refengine.pipe.knock import read
+from refengine.pipe.pipe import Pipe
+from refengine.pipe.places import this_machine
+from refengine.pipe.receiving import Receiver
+from refengine.pipe.settings import PipeSettings
+from refengine.pipe.tensors import describe, within_memory
+from refengine.pipe.transports.cuda_ipc import IpcInlet, IpcOutlet
+
+from ..striking import strikes
+from .pairs import KEY, Beside, free_port, links, receiver
+from .test_block_arrivals import BLOCK, A, label
+from .test_blocks import BLOCKS, pair
+from .test_meeting import party
+
+
+class Raced(dict[bytes, Any]):
+    """Another thread takes what is there between a look and a grasp."""
+
+    def pop(self, *_: object) -> Any:
+        raise KeyError
+
+
+def test_of_two_takers_the_slower_gets_nothing():
+    found = BlockArrivals(1000, looks_of)
+    found.block(label(0), BLOCK, 0.0)
+    found._by_request = Raced(found._by_request)
+    one = found.of(A)
+    assert one is not None
+    assert not found.take(one, [])
+
+
+def test_a_taker_that_was_too_slow_goes_on_waiting(monkeypatch: pytest.MonkeyPatch):
+    with pair() as (sender, receives, *_):
+        take, lost = receives._arrivals.take, [True]
+        monkeypatch.setattr(
+            receives._arrivals, "take", lambda *args: not lost.pop() if lost else take(*args)
+        )
+        takes = Beside(lambda: receives.recv_kv("a", timeout=5.0))
+        sender.send_kv("a", BLOCKS, lease=5.0)
+        assert takes.result() == BLOCKS
+
+
+def test_a_thread_that_was_struck_before_it_could_say_why_still_ends_its_pipe():
+    with pair() as (sender, *_):
+        sender.close(1.0)
+        sender._end = None
+        news: SimpleQueue[None] = SimpleQueue()
+        sender._waiting[news] = None
+        sender._finish()
+        assert news.qsize() == 1
+        with pytest.raises(PipeClosed, match="this rank"):
+            sender.recv_kv("a", timeout=5.0)
+
+
+def test_a_call_is_refused_while_another_is_on_its_way_in():
+    out, into = links()
+    end = receiver(into)
+    assert end._guard.acquire(False)
+    with pytest.raises(Busy):
+        Beside(end.receive, 0.0).result()
+    end._guard.release()
+    end.close(1.0)
+    out.close()
+
+
+def test_each_transport_has_its_own_ends():
+    one, other = links()
+    settings = PipeSettings()
+    assert isinstance(choice.outlet("cuda_ipc", one, settings, "cuda:0", lambda: 0), IpcOutlet)
+    assert isinstance(choice.inlet("cuda_ipc", one, settings, "cuda:0"), IpcInlet)
+    if not torch.distributed.is_nccl_available():
+        with pytest.raises(TransportUnavailable):
+            choice.outlet("nccl", one, settings, "cuda:0", lambda: 0)
+        with pytest.raises(TransportUnavailable):
+            choice.inlet("nccl", one, settings, "cuda:0")
+    one.close()
+    other.close()
+
+
+def test_a_gpu_is_known_by_its_own_number(monkeypatch: pytest.MonkeyPatch):
+    class Properties:
+        uuid = "01020304-0506-0708-090a-0b0c0d0e0f10"
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Properties)
+    assert choice.device_of("cuda:0") == bytes(range(1, 17))
+
+
+def test_a_machine_without_a_number_is_like_no_other(monkeypatch: pytest.MonkeyPatch):
+    def gone(_: Path) -> bytes:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_bytes", gone)
+    assert this_machine() != this_machine()
+
+
+def test_types_that_no_header_can_name_are_refused():
+    with pytest.raises(TensorRefused, match=r"no tensors of torch\.bits8"):
+        describe(torch.empty(3, dtype=torch.bits8))
+    with pytest.raises(TensorRefused, match="this torch has no int3"):
+        within_memory(Metadata("int3", (1,)), memoryview(bytearray(1)))
+
+
+def test_a_meeting_has_the_time_that_is_left_to_it():
+    still = replace(party(5000, 1, 2), clock=lambda: 5.0)
+    assert meeting._Meeting(still, None, None, Undo())._left() == 3600.0
+    assert meeting._Meeting(still, 1.0, 5.5, Undo())._left() == 0.5
+    with pytest.raises(TimeoutError):
+        meeting._Meeting(still, 1.0, 5.0, Undo())._left()
+
+
+def test_a_rank_that_cannot_be_told_is_called_dead():
+    one, other = links()
+    other.close()
+    with pytest.raises(PeerDied, match="rank 1"):
+        meeting._tell(one, b"x")
+    with pytest.raises(ConnectionError, match="it hung up"):
+        read(one.sock, 1, lambda: 1.0)
+    one.close()
+
+
+def test_a_rank_alone_that_is_struck_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch):
+    """SPEC R9."""
+    made: list[socket.socket] = []
+    both = socket.socketpair
+
+    def remembered() -> tuple[socket.socket, socket.socket]:
+        pair = both()
+        made.extend(pair)
+        return pair
+
+    monkeypatch.setattr(socket, "socketpair", remembered)
+    for striker in strikes():
+        for each in striker.during(lambda: meeting.meet(party(5000, 0, 1), 1.0)):
+            each.close()
+        assert all(each.fileno() == -1 for each in made), striker.where
+
+
+def test_a_pipe_whose_other_half_cannot_be_made_cuts_the_first(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("no inlet")
+
+    cuts: list[object] = []
+    monkeypatch.setattr("refengine.pipe.pipe.inlet", fail)
+    monkeypatch.setattr("refengine.pipe.sending.Sender.cut", cuts.append)
+    with pytest.raises(RuntimeError, match="no inlet"):
+        Pipe("127.0.0.1", free_port(), 0, 1, key=KEY)
+    (sender,) = cuts
+    sender._link.close()
+    sender._bell.close()
+
+
+def test_a_copy_in_another_process_may_not_receive_either():
+    with Pipe("127.0.0.1", free_port(), 0, 1, key=KEY) as pipe:
+        pipe._pid += 1
+        with pytest.raises(ForkedCopy):
+            pipe.recv_tensor(0.0)
+        pipe._pid -= 1
+
+
+def test_limits_are_what_they_say():
+    PipeSettings(silence=0.5, handshake=0.5)
+    with pytest.raises(ValueError, match="some time"):
+        PipeSettings(handshake=0.0)
+    for port in (1 << 16, -1):
+        with pytest.raises(ValueError, match="no port"):
+            Pipe("127.0.0.1", port, 0, 1, key=KEY)
+
+
+def test_only_a_tensor_takes_memory_of_the_inlets():
+    out, into = links()
+    end: Receiver = receiver(into)
+    out.sock.send(Header(Kind.NOTHING, 0).pack(into.session))
+    assert end.receive(1.0)[0] is None
+    assert end._inlet.rooms == []
+    out.sock.send(Header(Kind.TENSOR, 1, Metadata("uint8", (1,)), follows=1).pack(into.session))
+    out.sock.send(b"x")
+    assert end.receive(1.0)[0] == b"x"
+    assert end._inlet.rooms == [1]
+    end.close(1.0)
+    out.close()
