@@ -100,15 +100,18 @@ def test_a_peer_that_died_before_we_looked_is_gone_at_once(tmp_path: Path):
 
 
 def leave_with_three(say: Any, path: str) -> None:
+    signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))
     link = SocketFactory().connect(path)
     say(os.getpid())
+    signal.pause()
     link.close()
-    os._exit(3)
 
 
 def test_a_signal_is_told_of_who_was_killed_and_of_nobody_else(tmp_path: Path):
     role, peer, _, _ = connected(tmp_path, leave_with_three)
     with role:
+        role.hear()
+        os.kill(role.pid, signal.SIGUSR1)
         assert peer.is_dead(10)
         assert peer.signal() is None
         peer.close()
