@@ -93,8 +93,8 @@ POOL: tuple[Mutant, ...] = (
         "W8/first-one-slow",
         "reordered no-error hang",
         "executor/futures.py",
-        " = queue.SimpleQueue()\n",
-        " = queue.LifoQueue()\n",
+        "self._see_to(self.pending[0])",
+        "self._see_to(self.pending[-1])",
     ),
     Mutant(
         "w9_forks_keep_what_they_inherit",

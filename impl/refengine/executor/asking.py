@@ -159,6 +159,7 @@ class Asking:
             oldest = self._in_order.oldest()
             if oldest is None:
                 return
+            self._in_order.ring()
             try:
                 oldest.exception(order.left())
             except TimeoutError:

@@ -35,14 +35,22 @@ class InOrder:
 
     def __init__(self, collect: Collect, refusal: Callable[[str], BaseException | None]) -> None:
         self._collect, self._refusal = collect, refusal
-        self._waiting: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
+        self._rung: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False: it is the end
         self.pending: deque[Pending] = deque()
         self._threads: list[threading.Thread] = []
 
     def add(self, pending: Pending) -> None:
         """From now on its replies are waited for."""
         self.pending.append(pending)
-        self._waiting.put(pending)
+        self.ring()
+
+    def ring(self) -> None:
+        """Have everything that is pending seen to.
+
+        Said again by whoever waits for a place: an exception may have struck between the two
+        halves of `add`, and nobody else would take those replies (SPEC R9).
+        """
+        self._rung.put(True)
         if not self._threads:
             keep(self._threads, _thread, self._run)
         if not self._threads[0].ident:
@@ -56,7 +64,7 @@ class InOrder:
 
     def end(self, error: Callable[[str], BaseException]) -> None:
         """No reply will come: whoever is left gets the error."""
-        self._waiting.put(None)
+        self._rung.put(False)
         if self._threads and threading.current_thread() is not self._threads[0]:
             with contextlib.suppress(RuntimeError):  # it was never started
                 self._threads[0].join(_TO_END)
@@ -65,19 +73,23 @@ class InOrder:
             _resolve(pending.future.set_exception, error(pending.method))
 
     def _run(self) -> None:
-        while (pending := self._waiting.get()) is not None:
-            try:
-                found = self._collect(
-                    pending.number, pending.method, pending.ranks, pending.left, pending.timeout
-                )
-                value = pending.shape(found)
-            except BaseException as error:
-                self._done(pending)
-                _resolve(pending.future.set_exception, error)
-            else:
-                self._done(pending)
-                _resolve(pending.future.set_result, value)
-            del pending
+        while self._rung.get():
+            while self.pending:
+                with contextlib.suppress(IndexError):  # the end took it
+                    self._see_to(self.pending[0])
+
+    def _see_to(self, pending: Pending) -> None:
+        try:
+            found = self._collect(
+                pending.number, pending.method, pending.ranks, pending.left, pending.timeout
+            )
+            value = pending.shape(found)
+        except BaseException as error:
+            self._done(pending)
+            _resolve(pending.future.set_exception, error)
+        else:
+            self._done(pending)
+            _resolve(pending.future.set_result, value)
 
     def _done(self, pending: Pending) -> None:
         """Before its waiter wakes: the next call may find the way free."""

@@ -41,6 +41,18 @@ class TestInOrder:
         assert not thread.is_alive()
         made.end(PoolClosed)
 
+    def test_one_that_was_struck_as_it_was_added_is_seen_to_at_the_next_ring(self):
+        made: Any = InOrder(lambda number, *_: [number], lambda _: None)
+        struck, after = self.pending(1), self.pending(2)
+        made.pending.append(struck)  # and no further
+        made.ring()
+        assert struck.future.result(5) == [1]
+        made.pending.append(self.pending(3))
+        made.add(after)
+        assert after.future.result(5) == [2]
+        assert not made.pending
+        made.end(PoolClosed)
+
     def test_at_the_end_its_thread_has_a_moment(self):
         made: Any = InOrder(lambda *_: [1], lambda _: None)
         joined: list[float] = []

@@ -37,7 +37,14 @@ def test_a_struck_call_after_late_replies_harms_no_later_one(two):
         assert answer == [(rank, ("after", n), {}) for rank in (0, 1)], striker.where
 
 
-def test_a_struck_call_that_does_not_wait_harms_no_later_one(two):
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_a_struck_call_that_does_not_wait_harms_no_later_one(in_flight):
+    """With one place in flight, a place that is lost is missed by the very next call."""
+    with pool(in_flight=in_flight) as two:
+        _strike_submissions(two)
+
+
+def _strike_submissions(two):
     def submitted(n):
         return two.collective_rpc("echo", 5.0, (n,), non_block=True)
 

@@ -319,7 +319,7 @@ class TestSubmit:
         refusals = iter([None, PoolClosed("work"), PoolClosed("work")])
         p.watch.refusal = lambda _: next(refusals, PoolClosed("work"))
         p.asking.calls.replies = lambda *_: pytest.fail("nobody would answer")
-        p.asking._in_order._waiting = SimpleNamespace(put=lambda _: None, get=lambda: None)
+        p.asking._in_order._rung = SimpleNamespace(put=lambda _: None, get=lambda: False)
         with pytest.raises(PoolClosed):
             submit(p).result(0.0)
 
