@@ -244,7 +244,13 @@ class BrokenTarget(TensorTarget):
     name = "broken_tensors"
 
     def pipe_make(
-        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
+        self,
+        rank: int,
+        shape: PipeShape,
+        host: str,
+        port: int,
+        secret: bytes,
+        timeout: float | None,
     ) -> Pipe:
         import time
 

@@ -260,7 +260,13 @@ class TensorTarget:
         """Importing this module has done it."""
 
     def pipe_make(
-        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
+        self,
+        rank: int,
+        shape: PipeShape,
+        host: str,
+        port: int,
+        secret: bytes,
+        timeout: float | None,
     ) -> Pipe:
         end = time.monotonic() + (_DEFAULT if timeout is None else timeout)
         return self.pipe(*meet(rank, shape.size, (host, port), end), shape.buffer_bytes)

@@ -6,6 +6,7 @@ from killpoint.cases.case import Case
 from killpoint.cases.pipe_plays import FIRST, GIVEN, OPENED, SECOND, of_pipe
 from killpoint.scenario import (
     AnyStep,
+    BlocksForge,
     BlocksReceive,
     BlocksSend,
     Fault,
@@ -14,6 +15,7 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
+from killpoint.scenario.pipe_steps import Forgery
 
 _BLOCKS = [Tensor("float16", (16, 64), repeat=4)]
 _LARGE = [Tensor("float16", (256, 1024), repeat=6)]
@@ -28,6 +30,35 @@ def _gives(request: str, lease: float = 4.0, blocks: list[Tensor] = _BLOCKS) -> 
 
 def _takes(request: str, timeout: float = 3.0) -> BlocksReceive:
     return BlocksReceive((SECOND,), request, timeout)
+
+
+def _harmed(how: Forgery) -> list[AnyStep]:
+    """Asked for at once; then the same request's blocks come unharmed."""
+    return [
+        *OPENED,
+        BlocksForge(FIRST, how),
+        _gives("a", 1.0),
+        _takes("a", 0.6),
+        *_DONE,
+        _gives("a"),
+        _takes("a"),
+        *_DONE,
+    ]
+
+
+def _too_late(how: Forgery) -> list[AnyStep]:
+    """The lease is over when the last block comes; then other blocks of the same request do."""
+    return [
+        *OPENED,
+        BlocksForge(FIRST, how),
+        _gives("a", _SHORT),
+        *_DONE,
+        _takes("a", 0.3),
+        Wait(within=GIVEN),
+        _gives("a"),
+        _takes("a"),
+        *_DONE,
+    ]
 
 
 CASES: tuple[Case, ...] = (
@@ -134,6 +165,20 @@ CASES: tuple[Case, ...] = (
             _takes("a"),
             *_DONE,
         ],
+    ),
+    of_pipe(
+        "K8/blocks-harmed-on-their-way",
+        "a transfer's blocks come swapped, twice, not at all, with another shape",
+        _harmed("swapped"),
+        _harmed("repeated"),
+        _harmed("lost"),
+        _harmed("mismatched"),
+    ),
+    of_pipe(
+        "K8/blocks-too-late",
+        "a block comes after its lease: alone, and in the midst of the request's next transfer",
+        _too_late("late"),
+        _too_late("stale"),
     ),
     of_pipe(
         "K8/sender-killed",

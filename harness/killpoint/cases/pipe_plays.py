@@ -8,6 +8,7 @@ from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
+    BlocksForge,
     BlocksReceive,
     BlocksSend,
     Fault,
@@ -63,7 +64,7 @@ def of_pipe(
 def needs(steps: list[AnyStep], **shape: Any) -> frozenset[str]:
     """What a target must have for these steps."""
     placed = any(isinstance(step, Fault) and step.at is not None for step in steps)
-    blocks = any(isinstance(step, BlocksSend | BlocksReceive) for step in steps)
+    blocks = any(isinstance(step, BlocksSend | BlocksReceive | BlocksForge) for step in steps)
     words = {"pipe", *(["points"] if placed else []), *(["blocks"] if blocks else [])}
     if shape.get("device") == "cuda":
         words.add("cuda")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from killpoint.checkers.cut_off import network_faults
 from killpoint.checkers.finding import Finding, Inconclusive, hangs, hangs_of
 from killpoint.checkers.pipe import misplaced
+from killpoint.checkers.pipe_cut import links_told
 from killpoint.checkers.pipe_record import Call, Lane, calls, lanes
 from killpoint.history.event import Event
 from killpoint.history.record import History
@@ -14,7 +16,12 @@ from killpoint.verdict import Violation
 
 
 def failures_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """K3: a send error surfaces at the sender (next call or close) and at the receiver."""
+    """K3: a send error surfaces at the sender (next call or close) and at the receiver.
+
+    So does that of a link.
+    """
+    if network_faults(history):
+        return links_told(scenario, history)
     made = calls(history)
     strikes = {event.role: event for event in history.of("raised")}
     failed = [c for c in made if c.op == "pipe-send" and not c.carriable and c.made]

@@ -60,7 +60,14 @@ def _struck(operation: Operation, strike: Fault) -> list[AnyStep]:
     closes: list[AnyStep] = [
         step for role in roles for step in (PipeClose((role,)), Wait(within=_GIVEN))
     ]
-    return [*_declared(operation, strike), *operation.during, Wait(within=_GIVEN), *closes]
+    lead = [*_declared(operation, strike), *operation.during, Wait(within=_GIVEN)]
+    # Not all of what comes after: its own next call may tell the rank of this, and send nothing.
+    return [*lead, *_carried_on(operation)[:3], *closes]
+
+
+def _carried_on(operation: Operation) -> list[AnyStep]:
+    """What comes after the call, if a thread may come to its point there."""
+    return operation.rest if operation.verb == "carry" else []
 
 
 def _killed(operation: Operation, kill: Fault) -> list[AnyStep]:
@@ -74,6 +81,7 @@ def _killed(operation: Operation, kill: Fault) -> list[AnyStep]:
         *_declared(operation, kill),
         *operation.during,
         Wait((role,), within=_GIVEN),
+        *_carried_on(operation),
         Fault("kill", role),  # if it did not come to the point: the story need not last
         PipeReceive((other,), 1),
         PipeSend(other, [_MUCH]),

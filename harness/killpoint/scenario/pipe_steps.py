@@ -43,6 +43,10 @@ Lie = Literal["dtype", "negative", "dimensions", "overflow", "huge", "mismatch"]
 dimensions than can be; sizes whose product leaves 64 bits; more bytes than a machine has; more
 bytes than follow."""
 LIES: tuple[Lie, ...] = get_args(Lie)
+Forgery = Literal["swapped", "repeated", "lost", "mismatched", "late", "stale"]
+"""What becomes of a transfer's blocks on their way: the first two change places; the first comes
+twice; the second does not come; the first comes with another shape; the last comes after the lease,
+alone, or in the midst of the next transfer."""
 
 Extent = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
 
@@ -139,6 +143,13 @@ class BlocksReceive(Step, tag="blocks-receive"):
     beside: bool = False
 
 
+class BlocksForge(Step, tag="blocks-forge"):
+    """The next blocks that a rank sends are harmed on the target's own wire."""
+
+    role: str
+    how: Forgery
+
+
 PipeStep = (
     PipeOpen
     | PipeSend
@@ -149,4 +160,5 @@ PipeStep = (
     | PipeClose
     | BlocksSend
     | BlocksReceive
+    | BlocksForge
 )

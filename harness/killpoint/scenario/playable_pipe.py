@@ -13,6 +13,7 @@ from killpoint.scenario.steps import (
     Count,
     Exit,
     Fault,
+    Intrude,
     Look,
     Pause,
     Settle,
@@ -21,7 +22,7 @@ from killpoint.scenario.steps import (
 )
 from killpoint.scenario_errors import Place
 
-_OTHERS = (Again, Count, Exit, Fault, Look, Pause, Settle, Wait, Weigh)
+_OTHERS = (Again, Count, Exit, Fault, Intrude, Look, Pause, Settle, Wait, Weigh)
 _BY_A_CARRIER = ("kill", "stop", "raise", "hold", "exit")
 """What can be done where one of the target's own threads stands."""
 

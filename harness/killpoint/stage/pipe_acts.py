@@ -20,15 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from killpoint import scenario as script
 from killpoint.stage import pipe_payload as payload
+from killpoint.stage import secrecy
 from killpoint.stage.carriers import Carriers
 from killpoint.stage.channel import Order
 from killpoint.stage.meeting import accepted
 from killpoint.stage.presence import Presence
 from killpoint.targets.protocol import (
+    ForgesBlocks,
     ForgesMetadata,
     HasBlocks,
     HasPipe,
     HasPoints,
+    KeepsSecrets,
     PipeShape,
     UnsupportedByTarget,
 )
@@ -55,6 +58,8 @@ class PipeActs:
         self._folder = folder
         self._carriers: Carriers | None = None
         self._shape = PipeShape()
+        self.opened = False
+        """Whether the role is a rank of a pipe."""
         self._beside: list[threading.Thread] = []
         self._lacking: list[UnsupportedByTarget] = []
 
@@ -70,6 +75,7 @@ class PipeActs:
             script.PipeClose: self._close,
             script.BlocksSend: self._blocks_send,
             script.BlocksReceive: self._blocks_receive,
+            script.BlocksForge: self._blocks_forge,
         }
 
     def come(self) -> None:
@@ -90,16 +96,31 @@ class PipeActs:
             raise UnsupportedByTarget("no blocks over its pipe")
         return target
 
+    def look(self, complaints: Path) -> None:
+        """Look for the end's secrets where others could see them; they enter no log."""
+        target, end = self._role.target, self._role.end
+        if end is None:
+            return
+        if not isinstance(target, KeepsSecrets):
+            raise UnsupportedByTarget("no secret in a pipe's ends")
+        secrets = target.pipe_secrets(end)
+        places = {
+            "its end's repr": repr(end).encode(),
+            "its end's text": str(end).encode(),
+            **secrecy.own_places(complaints),
+        }
+        self._log("secrets", count=len(secrets), shown=secrecy.shown(secrets, places))
+
     # -- its life -----------------------------------------------------------------------------
 
     def _open(self, order: Order, step: script.PipeOpen) -> str:
         told, target = accepted(order.data), self._target()
-        self._shape = told.pipe or self._shape
+        self._shape, self.opened = told.pipe or self._shape, True
         if self._carriers is not None:
             self._carriers.watch()
         with self._role.guard.during("pipe-open", None):
             self._role.end = target.pipe_make(
-                order.rank, self._shape, told.host, told.port, step.timeout
+                order.rank, self._shape, told.host, told.port, told.secret, step.timeout
             )
         return "ok"
 
@@ -241,6 +262,16 @@ class PipeActs:
         digests = [payload.digest(each) for each in got]
         self._log("blocks-got", request=step.request, **about, digests=digests)
         return "ok" if outcome == "ok" else "stopped"
+
+    def _blocks_forge(self, _order: Order, step: script.BlocksForge) -> str:
+        target = self._role.target
+        if not isinstance(target, ForgesBlocks):
+            raise UnsupportedByTarget("its wire cannot be made to harm blocks")
+        if self._role.end is None:
+            return "no-pipe"
+        target.blocks_forge(self._role.end, step.how)
+        self._log("blocks-forge", how=step.how)
+        return "ok"
 
     # -- how ----------------------------------------------------------------------------------
 

@@ -9,8 +9,10 @@ import contextlib
 import secrets
 import threading
 from collections.abc import Sequence
+from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, Self
+from weakref import ref
 
 from ..clock import Clock, monotonic
 from ..end import countdown
@@ -22,7 +24,9 @@ from .errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
 if TYPE_CHECKING:
     import torch
 
-_LONGEST = 3600.0
+_A_LOOK = 1.0
+"""Seconds until whoever waits looks whether the thread that would tell it still lives."""
+_EXIT_SECONDS = 2.0
 _JOIN = 2.0
 """Seconds for the thread to see that the pipe is closed."""
 
@@ -63,7 +67,12 @@ class BlockPipe:
         self._offers: dict[bytes, _Offer] = {}
         self._waiting: dict[SimpleQueue[None], None] = {}
         self._end: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="refengine-blocks", daemon=True)
+        self._thread = threading.Thread(
+            target=_run, args=(ref(self), pipe, self._arrivals, clock), daemon=True
+        )
+        self._thread.name = "refengine-blocks"
+        # Before the pipe's own: that one must not end first, at exit.
+        self._finalizer = Finalize(self, _leave, (pipe,), exitpriority=21)
         self._thread.start()
 
     def send_kv(self, request_id: str, blocks: "Sequence[torch.Tensor]", *, lease: float) -> None:
@@ -132,6 +141,7 @@ class BlockPipe:
         try:
             self._pipe.close(timeout)
         finally:
+            self._finalizer.cancel()
             if threading.current_thread() is not self._thread:
                 self._thread.join(_JOIN if timeout is None else timeout + _JOIN)
 
@@ -161,10 +171,14 @@ class BlockPipe:
         """What the receiver says, or None if it says nothing in time, or the pipe has ended."""
         if self._end is not None:
             return None
-        try:
-            return offer.heard.get(timeout=min(self._left(until), _LONGEST))
-        except Empty:
-            return None
+        while True:
+            left = self._left(until)
+            try:
+                return offer.heard.get(timeout=min(left, _A_LOOK))
+            except Empty:
+                if left <= _A_LOOK:
+                    return None
+                self._look()
 
     def _say(self, say: Say, transfer: bytes, timeout: float | None) -> None:
         self._pipe.send_labelled(None, BlockLabel(say, transfer).pack(), timeout)
@@ -182,26 +196,20 @@ class BlockPipe:
     ) -> None:
         if seconds is not None and seconds <= 0:
             raise DeadlinePassed(f"the blocks of {request_id!r}", timeout or 0)
-        with contextlib.suppress(Empty):
-            news.get(timeout=_LONGEST if seconds is None else seconds)
+        try:
+            news.get(timeout=_A_LOOK if seconds is None else min(seconds, _A_LOOK))
+        except Empty:
+            self._look()
+
+    def _look(self) -> None:
+        """The thread that was struck where it could not even say so is missed here (R9)."""
+        if not self._thread.is_alive():
+            self.finish(None)
 
     # -- the thread that receives -------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            while True:
-                self._turn()
-        except BaseException as error:  # whatever it is: those who wait are told
-            self._end = error
-        finally:
-            self._finish()
-
-    def _turn(self) -> None:
-        """Take one message, or end what has had its time."""
-        try:
-            block, raw = self._pipe.recv_labelled(self._arrivals.expire(self._clock()))
-        except (DeadlinePassed, TransferFailed):
-            return  # what is missing is noticed by what comes after it, or by the lease
+    def heard(self, block: Any, raw: bytes) -> None:
+        """One message has come."""
         label = BlockLabel.unpack(raw)
         if label is None:
             return
@@ -221,9 +229,46 @@ class BlockPipe:
         for news in list(self._waiting):
             news.put(None)
 
-    def _finish(self) -> None:
+    def finish(self, end: BaseException | None) -> None:
+        """Nothing comes any more: all who wait are told. May be said again."""
         if self._end is None:
-            self._end = PipeClosed("this rank")
+            self._end = end or PipeClosed("this rank")
         self._ring()
         for offer in list(self._offers.values()):
             offer.heard.put(None)
+
+
+def _run(whose: "ref[BlockPipe]", pipe: Carrier, arrivals: BlockArrivals, clock: Clock) -> None:
+    """Receive until the pipe ends. Who has been dropped is not kept by this (L1)."""
+    end: BaseException | None = None
+    try:
+        while True:
+            _pass_on(whose, *_next(pipe, arrivals, clock))
+    except BaseException as error:  # whatever it is: those who wait are told
+        end = error
+    finally:
+        blocks = whose()
+        if blocks is not None:
+            blocks.finish(end)
+
+
+def _next(pipe: Carrier, arrivals: BlockArrivals, clock: Clock) -> tuple[Any, bytes]:
+    """The next message; what has had its time is ended meanwhile."""
+    while True:
+        try:
+            return pipe.recv_labelled(arrivals.expire(clock()))
+        except (DeadlinePassed, TransferFailed):
+            continue  # what is missing is noticed by what comes after it, or by the lease
+
+
+def _pass_on(whose: "ref[BlockPipe]", block: Any, raw: bytes) -> None:
+    blocks = whose()
+    if blocks is None:
+        raise PipeClosed("this rank")
+    blocks.heard(block, raw)
+
+
+def _leave(pipe: Carrier) -> None:
+    """Nobody is there to hear what was lost."""
+    with contextlib.suppress(Exception):
+        pipe.close(_EXIT_SECONDS)

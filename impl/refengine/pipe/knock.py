@@ -25,12 +25,10 @@ def knock(
     try:
         sock = undo.made(socket.socket.close, sockets.connect_tcp, *address, left())
         hands = Connecting(keys, me)
-        sock.settimeout(left())
-        sock.sendall(hands.hello)
+        sock.sendall(hands.hello)  # small and first, as the proof: there is room for both
         proof = hands.proof(read(sock, WELCOME_BYTES, left))
         if proof is None:
             raise ConnectionError("whoever listens there does not know the key")
-        sock.settimeout(left())
         sock.sendall(proof)
         reason = refusal(read(sock, VERDICT_BYTES, left))
         if not reason:

@@ -63,7 +63,7 @@ class Link:
         """Have the kernel notice a machine that answers nothing any more; send at once."""
         if self.sock.family == socket.AF_UNIX:
             return  # both ends are this process's
-        third = max(1, math.ceil(silence / 3))
+        third = math.ceil(silence / 3)
         for option, value in (
             (socket.TCP_NODELAY, 1),
             (socket.TCP_KEEPIDLE, third),

@@ -15,8 +15,6 @@ from .frames import Header, Kind, Way
 from .link import Answer, Link, answer, ready
 
 _RECEIVE = "recv_tensor"
-_LOWEST = 1 << 18
-"""Bytes that are worth waking up for, in a large payload."""
 
 
 class Receiver:
@@ -51,8 +49,7 @@ class Receiver:
                 raise found
             return found, header.label  # noqa: TRY300  an exception on the way out is caught, too
         except TransferFailed:
-            guard.leave()
-            raise
+            raise  # it was given in its tensor's place, which is over
         except BaseException:
             if taken is not None:
                 self._arrival = taken  # nobody got it: the next call gives it
@@ -66,8 +63,7 @@ class Receiver:
         guard = self._guard
         try:
             guard.enter_within(seconds)
-            if self._link.sock.fileno() >= 0:
-                self._say(Answer.BYE)
+            self._say(Answer.BYE)
             self._link.close()
             self._bell.close()
             self._inlet.close()
@@ -91,7 +87,7 @@ class Receiver:
                     raise self._ended(PipeClosed(self._link.across.role))
                 return header, filling.memory
             if not self._take(filling, missing):
-                self._wait(len(missing), left(), timeout)
+                self._wait(left(), timeout)
 
     def _found(self, header: Header, follows: memoryview) -> Any:
         if header.kind is Kind.FAILED:
@@ -116,7 +112,7 @@ class Receiver:
             raise self._ended(self._broken(None))
         return True
 
-    def _wait(self, missing: int, seconds: float | None, timeout: float | None) -> None:
+    def _wait(self, seconds: float | None, timeout: float | None) -> None:
         if seconds is not None and seconds <= 0:
             raise DeadlinePassed(f"a tensor from {self._link.across.role}", timeout or 0)
         ready(self._link.sock, select.POLLIN, seconds, self._bell.fileno())

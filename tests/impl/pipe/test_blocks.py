@@ -1,5 +1,6 @@
 """Blocks over a carrier that a test holds in its hands."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 
 from refengine.errors import DeadlinePassed
+from refengine.pipe import blocks as blocks_module
 from refengine.pipe.block_labels import BlockLabel, Say
 from refengine.pipe.blocks import BlockPipe
 from refengine.pipe.errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
 from refengine.pipe.frames import LABEL_BYTES
 
-from ..striking import strikes
+from ..striking import Struck, strikes
 from .pairs import Beside
 
 Message = tuple[Any, bytes]
@@ -298,3 +300,78 @@ def test_a_lease_is_kept_to_the_moment_and_a_block_leaves_its_pipe():
             sender.send_kv("a", BLOCKS, lease=0.05)
     assert time.monotonic() - began < 0.9
     assert not sender._thread.is_alive()
+
+
+def test_whoever_waits_misses_a_thread_that_was_struck_where_it_could_not_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """SPEC R9."""
+
+    def struck(*_: object) -> None:
+        raise Struck
+
+    with pair() as (sender, receiver, one, other):
+        monkeypatch.setattr(BlockPipe, "finish", struck)
+        takes = Beside(lambda: receiver.recv_kv("a", timeout=None))
+        sends = Beside(lambda: sender.send_kv("b", BLOCKS, lease=60.0))
+        while not (sender._offers and receiver._waiting):
+            assert takes.is_alive()
+        with lost_threads():
+            for end in (one, other):
+                end.inbox.put(PipeClosed("this rank"))
+            for thread in (sender._thread, receiver._thread):
+                thread.join(5.0)
+        monkeypatch.undo()
+        for each in (takes, sends):
+            with pytest.raises(PipeClosed):
+                each.result()
+
+
+@contextmanager
+def lost_threads() -> Iterator[None]:
+    """What ends a thread is told to nobody."""
+    before, threading.excepthook = threading.excepthook, lambda _: None
+    yield
+    threading.excepthook = before
+
+
+def test_an_exception_before_any_line_that_the_thread_runs_is_told_to_who_waits(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """SPEC R9."""
+    for striker in strikes(stride=2):
+        whole = blocks_module._run
+        struck = [striker]
+
+        def run(*args: Any, struck: list[Any] = struck, whole: Any = whole) -> None:
+            one = struck.pop() if struck else None
+            return one.during(lambda: whole(*args)) if one else whole(*args)
+
+        monkeypatch.setattr(blocks_module, "_run", run)
+        with pair() as (sender, receiver, _, other):
+            takes = Beside(lambda r=receiver: r.recv_kv("a", timeout=5.0))
+            outcome = []
+            try:
+                sender.send_kv("a", BLOCKS, lease=5.0)
+            except (BlocksFailed, PipeClosed, Struck, LeaseEnded) as error:
+                outcome.append(error)
+                other.inbox.put(PipeClosed("rank 0"))
+            try:
+                assert takes.result() == BLOCKS
+            except (PipeClosed, BlocksFailed):
+                assert outcome, striker.where
+        monkeypatch.undo()
+
+
+def test_blocks_that_are_dropped_leave_their_pipe_and_no_thread():
+    """SPEC L1."""
+    one, other = Carrier(), Carrier()
+    one.other, other.other = other, one
+    blocks = BlockPipe(one)
+    thread = blocks._thread
+    del blocks
+    gc.collect()
+    thread.join(5.0)
+    assert not thread.is_alive()
+    with pytest.raises(PipeClosed):
+        other.recv_labelled(5.0)

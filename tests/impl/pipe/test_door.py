@@ -64,6 +64,29 @@ def test_a_hello_may_come_in_pieces(door: Door):
     sock.close()
 
 
+def test_what_comes_behind_a_hello_is_no_part_of_it(door: Door):
+    sock, hands = caller(door)
+    for piece in (hands.hello[:10], hands.hello[10:] + bytes(PROOF_BYTES)):
+        sock.send(piece)
+        door.wait(5.0)
+        door.wait(0.0)
+    assert hands.proof(sock.recv(WELCOME_BYTES)) is not None
+    assert sock.recv(1) == b""  # what was taken for its proof proved nothing
+    assert not door._strangers
+    sock.close()
+
+
+def test_who_hangs_up_amid_its_hello_is_forgotten(door: Door):
+    sock, hands = caller(door)
+    sock.send(hands.hello[:10])
+    door.wait(5.0)
+    door.wait(0.0)
+    assert len(door._strangers) == 1
+    sock.close()
+    door.wait(5.0)
+    assert not door._strangers
+
+
 def test_who_proves_nothing_is_sent_away_at_once(door: Door):
     sock, hands = caller(door)
     sock.send(hands.hello)

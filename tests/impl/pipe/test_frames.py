@@ -87,6 +87,7 @@ LIES = {
     "there is no type 255": ((TENSOR, 0, 255, 1, 7, 4, 4), (4,)),
     "15 dimensions": ((TENSOR, 0, U8, 15, 7, 1, 1), (1,) * MAX_DIMS),
     "the shape": ((TENSOR, 0, U8, 2, 7, 4, 4), (2, -2)),
+    "the shape [-1, 0": ((TENSOR, 0, U8, 1, 7, 1, 1), (-1,)),
     "the shape [4, 4": ((TENSOR, 0, U8, 1, 7, 4, 4), (4, 4)),
     "more elements": ((TENSOR, 0, U8, 3, 7, 0, 0), (1 << 32, 1 << 32, 0)),
     "5 bytes for": ((TENSOR, 0, U8, 1, 7, 5, 5), (4,)),

@@ -48,6 +48,12 @@ def test_a_caller_with_another_key_proves_nothing():
     assert not other.proves(bytes(PROOF_BYTES))
 
 
+def test_who_has_heard_nothing_knows_nobody_and_believes_nothing():
+    other = Listening(KEYS, 42, HERE)
+    assert other.caller is None
+    assert not other.proves(bytes(PROOF_BYTES))
+
+
 def test_nothing_that_was_said_before_can_be_said_again():
     one, other, again = Connecting(KEYS, ME), Listening(KEYS, 1, HERE), Listening(KEYS, 1, HERE)
     proof = one.proof(other.welcome(one.hello) or b"") or b""
@@ -76,8 +82,9 @@ def test_a_verdict_is_of_one_size_and_its_reason_fits():
 def test_a_place_is_told_whole():
     assert Place.unpack(THERE.pack()) == THERE
     assert len(THERE.pack()) == PLACE_BYTES
-    with pytest.raises(ValueError, match="not known here"):
-        Place.unpack(THERE.pack()[:32] + b"\x09" + bytes(PLACE_BYTES - 33))
+    for unknown in (b"\x04", b"\x09"):
+        with pytest.raises(ValueError, match="not known here"):
+            Place.unpack(THERE.pack()[:32] + unknown + bytes(PLACE_BYTES - 33))
     assert this_machine() == this_machine() != bytes(16)
     assert len(this_machine()) == 16
 

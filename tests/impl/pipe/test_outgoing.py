@@ -1,3 +1,5 @@
+import weakref
+
 from refengine.pipe.frames import TEXT_MOST, Kind
 from refengine.pipe.outgoing import AT_ONCE_MOST, Failure, Outgoing, Transfer
 
@@ -99,6 +101,38 @@ def test_one_that_is_withdrawn_frees_its_room_at_any_stage_but_the_last():
     outgoing.withdraw(c)
     assert outgoing.turn() is c
     assert (outgoing.nbytes(), parcel.freed) == (5, 0)
+
+
+def test_each_that_is_withdrawn_is_let_go_though_another_is_leaving():
+    outgoing = Outgoing(10)
+    a, b = asking(outgoing, 5, 5)
+    handed_in(outgoing, b)
+    assert outgoing.turn() is b
+    outgoing.withdraw(a)
+    outgoing.withdraw(b)
+    assert outgoing.turn() is b
+    assert outgoing.nbytes() == 5
+    assert outgoing.has(b)
+
+
+def test_nothing_that_was_withdrawn_or_waited_outlives_the_end():
+    outgoing = Outgoing(10)
+    one, waits = asking(outgoing, 5, 50)
+    outgoing.withdraw(one)
+    outgoing.end()
+    gone = weakref.ref(one), weakref.ref(waits)
+    del one, waits
+    assert [each() for each in gone] == [None, None]
+
+
+def test_what_has_no_room_or_is_being_withdrawn_does_not_leave():
+    outgoing = Outgoing(10)
+    (one,) = asking(outgoing, 5)
+    handed_in(outgoing, one)
+    handed_in(outgoing, Transfer(5))  # nobody asked for its room
+    one.withdrawn = True  # and its withdrawal is on its way
+    assert outgoing.turn() is None
+    assert outgoing.unsent() == 0
 
 
 def test_the_end_wakes_everybody_and_holds_nothing():

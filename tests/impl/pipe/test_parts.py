@@ -1,5 +1,7 @@
 """The small parts, each by itself."""
 
+import inspect
+import os
 import pickle
 import select
 import socket
@@ -44,6 +46,12 @@ def test_defaults_are_those_that_the_documentation_tells():
         "handshake": 5.0,
         "close": 5.0,
     }
+    defaults = {
+        name: each.default
+        for name, each in inspect.signature(Pipe).parameters.items()
+        if each.default is not each.empty
+    }
+    assert defaults == {"device": "cpu", "settings": None, "timeout": 300.0}
     PipeSettings(buffer_bytes=0, max_tensor_bytes=0)
     for wrong in ({"max_tensor_bytes": -1}, {"silence": 0.0}, {"handshake": -1.0}):
         with pytest.raises(ValueError, match=r"not negative|some time"):
@@ -69,10 +77,25 @@ def test_errors_say_what_happened_and_travel_between_processes(error: Any, says:
         raise pickle.loads(pickle.dumps(error))
 
 
+def test_errors_have_the_facts_in_them():
+    unavailable = TransportUnavailable("nccl", "why")
+    assert (unavailable.transport, unavailable.reason) == ("nccl", "why")
+    assert PipeClosed("rank 3").who == "rank 3"
+    for numbered in (SendFailed(4, "why"), TransferFailed(4, "why")):
+        assert (numbered.number, numbered.reason) == (4, "why")
+    lost = TensorsLost(2, "why")
+    assert (lost.count, lost.reason) == (2, "why")
+    assert MetadataRefused("why").reason == TensorRefused("why").reason == "why"
+    failed, ended = BlocksFailed("a", "why"), LeaseEnded("a", 0.5)
+    assert (failed.request_id, failed.reason) == ("a", "why")
+    assert (ended.request_id, ended.lease) == ("a", 0.5)
+
+
 def test_a_bell_is_heard_until_it_is_quieted():
     bell = Bell()
     poller = select.poll()
     poller.register(bell.fileno(), select.POLLIN)
+    assert not poller.poll(0)
     bell.quiet()
     assert not poller.poll(0)
     bell.ring()
@@ -87,6 +110,17 @@ def test_a_bell_is_heard_until_it_is_quieted():
     assert bell.fileno() == -1
     with pytest.raises(OSError, match="Bad file"):
         socket.socket(fileno=fd)
+
+
+def test_a_bell_rings_by_any_descriptor_the_first_one_too(monkeypatch: pytest.MonkeyPatch):
+    rung: list[tuple[int, int]] = []
+    bell = Bell()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "eventfd_write", lambda fd, times: rung.append((fd, times)))
+        bell._fd = 0  # where a process has no standard input
+        bell.ring()
+    assert rung == [(0, 1)]
+    bell.close()
 
 
 def test_what_leaves_goes_header_first_and_piece_by_piece():
@@ -108,6 +142,7 @@ def test_an_answer_is_of_one_size_and_its_text_fits():
     assert len(said) == ANSWER_BYTES
     assert answered(said) == (Answer.REFUSED, 7, "x" * 247)
     assert answered(answer(Answer.DONE, 3)) == (Answer.DONE, 3, "")
+    assert answered(answer(Answer.BYE)) == (Answer.BYE, 0, "")
 
 
 def test_a_link_has_the_kernel_watch_its_peer():
@@ -214,6 +249,11 @@ def test_a_closed_pipe_has_nothing_left_to_do_at_exit():
     ]
     pipes = [each.result() for each in ends]
     assert len(set(registry) - before) == 2
+    for each in pipes:
+        assert each._finalizer._args == (2.0,)  # seconds to hand over what was sent
+        for link in (each._ends.sender._link, each._ends.receiver._link):
+            watched = link.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            assert watched == 10_000
     for each in pipes:
         each.close()
     assert set(registry) == before

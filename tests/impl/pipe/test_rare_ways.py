@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from refengine.errors import Busy, ForkedCopy, PeerDied
+from refengine.errors import Busy, DeadlinePassed, ForkedCopy, PeerDied
 from refengine.keeping import Undo
 from refengine.pipe import choice, meeting
 from refengine.pipe.block_arrivals import BlockArrivals
@@ -29,6 +29,7 @@ from .pairs import KEY, Beside, free_port, links, receiver
 from .test_block_arrivals import BLOCK, A, label
 from .test_blocks import BLOCKS, pair
 from .test_meeting import party
+from .test_pipe import drained
 
 
 class Raced(dict[bytes, Any]):
@@ -64,7 +65,7 @@ def test_a_thread_that_was_struck_before_it_could_say_why_still_ends_its_pipe():
         sender._end = None
         news: SimpleQueue[None] = SimpleQueue()
         sender._waiting[news] = None
-        sender._finish()
+        sender.finish(None)
         assert news.qsize() == 1
         with pytest.raises(PipeClosed, match="this rank"):
             sender.recv_kv("a", timeout=5.0)
@@ -183,6 +184,24 @@ def test_limits_are_what_they_say():
     for port in (1 << 16, -1):
         with pytest.raises(ValueError, match="no port"):
             Pipe("127.0.0.1", port, 0, 1, key=KEY)
+
+
+def test_the_first_port_is_one():
+    with pytest.raises(DeadlinePassed, match="rank 0 to listen"):
+        Pipe("127.0.0.1", 1, 1, 2, key=KEY, timeout=0.0)
+
+
+def test_a_pipe_is_closed_as_its_block_is_left_and_holds_no_memory():
+    with Pipe("127.0.0.1", free_port(), 0, 1, key=KEY) as pipe:
+        pipe.send_tensor(torch.ones(1 << 20, dtype=torch.uint8))
+        got = pipe.recv_tensor(10.0)
+        assert got is not None
+        assert drained(pipe) == 0
+        shelf = pipe._ends.outlet._shelf
+        assert shelf.nbytes == 1 << 20
+    assert shelf.nbytes == 0
+    with pytest.raises(PipeClosed, match="this rank"):
+        pipe.send_tensor(None)
 
 
 def test_only_a_tensor_takes_memory_of_the_inlets():

@@ -111,12 +111,25 @@ def test_close_says_goodbye_wakes_who_waits_and_may_be_said_again():
     end.close(1.0)
     with pytest.raises(PipeClosed, match="this rank"):
         waits.result()
-    assert answered(out.sock.recv(ANSWER_BYTES))[0] == Answer.BYE
+    assert answered(out.sock.recv(ANSWER_BYTES)) == (Answer.BYE, 0, "")
     assert out.sock.recv(1) == b""
     assert end._inlet.closed == 1
     end.close(1.0)
-    with pytest.raises(PipeClosed, match="this rank"):
-        end.receive(1.0)
+    for receive in (partial(end.receive, 1.0), Beside(end.receive, 1.0).result):
+        with pytest.raises(PipeClosed, match="this rank"):
+            receive()
+    out.close()
+
+
+def test_one_thread_may_receive_after_another():
+    out, into = links()
+    end = receiver(into)
+    out.sock.send(frame(0, b"one") + Header(Kind.FAILED, 1).pack(SESSION) + frame(2, b"three"))
+    assert Beside(end.receive, 1.0).result()[0] == b"one"
+    with pytest.raises(TransferFailed):
+        Beside(end.receive, 1.0).result()
+    assert Beside(end.receive, 1.0).result()[0] == b"three"
+    end.close(1.0)
     out.close()
 
 

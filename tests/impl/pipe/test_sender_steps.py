@@ -3,6 +3,7 @@
 import os
 import select
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,7 @@ from refengine.pipe.link import Answer, Link, answer
 from refengine.pipe.outgoing import Transfer
 from refengine.pipe.sending import Sender
 
-from .pairs import Beside, Bytes, links, put, receiver, sender
+from .pairs import GIVEN, Beside, Bytes, links, put, receiver, sender
 
 
 @contextmanager
@@ -74,6 +75,35 @@ def test_what_the_receiver_said_before_it_went_is_heard():
         one._step()
         with pytest.raises(PipeClosed, match="rank 1 has closed"):
             one.check()
+
+
+def test_all_that_the_receiver_said_is_heard_at_once():
+    with unstarted() as (one, into):
+        into.sock.send(answer(Answer.DONE, 99) + answer(Answer.BYE))
+        one._hear()
+        with pytest.raises(PipeClosed, match="rank 1 has closed"):
+            one.check()
+
+
+class Joined:
+    """A thread that lives on, whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def test_closing_waits_for_its_thread_a_look_longer_than_for_what_leaves():
+    with unstarted() as (one, _):
+        one._thread = thread = Joined()
+        one.close(0.5)
+        one.cut()
+        assert thread.seconds == [1.5, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +202,28 @@ def test_an_end_that_was_told_is_told_to_every_later_call():
 
 
 def test_a_deadline_is_not_over_before_it_is():
+    out, into = links()
+    now, looked = [5.0], threading.Semaphore(0)
+
+    def clock() -> float:
+        looked.release()
+        return now[0]
+
+    one, other = sender(out, 1, clock=clock), receiver(into)
+    one.start()
+    one.outgoing.ask(Transfer(1))
+    waits = Beside(put, one, b"x", 1 / 64)
+    for now[0] in (5.0, 5 + 1 / 128, 5 + 1 / 64 - 1 / 4096):
+        for _ in range(5):
+            assert looked.acquire(timeout=GIVEN), "it does not wait any more"
+    now[0] = 5 + 1 / 64
+    with pytest.raises(DeadlinePassed):
+        waits.result()
+    one.cut()
+    other.close(1.0)
+
+
+def test_room_that_comes_before_the_deadline_is_taken():
     out, into = links()
     one, other = sender(out, 1, clock=lambda: 5.0), receiver(into)
     one.start()

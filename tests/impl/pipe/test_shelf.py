@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from refengine.pipe.shelf import Shelf
@@ -11,6 +13,10 @@ class Use:
 
     def __call__(self) -> int:
         return self.nbytes
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_memory_comes_back_with_what_was_in_it():
@@ -32,6 +38,19 @@ def test_another_size_gets_memory_of_its_own():
     memory = shelf.take(2 * MIB)
     assert len(memory) == 2 * MIB
     assert shelf.nbytes == MIB
+
+
+def test_memory_of_another_size_stays_as_long_as_all_fits_to_the_byte():
+    use = Use()
+    shelf = Shelf(2 * MIB, use)
+    one = shelf.take(MIB)
+    shelf.give_back(one)
+    use.nbytes = MIB
+    before = descriptors()
+    memory = shelf.take(MIB // 2)
+    assert descriptors() == before
+    assert shelf.nbytes == MIB
+    del memory
 
 
 def test_what_lies_idle_and_what_is_in_use_stay_below_the_limit():

@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+_SECRET = b"of two ranks that are measured  "
+"""32 bytes, for pipes that authenticate: nothing but their figures is worth anything."""
+
 
 class PipeOf(msgspec.Struct, frozen=True):
     """The pipe that is measured, as adapters read it."""
@@ -34,7 +37,7 @@ class PipeOrders:
             return False
         torch: Any = importlib.import_module("torch")
         self._tensor = torch.arange(nbytes, dtype=torch.int64).to(torch.uint8)
-        self._pipe = self._carrier.pipe_make(rank, shape, host, port, None)
+        self._pipe = self._carrier.pipe_make(rank, shape, host, port, _SECRET, None)
         return True
 
     def pipe_trips(self, count: int) -> list[int]:

@@ -17,9 +17,11 @@ class SocketPipe:
     def load(self) -> None:
         """Nothing to import."""
 
-    def pipe_make(self, rank: int, shape: Any, host: str, port: int, timeout: float | None) -> _End:
+    def pipe_make(
+        self, rank: int, shape: Any, host: str, port: int, secret: bytes, timeout: float | None
+    ) -> _End:
         """Rank 0 listens, rank 1 connects."""
-        del shape, timeout
+        del shape, secret, timeout
         if rank:
             return _End(_connected(host, port))
         with socket.create_server((host, port)) as listener:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from killpoint.targets.protocol import Outcome, PipeShape, UnsupportedByTarget
+from killpoint.targets.refengine.forged_blocks import ForgedBlocks
 from refengine.pipe import (
     BlocksFailed,
     MetadataRefused,
@@ -33,28 +33,41 @@ OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (BlocksFailed, "failed"),
 )
 _OPENING = 300.0  # the pipe's own default
-_KEY = hashlib.sha256(b"the ranks of a play").digest()
 
 
 class PipeOfRefengine:
     """The part of the adapter that senders and receivers need."""
 
     def pipe_make(
-        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
+        self,
+        rank: int,
+        shape: PipeShape,
+        host: str,
+        port: int,
+        secret: bytes,
+        timeout: float | None,
     ) -> Pipe:
         """One rank's end."""
         transport = cast("Any", shape.transport or "auto")
         settings = PipeSettings(buffer_bytes=shape.buffer_bytes, transport=transport)
-        return Pipe(
+        end = Pipe(
             host,
             port,
             rank,
             shape.size,
-            key=_KEY,
+            key=secret,
             device=shape.device,
             settings=settings,
             timeout=_OPENING if timeout is None else timeout,
         )
+        _secrets[end] = secret
+        return end
+
+    def pipe_secrets(self, end: Pipe) -> list[bytes]:
+        """The key, and those of its two links."""
+        sender, receiver = end._ends.sender, end._ends.receiver  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
+        sessions = [each._link.session for each in (sender, receiver)]  # pyright: ignore[reportPrivateUsage] # likewise
+        return [_secrets[end], *sessions]
 
     def pipe_send(self, end: Pipe, tensor: Any | None, timeout: float | None) -> None:
         """To the next rank."""
@@ -90,7 +103,12 @@ class PipeOfRefengine:
         """All of them."""
         return _blocks_of(end).recv_kv(request, timeout=timeout)
 
+    def blocks_forge(self, end: Pipe, how: str) -> None:
+        """Between the blocks and their pipe."""
+        _blocks_of(end)._pipe = ForgedBlocks(end, how)  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
 
+
+_secrets: WeakKeyDictionary[Pipe, bytes] = WeakKeyDictionary()
 _blocks: WeakKeyDictionary[Pipe, BlockPipe] = WeakKeyDictionary()
 
 

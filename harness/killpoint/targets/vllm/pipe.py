@@ -22,9 +22,16 @@ class VllmPipes:
     features: Features
 
     def pipe_make(
-        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
+        self,
+        rank: int,
+        shape: PipeShape,
+        host: str,
+        port: int,
+        secret: bytes,
+        timeout: float | None,
     ) -> Any:
-        """The pipe over a group of its own."""
+        """The pipe over a group of its own, which has no use for a secret."""
+        del secret
         if shape.device != "cpu":
             self._cannot("no CUDA tensors without NCCL, which is not served here")
         if shape.transport:

@@ -1,0 +1,47 @@
+"""Cases of a pipe's links that are reset, cut or deaf once some bytes have gone by (K3)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import Case
+from killpoint.explore.pipe_links import Story, broken, healed, silent, sweep_links
+from killpoint.explore.trial import Trial
+from killpoint.scenario import Fault, FaultName
+
+
+def _harmed(id: str, summary: str, samples: int, fault: FaultName, story: Story) -> Case:
+    def run(trial: Trial) -> None:
+        sweep_links(trial, samples, Fault(fault, "pipe-1"), story)
+
+    return Case(id, summary, run, frozenset({"pipe"}))
+
+
+CASES: tuple[Case, ...] = (
+    _harmed(
+        "K3/links-reset",
+        "a pipe's links are reset within what announces a tensor, its bytes, or between two",
+        6,
+        "reset",
+        broken,
+    ),
+    _harmed(
+        "K3/links-cut-and-healed",
+        "the same places: a cut outlasts a receive's deadline and heals; all of it comes",
+        4,
+        "cut",
+        healed,
+    ),
+    _harmed(
+        "K3/links-cut",
+        "the same places: a cut lasts; every call and the close end by their own deadlines",
+        2,
+        "cut",
+        silent,
+    ),
+    _harmed(
+        "K3/links-half-open",
+        "the same places: what is sent is never heard; every call and the close end in time",
+        2,
+        "half-open",
+        silent,
+    ),
+)

@@ -1,0 +1,111 @@
+"""What a sender's steps leave behind, and in which order it tells what went wrong."""
+
+import select
+from queue import Empty
+from typing import Any
+
+import pytest
+
+from refengine.errors import DeadlinePassed, PeerDied
+from refengine.pipe.errors import PipeClosed, SendFailed
+from refengine.pipe.link import Answer, answer
+from refengine.pipe.outgoing import Transfer
+
+from .pairs import Bytes, links, sender
+from .test_sender_steps import Handle, Torn, hand_in, unstarted
+
+
+def test_close_tells_what_went_wrong_first():
+    with unstarted() as (one, _):
+        hand_in(one, Bytes(b"abc"))
+        one.outgoing.turn()
+        one._fail(OSError("before"))
+        one._fail(OSError("amid"))
+        with pytest.raises(SendFailed, match="OSError: before"):
+            one.close(0.0)
+
+
+class News:
+    """Nothing new. Remembers for how long it was asked."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def get(self, timeout: float) -> None:
+        self.seconds.append(timeout)
+        raise Empty
+
+
+@pytest.mark.parametrize(("considered", "asked"), [(True, []), (False, [1.0])])
+def test_without_time_only_a_thread_that_has_not_looked_is_waited_for(
+    considered: bool, asked: list[float]
+):
+    out, into = links()
+    one = sender(out, clock=lambda: 5.0)
+    transfer = Transfer(1)
+    transfer.considered = considered
+    news: Any = News()
+    transfer.news = news
+    with pytest.raises(DeadlinePassed, match="waited 0 s for room"):
+        one._await_room(transfer, 0.0)
+    assert news.seconds == asked
+    one.cut()
+    into.close()
+
+
+def test_each_transfer_is_asked_for_what_goes_beside_the_link():
+    with unstarted() as (one, into):
+        for number in (0, 1):
+            parcel = Handle(b"h")
+            hand_in(one, parcel)
+            for _ in range(4):
+                one._step()
+            assert (parcel.asked, one._awaited) == (1, True)
+            into.sock.send(answer(Answer.DONE, number))
+            one._step()
+            one._step()
+            assert one.outgoing.number == number + 1
+
+
+def test_a_link_that_is_full_is_waited_for():
+    with unstarted() as (one, _):
+        one._link.sock = Torn(one._link.sock, BlockingIOError(), BlockingIOError())
+        slept: list[int] = []
+        one._sleep = slept.append
+        hand_in(one, Bytes(b"abc"))
+        for _ in range(2):
+            one._step()
+        assert slept == [select.POLLIN | select.POLLOUT]
+        assert one._end is None
+
+
+def test_an_answer_that_comes_in_pieces_takes_nothing_of_the_next():
+    with unstarted() as (one, into):
+        done, bye = answer(Answer.DONE, 99), answer(Answer.BYE)
+        into.sock.send(done[:100])
+        one._hear()
+        into.sock.send(done[100:] + bye)
+        one._hear()
+        with pytest.raises(PipeClosed, match="rank 1 has closed"):
+            one.check()
+
+
+def test_a_receiver_that_is_gone_amid_an_answer_is_dead():
+    with unstarted() as (one, into):
+        into.sock.send(answer(Answer.BYE)[:100])
+        one._hear()
+        into.close()
+        one._hear()
+        with pytest.raises(PeerDied, match="rank 1"):
+            one.check()
+
+
+def test_a_thread_that_ended_and_could_not_say_why_is_called_so_and_holds_nothing():
+    with unstarted() as (one, _):
+        hand_in(one, Bytes(b"abc"))
+        one._step()
+        assert one._leaving is not None
+        one._finish()
+        assert one._leaving is None
+        with pytest.raises(SendFailed, match="the pipe's thread has ended"):
+            one.check()
