@@ -1,0 +1,1 @@
+"""Looking at an engine that hangs right now, from outside: nothing in it is stopped or changed."""

@@ -1,0 +1,173 @@
+"""From what was seen to who waits for whom, and to the one that everybody waits for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from killpoint.inspection.picture import Culprit, Edge, Process, Ring
+from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
+
+
+def edges(processes: Mapping[int, Process], rings: Sequence[Ring]) -> list[Edge]:
+    """Every wait that can be seen."""
+    found: list[Edge] = []
+    for process in processes.values():
+        if process.stopped or process.dead:
+            continue
+        if process.waits(SLOT):
+            found += _for_a_slot(process, rings)
+        if process.waits(MESSAGE):
+            found += _for_a_message(process, rings)
+        collective = process.waits(COLLECTIVE, GROUP)
+        if collective:
+            found += _in_a_collective(process, collective.waits, processes, rings)
+    return found
+
+
+def _for_a_slot(process: Process, rings: Sequence[Ring]) -> list[Edge]:
+    found: list[Edge] = []
+    for ring in rings:
+        if ring.writer == process.pid and any(slot.unread for slot in ring.slots):
+            most = max(ring.lag(r) for r in range(ring.readers))
+            for reader in range(ring.readers):
+                if ring.lag(reader) == most:
+                    found.append(_unread(process, ring, reader))
+    return found
+
+
+def _unread(process: Process, ring: Ring, reader: int) -> Edge:
+    behind = [slot for slot in ring.slots if reader in slot.unread]
+    oldest = min(behind, key=lambda slot: slot.number if slot.number is not None else slot.index)
+    number = f" (message {oldest.number})" if oldest.number is not None else ""
+    pid = ring.reader_pids.get(reader)
+    why = (
+        f"reader {reader} of {ring.short} has not read slot {oldest.index}{number}, nor"
+        f" {len(behind) - 1} more of {len(ring.slots)}"
+        if len(behind) > 1
+        else f"reader {reader} of {ring.short} has not read slot {oldest.index}{number}"
+    )
+    if pid is None and ring.missing:
+        why += f"; {ring.missing} of its {ring.readers} reader(s) no longer map it"
+    return Edge(process.pid, pid, why)
+
+
+def _for_a_message(process: Process, rings: Sequence[Ring]) -> list[Edge]:
+    """For a message of any of the rings that it reads; one that is there is a lost wake-up."""
+    found: list[Edge] = []
+    for ring in rings:
+        if process.pid not in ring.mappers or ring.writer == process.pid:
+            continue
+        mine = [r for r, pid in ring.reader_pids.items() if pid == process.pid]
+        if any(ring.lag(reader) for reader in mine):
+            continue  # it is overlooked, or not looked at: see `overlooked`
+        writer = ring.writer if ring.writer in ring.mappers else None
+        gone = "" if writer is not None else ", whose writer is gone or unknown"
+        why = f"a message in {ring.short}{gone}"
+        found.append(Edge(process.pid, writer, why, writer == process.parent))
+    return found
+
+
+def overlooked(processes: Mapping[int, Process], ring: Ring) -> list[tuple[int, int]]:
+    """(pid, reader) of those who wait for a message of this ring while one is there for them.
+
+    Where ranks are but guessed, more must wait than there are readers without a message.
+    """
+    readers = [pid for pid in ring.mappers if pid != ring.writer and pid in processes]
+    waiting = [pid for pid in readers if processes[pid].waits(MESSAGE) and _asleep(processes[pid])]
+    behind = [r for r in range(ring.readers) if ring.lag(r)]
+    if ring.guessed and len(waiting) <= ring.readers - len(behind) - len(ring.closed):
+        return []
+    return [(pid, r) for r in behind for pid in waiting if ring.reader_pids.get(r) == pid]
+
+
+def _asleep(process: Process) -> bool:
+    return process.state in ("S", "D") and not process.stopped
+
+
+def _in_a_collective(
+    process: Process, what: str, processes: Mapping[int, Process], rings: Sequence[Ring]
+) -> list[Edge]:
+    name = what.partition(" ")[2] or "a collective"
+    absent = [
+        peer
+        for peer in _peers(process, processes, rings)
+        if peer.stopped or peer.dead or not peer.waits(COLLECTIVE, GROUP)
+    ]
+    return [Edge(process.pid, peer.pid, f"it has not entered {name}") for peer in absent]
+
+
+def _peers(
+    process: Process, processes: Mapping[int, Process], rings: Sequence[Ring]
+) -> list[Process]:
+    """Its fellow workers: who reads the same ring; else its brothers who run Python."""
+    shared = [r for r in rings if process.pid in r.mappers and r.writer != process.pid]
+    widest = max(shared, key=lambda ring: ring.readers, default=None)
+    if widest is not None and widest.readers > 1:
+        pids = [pid for pid in widest.mappers if pid != widest.writer]
+    else:
+        pids = [p.pid for p in processes.values() if p.parent == process.parent and p.threads]
+    return [processes[pid] for pid in pids if pid != process.pid and pid in processes]
+
+
+def culprits(
+    processes: Mapping[int, Process],
+    rings: Sequence[Ring],
+    found: Sequence[Edge],
+    unmoved: frozenset[str] = frozenset(),
+) -> list[Culprit]:
+    """Who is to blame, the gravest first.
+
+    Args:
+        processes: By pid.
+        rings: With their parties.
+        found: :func:`edges`.
+        unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
+            a message for it was not woken, and is not just about to be.
+    """
+    out: list[tuple[int, int, Culprit]] = []
+    for process in processes.values():
+        waiters = _waiters(process.pid, found)
+        if process.stopped:
+            out.append((0, -len(waiters), _culprit(process, "is stopped by a signal", waiters)))
+        elif process.dead and waiters:
+            out.append((0, -len(waiters), _culprit(process, "is dead", waiters)))
+    for ring in rings:
+        if ring.name in unmoved:
+            for pid, reader in overlooked(processes, ring):
+                text = (
+                    f"sleeps though {ring.lag(reader)} message(s) in {ring.short} are there for it"
+                    f" (reader {reader}): its wake-up was lost"
+                )
+                out.append((1, 0, _culprit(processes[pid], text, _waiters(pid, found))))
+    for edge in found:
+        if edge.on is None:
+            names = tuple(sorted({e.waiter for e in found if e.why == edge.why}))
+            out.append((2, -len(names), Culprit(None, f"nobody that is there: {edge.why}", names)))
+    blocked = {edge.waiter for edge in found}
+    for pid in dict.fromkeys(e.on for e in found if e.on is not None and not e.idle):
+        process = processes.get(pid)
+        if process is None or process.stopped or process.dead or pid in blocked:
+            continue
+        waiters = _waiters(pid, found)
+        main = next((t for t in process.threads if t.name == "MainThread"), None)
+        doing = f"is at {main.at}" if main else "runs no Python"
+        out.append((3, -len(waiters), _culprit(process, doing, waiters)))
+    ranked = [culprit for *_, culprit in sorted(out, key=lambda item: item[:2])]
+    return list({(c.pid, c.sentence): c for c in reversed(ranked)}.values())[::-1]
+
+
+def _culprit(process: Process, what: str, waiters: tuple[int, ...]) -> Culprit:
+    return Culprit(process.pid, f"pid {process.pid} ({process.command}) {what}", waiters)
+
+
+def _waiters(pid: int, found: Sequence[Edge]) -> tuple[int, ...]:
+    """Everybody who waits for it, or for somebody who does."""
+    reached: set[int] = set()
+    todo = [pid]
+    while todo:
+        at = todo.pop()
+        for edge in found:
+            if edge.on == at and edge.waiter not in reached and edge.waiter != pid:
+                reached.add(edge.waiter)
+                todo.append(edge.waiter)
+    return tuple(sorted(reached))

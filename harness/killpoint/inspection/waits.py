@@ -1,0 +1,80 @@
+"""From a thread's stack to what it waits for: the frames that tell, by file and function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+MESSAGE, SLOT, COLLECTIVE = "message", "slot", "collective"
+SOCKET, FUTURE, LOCK, GROUP = "socket", "future", "lock", "group"
+
+
+class _Sign(NamedTuple):
+    file: str
+    """What the file's path ends with, or contains between slashes."""
+    functions: frozenset[str]
+    kind: str
+    named: bool = False
+    """Whether the function's name belongs to what is waited for."""
+
+
+def _sign(file: str, functions: str, kind: str, *, named: bool = False) -> _Sign:
+    return _Sign(file, frozenset(functions.split()), kind, named)
+
+
+_SIGNS = (
+    _sign("refengine/reading.py", "claim", MESSAGE),
+    _sign("refengine/writing.py", "claim send", SLOT),
+    _sign("device_communicators/shm_broadcast.py", "acquire_read", MESSAGE),
+    _sign("device_communicators/shm_broadcast.py", "acquire_write", SLOT),
+    _sign(
+        "torch/distributed/distributed_c10d.py",
+        "all_reduce all_gather all_gather_into_tensor all_gather_object all_to_all"
+        " all_to_all_single barrier monitored_barrier broadcast broadcast_object_list gather"
+        " reduce reduce_scatter reduce_scatter_tensor scatter recv send new_group"
+        " init_process_group",
+        COLLECTIVE,
+        named=True,
+    ),
+    _sign(
+        "refengine/group/group.py",
+        "barrier all_gather_obj broadcast_obj recv_obj wait_until_ready",
+        GROUP,
+        named=True,
+    ),
+    _sign(
+        "vllm/distributed/utils.py",
+        "barrier all_gather_obj broadcast_obj recv_obj",
+        GROUP,
+        named=True,
+    ),
+    _sign("/zmq/", "recv recv_multipart poll recv_pyobj recv_json", SOCKET),
+    _sign("concurrent/futures/_base.py", "result wait exception", FUTURE),
+    _sign("/threading.py", "wait acquire join", LOCK),
+    _sign("/queue.py", "get put", LOCK),
+)
+
+
+def waits(frames: Iterable[tuple[str, str]]) -> str:
+    """For what a thread waits, from its frames as (function, path), innermost first.
+
+    The outermost frame that tells more than a lock or a socket does is believed: a collective
+    that waits on a condition is a collective.
+    """
+    weak = ""
+    for function, path in frames:
+        sign = _found(function.rpartition(".")[2], path)
+        if sign is None:
+            continue
+        if sign.kind not in (SOCKET, FUTURE, LOCK):
+            return f"{sign.kind} {function.rpartition('.')[2]}" if sign.named else sign.kind
+        weak = weak or sign.kind
+    return weak
+
+
+def _found(function: str, path: str) -> _Sign | None:
+    for sign in _SIGNS:
+        where = sign.file in path if sign.file.endswith("/") else path.endswith(sign.file)
+        if where and function in sign.functions:
+            return sign
+    return None

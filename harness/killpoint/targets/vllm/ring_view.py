@@ -1,0 +1,50 @@
+"""vLLM's rings (and SGLang's, which are laid out alike), read from outside.
+
+Chunks first, then per slot one byte "written" and one "read" for each reader. Nothing in the
+segment says how many of each there are: its size has to be explained (SPEC 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from killpoint.targets.ring_view import Flags, Read, RingView
+
+_PREFIX = "psm_"
+"""Names that Python's ``SharedMemory`` gives."""
+_MIB = 1 << 20
+_SLOTS = (10, 6, 8, 12, 16, 20, 32, 64, 4, 5, 3, 2, 1)
+"""Numbers of slots to try: the default first."""
+_MOST_READERS = 64
+
+
+class VllmRings:
+    """Explains a segment's size by whole KiB of chunk, and its flags by being flags."""
+
+    def decode(self, name: str, size: int, mappers: int, read: Read) -> RingView | None:
+        """The ring, as the likeliest explanation has it; None if there is none."""
+        if not name.startswith(_PREFIX):
+            return None
+        for readers, slots, chunk in sorted(_explanations(size), key=lambda e: _odds(e, mappers)):
+            flags = read(slots * chunk, slots * (1 + readers))
+            if len(flags) == slots * (1 + readers) and set(flags) <= {0, 1}:
+                width = 1 + readers
+                rows = [flags[at : at + width] for at in range(0, len(flags), width)]
+                found = tuple(Flags(bool(row[0]), tuple(map(bool, row[1:]))) for row in rows)
+                return RingView("vllm", readers, found)
+        return None
+
+
+def _explanations(size: int) -> Iterator[tuple[int, int, int]]:
+    """Readers, slots and chunk bytes that make a segment of this size."""
+    for slots in _SLOTS:
+        for readers in range(1, _MOST_READERS + 1):
+            rest = size - slots * (1 + readers)
+            if rest > 0 and rest % (slots * 1024) == 0:
+                yield readers, slots, rest // slots
+
+
+def _odds(explanation: tuple[int, int, int], mappers: int) -> tuple[bool, bool, int, int]:
+    """The smaller, the likelier: whole MiB, no more parties than readers, the default of slots."""
+    readers, slots, chunk = explanation
+    return chunk % _MIB != 0, readers < mappers - 1, _SLOTS.index(slots), readers
