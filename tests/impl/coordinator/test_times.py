@@ -49,3 +49,15 @@ def test_a_replica_that_came_back_before_its_old_end_was_seen_stays() -> None:
     assert not who.came(1, 1.0)
     assert not who.went(1)
     assert who.went(1)
+
+
+def test_the_first_publication_is_due_soon() -> None:
+    assert Publication(1.0, interval=0.5, idle=4.0).due == 1.5
+
+
+def test_one_that_ended_is_not_missed_any_more() -> None:
+    who = Presence(silence=3.0)
+    assert who.came(1, 0.0)
+    assert who.went(1)
+    assert who.due() == float("inf")
+    assert who.silent(9.0) == []

@@ -60,3 +60,12 @@ def test_a_subscription_tells_whose_it_is() -> None:
     assert wire.rank_of(b"\1" + wire.topic(12)) == 12
     for other in (b"\1*", b"\1", b"\1r", b"\1rx", b"\1r99999999"):
         assert wire.rank_of(other) is None
+
+
+def test_of_a_report_that_is_short_each_wrong_part_is_counted() -> None:
+    assert wire.report(encode(["report", 1, "x", "y"])) == (Report(1), 2)
+
+
+@pytest.mark.parametrize(("rank", "found"), [(4095, 4095), (9999, 9999), (10_000, None)])
+def test_a_topic_is_a_replicas_as_far_as_there_can_be_any(rank: int, found: int | None) -> None:
+    assert wire.rank_of(b"\1" + wire.topic(rank)) == found

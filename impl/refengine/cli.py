@@ -1,0 +1,205 @@
+"""The command line: serve an engine over HTTP, or generate once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import msgspec
+
+from .engine.settings import EngineSettings
+from .engine_flags import add_flags, settings_of
+from .errors import RefengineError
+
+_BAD_USAGE, _CANNOT_WORK = 2, 70
+
+
+class _BadUsage(Exception):
+    """In one line: what is wrong."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _BadUsage(f"{self.prog}: {message}; see {self.prog} --help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status: 0, 2 bad usage, 70 it could not do its work."""
+    try:
+        options = _parser().parse_args(arguments)
+        command: Callable[[argparse.Namespace], int] = options.command
+        return command(options)
+    except _BadUsage as error:
+        return _ended(str(error), _BAD_USAGE)
+    except BrokenPipeError:  # whoever read our output has enough; say nothing more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CANNOT_WORK
+    except (OSError, MemoryError, RefengineError) as error:
+        return _ended(f"refengine could not do its work: {error}", _CANNOT_WORK)
+    except KeyboardInterrupt:
+        return _ended("interrupted", 128 + signal.SIGINT)
+
+
+def _ended(text: str, status: int) -> int:
+    print(" ".join(text.split()), file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="refengine", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    server = commands.add_parser(
+        "serve",
+        help="an OpenAI-compatible server: /v1/completions, /health, /metrics",
+        description="Serve until SIGTERM or SIGINT; the first line on stdout says where.",
+    )
+    server.set_defaults(command=_serve)
+    server.add_argument("--host", default="127.0.0.1", help="address (default 127.0.0.1)")
+    server.add_argument(
+        "--port", type=_port, default=8000, help="default 8000; 0 takes a free one and prints it"
+    )
+    server.add_argument(
+        "--model-name", default="refengine", metavar="NAME", help="default refengine"
+    )
+    server.add_argument(
+        "--api-key-file",
+        type=Path,
+        metavar="FILE",
+        help="its first line is the key that clients send; without, anybody is served",
+    )
+    server.add_argument(
+        "--drain",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="at the end, for open requests to finish (default 10)",
+    )
+    add_flags(server)
+    once = commands.add_parser(
+        "generate",
+        help="the model's continuation of one text",
+        description="Start an engine, print how the model goes on from TEXT, end the engine.",
+    )
+    once.set_defaults(command=_generate)
+    once.add_argument("text")
+    once.add_argument("--max-tokens", type=_count, default=16, metavar="N", help="default 16")
+    once.add_argument("--json", action="store_true", help="text, token ids and finish, as JSON")
+    add_flags(once)
+    return parser
+
+
+def _serve(options: argparse.Namespace) -> int:
+    settings = _settings(options)
+    key = b"" if options.api_key_file is None else _key(options.api_key_file)
+    from .serving.command import serve  # starlette and uvicorn are for this alone
+
+    return serve(
+        settings,
+        options.host,
+        options.port,
+        model=options.model_name,
+        key=key,
+        drain=options.drain,
+    )
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from .engine import Engine
+    from .engine.tokens import TextStream, encode
+
+    if not (prompt := encode(options.text)):
+        raise _BadUsage("refengine generate: the text is empty; one byte at least")
+    settings = _settings(options)
+    signal.signal(signal.SIGTERM, _terminated)
+    began = time.monotonic()
+    _progress(f"starting {settings.data_parallel + settings.prefill} replica(s)")
+    with Engine(settings) as engine:
+        _progress(f"ready in {time.monotonic() - began:.1f} s: {', '.join(engine.parts())}")
+        began = time.monotonic()
+        try:
+            stream = engine.submit(prompt, options.max_tokens)
+        except ValueError as error:
+            raise _BadUsage(f"refengine generate: {error}") from None
+        text, tokens, finish = TextStream(), list[int](), None
+        while finish is None:
+            delta = stream.next()
+            tokens += delta.tokens
+            finish = delta.finish
+            if not options.json:
+                _write(text.push(delta.tokens))
+        seconds = time.monotonic() - began
+    if options.json:
+        decoder = TextStream()
+        whole = decoder.push(tokens) + decoder.finish()
+        said = {"text": whole, "token_ids": tokens, "finish_reason": finish}
+        print(msgspec.json.encode(said).decode())
+    else:
+        _write(text.finish() + "\n")
+    _progress(f"{len(tokens)} tokens in {seconds:.2f} s; finish: {finish}")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> EngineSettings:
+    try:
+        return settings_of(options)
+    except ValueError as error:
+        raise _BadUsage(f"refengine: {error}") from None
+
+
+def _key(path: Path) -> bytes:
+    key = path.read_bytes().partition(b"\n")[0].strip()
+    if not key:
+        raise _BadUsage(f"refengine serve: {path} has no key in its first line")
+    return key
+
+
+def _write(text: str) -> None:
+    """At once; to a terminal nothing that would command it."""
+    if sys.stdout.isatty():
+        text = "".join(
+            c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text
+        )
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and int(text) < 1 << 16:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port; expected 0 to 65535")
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens; expected 1 or more")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if 0 <= seconds < float("inf"):
+        return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds, 0 or more")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

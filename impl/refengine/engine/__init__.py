@@ -1,0 +1,24 @@
+"""The engine: requests in, tokens out, through the death of any of its processes (SPEC 8).
+
+`with Engine(EngineSettings(tensor_parallel=2)) as engine: engine.submit(encode("text")).result()`
+"""
+
+from .engine import Engine
+from .errors import EngineClosed, EngineFailed, EngineFull, RequestFailed, StreamEnded
+from .health import EngineCounts, Health, ReplicaHealth
+from .stream import Completion, Delta, Stream
+
+__all__ = [
+    "Completion",
+    "Delta",
+    "Engine",
+    "EngineClosed",
+    "EngineCounts",
+    "EngineFailed",
+    "EngineFull",
+    "Health",
+    "ReplicaHealth",
+    "RequestFailed",
+    "Stream",
+    "StreamEnded",
+]

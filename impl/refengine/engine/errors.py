@@ -1,0 +1,45 @@
+"""What can go wrong with an engine or a request, as types that carry the facts (SPEC E1)."""
+
+from ..errors import RefengineError
+
+
+class EngineFailed(RefengineError):
+    """A part of the engine did not start, or cannot be had again; `part` is its name."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        self.part, self.reason = part, reason
+        super().__init__(f"{part} cannot serve: {reason}", part, reason)
+
+
+class EngineFull(RefengineError):
+    """So many requests wait already; this one was not taken. Submit it again later."""
+
+    def __init__(self, waiting: int, limit: int) -> None:
+        self.waiting, self.limit = waiting, limit
+        text = f"{waiting} requests wait, and {limit} may; submit it again when some have ended"
+        super().__init__(text, waiting, limit)
+
+
+class EngineClosed(RefengineError):
+    """The engine was closed; requests that were open end with this."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+        super().__init__(f"{operation}: the engine is closed; make a new one", operation)
+
+
+class RequestFailed(RefengineError):
+    """A request ended without a finish (SPEC E1); its tokens so far are right, and few."""
+
+    def __init__(self, request_id: str, cause: str, tokens_so_far: tuple[int, ...] = ()) -> None:
+        self.request_id, self.cause, self.tokens_so_far = request_id, cause, tokens_so_far
+        text = f"request {request_id} failed after {len(tokens_so_far)} tokens: {cause}"
+        super().__init__(text, request_id, cause, tokens_so_far)
+
+
+class StreamEnded(RefengineError):
+    """Everything of this stream was taken: its last delta had a finish."""
+
+    def __init__(self, request_id: str) -> None:
+        self.request_id = request_id
+        super().__init__(f"nothing comes of request {request_id} after its finish", request_id)

@@ -1,0 +1,64 @@
+"""The ASGI application: which path leads where, and what is said where none does."""
+
+from __future__ import annotations
+
+import hmac
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .completions import Completions
+from .pages import Pages
+from .refused import Refused
+from .service import Service
+
+
+def application(service: Service, key: bytes = b"") -> ASGIApp:
+    """Everything that is served; with a key, all but health to those alone who send it."""
+    pages = Pages(service)
+    app = Starlette(
+        routes=[
+            Route("/v1/completions", Completions(service), methods=["POST"]),
+            Route("/v1/models", pages.models),
+            Route("/v1/models/{name:path}", pages.model),
+            Route("/health", pages.health),
+            Route("/health/{question}", pages.one_question),
+            Route("/metrics", pages.metrics),
+        ],
+        exception_handlers={Refused: _refused, HTTPException: _no_such, Exception: _refused},
+    )
+    return _Door(app, key) if key else app
+
+
+class _Door:
+    """Lets in who has the key (SPEC S3); anybody may ask for health."""
+
+    def __init__(self, app: ASGIApp, key: bytes) -> None:
+        self._app, self._expected = app, b"Bearer " + key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope["path"].startswith("/health"):
+            offered = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(offered, self._expected):
+                reason = "send the key as Authorization: Bearer KEY"
+                await _response(Refused(401, reason, code="invalid_api_key"))(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    return _response(Refused.because(error))
+
+
+async def _no_such(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    reason = f"{request.method} {request.url.path}: {error.detail}"
+    return _response(Refused(error.status_code, reason), dict(error.headers or {}))
+
+
+def _response(refused: Refused, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(refused.body, refused.status, refused.headers | (headers or {}))

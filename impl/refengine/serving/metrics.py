@@ -1,0 +1,118 @@
+"""What Prometheus reads: the engine's counts, and how long clients waited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from ..clock import Clock
+from ..engine import Engine
+from .choice import Piece
+
+_REQUEST = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+_FIRST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_BETWEEN = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+class Metrics:
+    """In a registry of its own: nothing is shared with what else this process measures."""
+
+    def __init__(self, engine: Callable[[], Engine | None]) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(EngineCollector(engine))
+        self.whole = self._histogram("request", "From a request to its end", _REQUEST)
+        self.first = self._histogram("time_to_first_token", "To the first token", _FIRST)
+        self.between = self._histogram("inter_token", "Between two tokens", _BETWEEN)
+        self.answers = Counter(
+            "refengine_http_responses",
+            "Answers of the completions endpoint, by status; gone: the client hung up",
+            ["status"],
+            registry=self.registry,
+        )
+
+    def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(
+            f"refengine_{name}_seconds", about, buckets=buckets, registry=self.registry
+        )
+
+
+class Timing:
+    """The times of one choice, from its making on."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics, self._clock = metrics, clock
+        self._began = clock()
+        self._last: float | None = None
+
+    def took(self, piece: Piece) -> None:
+        """Tokens came; several that come together have come evenly since those before."""
+        now = self._clock()
+        tokens = len(piece.tokens)
+        if tokens and self._last is None:
+            self._metrics.first.observe(now - self._began)
+        elif tokens and self._last is not None:
+            for _ in range(tokens):
+                self._metrics.between.observe((now - self._last) / tokens)
+        if tokens:
+            self._last = now
+        if piece.finish:
+            self._metrics.whole.observe(now - self._began)
+
+
+class EngineCollector:
+    """The engine's own counts, asked when they are wanted; none while there is no engine."""
+
+    def __init__(self, engine: Callable[[], Engine | None]) -> None:
+        self._engine = engine
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: a registry asks for names before there is an engine."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Counts and health as metrics, all of one moment."""
+        engine = self._engine()
+        if engine is None:
+            yield _gauge("health", "1: yes", "question", {"alive": 1, "ready": 0, "progressing": 1})
+            return
+        health, counts = engine.health(), engine.counts()
+        answers = {
+            "alive": health.alive,
+            "ready": health.ready,
+            "progressing": health.progressing,
+        }
+        yield _gauge("health", "1: yes", "question", answers)
+        yield _counter("requests", "Requests that ended, by outcome", "outcome", counts.requests)
+        yield _gauge("requests_open", "Requests that have not ended", "", {"": counts.open})
+        yield _counter("prompt_tokens", "Of requests taken", "", {"": counts.prompt_tokens})
+        yield _counter("tokens", "Tokens generated", "", {"": counts.tokens})
+        yield _counter("retries", "Requests begun anew elsewhere", "", {"": counts.retries})
+        yield _counter("restarts", "Parts started again", "part", counts.restarts)
+        yield _counter("imported", "Prompts whose KV blocks were sent", "", {"": counts.imported})
+        yield _gauge("requests_waiting", "By replica", "replica", counts.waiting)
+        yield _gauge("requests_running", "By replica", "replica", counts.running)
+        yield _counter("steps", "Of the model since its replica started", "replica", counts.steps)
+        yield _gauge("wave", "Of the data-parallel replicas", "", {"": counts.wave})
+        yield _counter("other", "Whatever else the engine counts", "what", counts.own)
+
+
+def _counter(name: str, about: str, label: str, values: Mapping[str, float]) -> Metric:
+    return _fill(CounterMetricFamily(f"refengine_{name}", about, labels=_labels(label)), values)
+
+
+def _gauge(name: str, about: str, label: str, values: Mapping[str, float]) -> Metric:
+    return _fill(GaugeMetricFamily(f"refengine_{name}", about, labels=_labels(label)), values)
+
+
+def _labels(label: str) -> list[str]:
+    return [label] if label else []
+
+
+def _fill(
+    family: CounterMetricFamily | GaugeMetricFamily, values: Mapping[str, float]
+) -> CounterMetricFamily | GaugeMetricFamily:
+    for value, number in values.items():
+        family.add_metric([value] if value else [], number)
+    return family

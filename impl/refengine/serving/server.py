@@ -1,0 +1,75 @@
+"""uvicorn on a thread of its own: the main thread is there to start and end the engine."""
+
+from __future__ import annotations
+
+import math
+import resource
+import threading
+from collections.abc import Callable
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from ..security import SocketFactory, is_ipv6
+from .connection import Connection
+
+_KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
+
+
+class Server:
+    """Listens at exactly one address from its making on; answers once it was started.
+
+    Args:
+        patience: seconds after `stop` when what is still being answered is cut off.
+        ended: called from the thread when it has ended, for whatever reason.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+
+    def __init__(
+        self, app: ASGIApp, host: str, port: int, *, patience: float, ended: Callable[[], None]
+    ) -> None:
+        self._listener = SocketFactory().listen_tcp(host, port)
+        self._ended = ended
+        name = f"[{host}]" if is_ipv6(host) else host
+        self.address = f"http://{name}:{self._listener.getsockname()[1]}"
+        config = uvicorn.Config(
+            app,
+            loop="asyncio",
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=math.ceil(patience),
+            # Whatever strangers open, the engine's own processes get their descriptors (SPEC S4).
+            limit_concurrency=resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2,
+        )
+        self._uvicorn = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="refengine:http", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more; what is being answered is answered to its end."""
+        self._uvicorn.should_exit = True
+
+    def close(self, seconds: float) -> bool:
+        """Stop, and wait so long for its end at most; whether it has ended."""
+        self.stop()
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+        self._listener.close()
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._uvicorn.run(sockets=[self._listener])
+        finally:
+            self._ended()
