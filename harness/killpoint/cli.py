@@ -1,4 +1,4 @@
-"""The command line: check, replay, recheck, explain, list."""
+"""The command line: check, replay, recheck, explain, list, inspect, bench."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from killpoint.cases import CASES
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.explain import explain
 from killpoint.faults import FAULTS
+from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import Progress, judge
 from killpoint.recheck import recheck
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="what there is")
     listing.set_defaults(command=_list)
     listing.add_argument("what", choices=sorted(_LISTS))
+    add_inspect_parser(commands)
     add_bench_parser(commands)
     return parser
 

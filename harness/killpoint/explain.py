@@ -30,7 +30,13 @@ def explain(id: str) -> str:
     least = ", ".join(f"{count} {unit}" for unit, count in found.minimum.items())
     lines = [
         f"{found.id} ({found.level})",
-        textwrap.fill(found.clause, 92, initial_indent="  ", subsequent_indent="  "),
+        textwrap.fill(
+            found.clause,
+            92,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        ),
         f"  needs: {', '.join(found.needs)}",
         f"  minimum strength: {least}",
     ]

@@ -32,6 +32,8 @@ _STRUCK = ("pool", "points")
 _PIPE = ("pipe",)
 _WAVES = ("waves",)
 _COORDINATOR = ("coordinator",)
+_PROCESS = ("coordinator_process",)
+_ENGINE = ("engine",)
 
 CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
@@ -388,6 +390,62 @@ CATALOGUE: tuple[Invariant, ...] = (
         " than a bound.",
         _WAVES,
         {"cases": 1, "orders' states": 5_000},
+    ),
+    Invariant(
+        "C4",
+        "A malformed, unknown or out-of-range message is counted, logged and dropped alone; what"
+        " else it carried that is valid is kept.",
+        _PROCESS,
+        {"cases": 3, "lies": 15},
+    ),
+    Invariant(
+        "C5",
+        "Clock jumps change no publication by more than one interval.",
+        _PROCESS,
+        {"cases": 2, "jumps": 2, "changes": 4},
+    ),
+    Invariant(
+        "C6",
+        "Coordinator, engine or front end gone (killed, stopped, unsubscribed, cut off, during"
+        " start too): noticed within 5 s, defined state, requests in flight failed or retried,"
+        " never lost in silence.",
+        _PROCESS,
+        {"cases": 6, "noticed": 8},
+    ),
+    Invariant(
+        "C7",
+        "Publication never starves: a change is heard within max(2 intervals, 250 ms) at any"
+        " message rate.",
+        _PROCESS,
+        {"cases": 2, "changes": 10},
+    ),
+    Invariant(
+        "E1",
+        "Every request ends: with tokens, or with an error that names the cause.",
+        _ENGINE,
+        {"cases": 2, "requests": 60},
+    ),
+    Invariant(
+        "E2",
+        "Greedy tokens equal those of the model run alone: with one worker, tensor-parallel,"
+        " data-parallel, prefill and decode apart, and through the death of any process but the"
+        " front end.",
+        _ENGINE,
+        {"cases": 4, "answers": 60, "through a fault": 1},
+    ),
+    Invariant(
+        "E3",
+        "Faults are survived: with one replica killed, requests elsewhere succeed, those on it are"
+        " retried or failed within 5 s, goodput is back to at least half within 10 s and whole once"
+        " the replica restarted.",
+        _ENGINE,
+        {"cases": 2, "kills": 2},
+    ),
+    Invariant(
+        "E4",
+        "Health tells three things apart and never lies: alive, ready, making progress.",
+        _ENGINE,
+        {"cases": 2, "looks": 60, "stops": 2, "deaths": 1},
     ),
     Invariant(
         "S1",

@@ -64,6 +64,8 @@ class CaseOutcome(msgspec.Struct):
     """What the strength is made of: sizes, points, wake-ups…"""
     searched: list[str] = []
     """How far each search of schedules came: ``all 815 schedules with ≤ 2 preemptions``."""
+    measured: list[str] = []
+    """What was measured besides: goodput around a fault."""
     seconds: float = 0.0
     crash_runs: int = 0
     """Whole plays in which a role was ended at a point."""
@@ -156,7 +158,7 @@ def _strength(
     parts: list[str] = []
     if cases:
         parts = [f"{count} {unit}" for unit, count in _totals(cases).items() if count]
-    parts += [f"({each})" for case in cases for each in case.searched]
+    parts += [f"({each})" for case in cases for each in (*case.searched, *case.measured)]
     aimed = sum(case.runs for case in cases if case.struck is not None)
     if aimed:
         parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")

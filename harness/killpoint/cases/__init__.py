@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from killpoint.cases import (
     calls,
+    coordinator,
     deadlines,
     deaths,
     delivery,
+    engine,
+    engine_faults,
     every_schedule,
     exposure,
     fuzz,
@@ -22,6 +25,7 @@ from killpoint.cases import (
     pipe_buffer,
     pipe_cuda,
     pipe_deaths,
+    pipe_links,
     pipe_sweeps,
     pool_deaths,
     pool_matrix_cases,
@@ -76,11 +80,15 @@ CASES: tuple[Case, ...] = (
     *pipe.CASES,
     *pipe_buffer.CASES,
     *pipe_deaths.CASES,
+    *pipe_links.CASES,
     *pipe_sweeps.CASES,
     *pipe_blocks.CASES,
     *pipe_cuda.CASES,
+    *engine_faults.CASES,
+    *engine.CASES,
     *weak_memory.CASES,
     *waves.CASES,
+    *coordinator.CASES,
 )
 
 

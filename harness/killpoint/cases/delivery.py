@@ -70,6 +70,13 @@ def _many_buffers() -> list[Scenario]:
     ]
 
 
+def _shapes() -> list[Scenario]:
+    """Inline, and by way of overflow."""
+    id = "Q1/every-shape-of-array"
+    messages = [Message("shapes", size) for size in (0, 100, 20_000)]
+    return [_all(id, messages * 2, chunk_bytes=MIB), _all(id, messages, chunk_bytes=1024)]
+
+
 def _mixed() -> list[Scenario]:
     id = "Q2/mixed-order"
     messages = [Message("array", 40_000, repeat=12, step=5_000), small(4)] * 3
@@ -145,6 +152,11 @@ CASES: tuple[Case, ...] = (
     fixed("Q1/every-size-at-the-boundary", "all sizes in a window around the boundary", _boundary),
     fixed("Q1/around-one-mib", "sizes around 1 MiB, inline and overflow", _around_one_mib),
     fixed("Q1/none-one-many-buffers", "0, 1 and many out-of-band buffers", _many_buffers),
+    fixed(
+        "Q1/every-shape-of-array",
+        "arrays and tensors of every plain type, without dimensions too, in every layout",
+        _shapes,
+    ),
     fixed("Q2/mixed-order", "inline and overflow messages in turn", _mixed),
     fixed(
         "Q2/late-overflow-payload",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
@@ -14,16 +16,22 @@ from killpoint.scenario import (
     Look,
     Make,
     Message,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
     Ready,
     Receive,
     ReceiveFrom,
     Scenario,
     Send,
     SendTo,
+    Settle,
+    Tensor,
     Wait,
 )
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.protocol import GroupShape, PipeShape
 
+_ENDS = ("pipe-0", "pipe-1")
 _SMALL_AND_LARGE: list[AnyStep] = [
     Send([small(3), Message("array", 100_000)], timeout=5.0),
     Receive(4, timeout=5.0),
@@ -168,4 +176,52 @@ _STRANGERS = (
     ),
 )
 
-CASES: tuple[Case, ...] = (*_LISTENERS, *_RIGHTS, *_STRANGERS)
+_ACROSS: list[AnyStep] = [
+    *(PipeSend(rank, [Tensor(repeat=3), Tensor("uint8", (300_000,))]) for rank in _ENDS),
+    *(PipeReceive((rank,), 4) for rank in _ENDS),
+    Wait(within=8.0),
+]
+
+
+def _pipe(id: str, summary: str, *steps: AnyStep) -> Case:
+    def build() -> list[Scenario]:
+        return [Scenario(id, [id.split("/")[0]], [*steps, *_ACROSS], pipe=PipeShape())]
+
+    return fixed(id, summary, build, "pipe")
+
+
+def _visited(how: Literal["listen", "speak"]) -> list[AnyStep]:
+    """A stranger comes while the first rank waits for the other, and again once both are there."""
+    first, second = _ENDS
+    return [
+        PipeOpen((first,)),
+        Settle((first,)),
+        Intrude(first, how),
+        PipeOpen((second,)),
+        Wait(within=30.0),
+        Intrude(first, how),
+    ]
+
+
+_AT_PIPES = (
+    _pipe(
+        "S3/pipe-listening-stranger",
+        "somebody without a key listens at a pipe's ports, before its ranks have met and after",
+        *_visited("listen"),
+    ),
+    _pipe(
+        "S3/pipe-speaking-stranger",
+        "somebody without a key sends a pipe what must not be decoded, before and after",
+        *_visited("speak"),
+    ),
+    _pipe(
+        "S3/pipe-keys-unseen",
+        "no key in the repr of a pipe's end, a log, an environment or a command line",
+        PipeOpen(),
+        Wait(within=30.0),
+        Look(),
+        Wait(),
+    ),
+)
+
+CASES: tuple[Case, ...] = (*_LISTENERS, *_RIGHTS, *_STRANGERS, *_AT_PIPES)

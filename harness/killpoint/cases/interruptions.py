@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
+from killpoint.explore.operations import GROUP, JOIN, PIPE, QUEUE, REMOTE, Operation
 from killpoint.explore.strikes import strike_anywhere
 from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
@@ -24,6 +24,7 @@ def _raised(
         strike_anywhere(trial, operations, samples, fault)
 
     needs = {"points", "group"} if operations[0].ranks else {"points", "queue", "deadlines"}
+    needs = {"points", "pipe"} if operations[0].pipe else needs
     if any(each.remote for each in operations):
         needs.add("remote")
     return Case(id, summary, run, frozenset(needs))
@@ -95,6 +96,18 @@ CASES: tuple[Case, ...] = (
         "an exception at lines of the join, of host and member, who then join: nobody else notices",
         JOIN,
         8,
+    ),
+    _raised(
+        "R9/exception-in-pipe-call",
+        "an exception at lines of a pipe's send, receive and close, of either rank",
+        _of(PIPE, "pipe-send", "pipe-receive", "pipe-close"),
+        8,
+    ),
+    _raised(
+        "R9/exception-in-pipe-open",
+        "an exception at lines of the making of a pipe's end; the ranks then make theirs anew",
+        _of(PIPE, "pipe-open"),
+        4,
     ),
     _raised(
         "R9/signal-handler-raises",

@@ -16,6 +16,9 @@ _HELD = Orders(engines=2, front_ends=1, requests=2, holds=1)
 _THREE = Orders(engines=3, front_ends=1, requests=1)
 _WIDE = Orders(engines=3, front_ends=2, requests=2)
 _LONG_HELD = Orders(engines=2, front_ends=2, requests=3, holds=1)
+_DEATH = Orders(engines=2, front_ends=1, requests=2, deaths=1)
+_THREE_DEATH = Orders(engines=3, front_ends=1, requests=1, deaths=1)
+_HELD_DEATH = Orders(engines=2, front_ends=1, requests=1, holds=1, deaths=1)
 _THREE_HELD = Orders(engines=3, front_ends=1, requests=1, holds=1)
 
 
@@ -56,6 +59,24 @@ CASES: tuple[Case, ...] = (
         "the same, while an engine obeys no start for some time",
         [_HELD],
         [_LONG_HELD, _THREE_HELD],
+    ),
+    _case(
+        "C1/every-order-with-a-death",
+        "the same, while an engine dies",
+        [_DEATH],
+        [_THREE_DEATH],
+    ),
+    _case(
+        "C2/every-order-with-a-death",
+        "an engine dies at any time: what the others have accepted is stepped",
+        [_DEATH],
+        [_THREE_DEATH, _HELD_DEATH],
+    ),
+    _case(
+        "C3/every-order-with-a-death",
+        "an engine dies at any time: nobody waits for it for ever, nor meets in another wave",
+        [_DEATH],
+        [_THREE_DEATH, _HELD_DEATH],
     ),
     Case(
         _UNANSWERED,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from killpoint.checkers import (
     blocks,
+    coordinator_hostile,
+    coordinator_loss,
+    coordinator_publication,
     cut_off,
+    engine,
+    engine_faults,
+    engine_health,
+    engine_tokens,
     exposure,
     flow,
     group,
@@ -64,6 +71,11 @@ _JUDGES: dict[str, Checker] = {
     "G3": group_barrier.barriers_told,
     "G4": group_death.unharmed_or_told,
     "G5": group.clock_free,
+    "C2": coordinator_loss.served,
+    "C4": coordinator_hostile.dropped_alone,
+    "C5": coordinator_publication.clock_free,
+    "C6": coordinator_loss.noticed,
+    "C7": coordinator_publication.never_starved,
     "S1": exposure.listeners_as_asked,
     "S2": exposure.owners_alone,
     "S3": exposure.strangers_shut_out,
@@ -80,6 +92,10 @@ _JUDGES: dict[str, Checker] = {
     "K6": pipe_hostile.refused,
     "K7": pipe.both_ways,
     "K8": blocks.served_or_failed,
+    "E1": engine.answered,
+    "E2": engine_tokens.equal,
+    "E3": engine_faults.survived,
+    "E4": engine_health.honest,
 }
 
 CHECKERS: dict[str, Checker] = {id: crash_first(id, judge) for id, judge in _JUDGES.items()}

@@ -14,6 +14,8 @@ _SLACK = 300_000_000
 """Nanoseconds by which the end of a lease may be told late, beside the machine's own lateness."""
 _PLENTY = 1.0
 """Seconds that are enough for a few small blocks to come."""
+_FORGES = "blocks-forge"
+"""The next blocks of the role are harmed."""
 _ENDS = {"blocks-send": "blocks-sent", "blocks-receive": "blocks-got"}
 
 
@@ -23,6 +25,8 @@ class Transfer(Asked, kw_only=True):
     role: str
     op: str
     request: str
+    forged: str = ""
+    """How its blocks were harmed on their way."""
 
     @property
     def digests(self) -> list[str]:
@@ -53,7 +57,8 @@ def served_or_failed(scenario: Scenario, history: History, _ledger: Ledger) -> F
         or hangs(history)
         or ([] if disturbed else _missed(history, sent, got))
     )
-    return Finding(found[:1], {"transfers": len(sent)})
+    forged = sum(bool(each.forged) for each in sent)
+    return Finding(found[:1], {"transfers": len(sent)} | ({"forged": forged} if forged else {}))
 
 
 def transfers(history: History) -> list[Transfer]:
@@ -61,10 +66,15 @@ def transfers(history: History) -> list[Transfer]:
     found: list[Transfer] = []
     inside: dict[tuple[str, str, str], Transfer] = {}
     begins = {end: begin for begin, end in _ENDS.items()}
-    for event in history.of(*_ENDS, *begins):
+    how: dict[str, str] = {}
+    for event in history.of(*_ENDS, *begins, _FORGES):
         request = event.text("request")
-        if event.kind in _ENDS:
+        if event.kind == _FORGES:
+            how[event.role] = event.text("how")
+        elif event.kind in _ENDS:
             each = Transfer(role=event.role, op=event.kind, request=request, began=event)
+            if event.kind == "blocks-send":
+                each.forged = how.pop(event.role, "")
             inside[event.role, event.kind, request] = each
             found.append(each)
         elif (key := (event.role, begins[event.kind], request)) in inside:
@@ -126,11 +136,23 @@ def _leases(history: History, sent: list[Transfer]) -> list[Violation]:
 
 
 def _missed(history: History, sent: list[Transfer], got: list[Transfer]) -> list[Violation]:
-    """A request that was sent and asked for in good time, once each, is served."""
+    """A request that was sent and asked for in good time, once each, is served.
+
+    So is one that was sent again after earlier blocks of it had come to nothing.
+    """
     for call in sent:
-        asked = [each for each in got if each.request == call.request]
-        if len(asked) != 1 or sum(s.request == call.request for s in sent) != 1:
+        asked = [
+            each
+            for each in got
+            if each.request == call.request and each.ended and each.ended.t > call.began.t
+        ]
+        others = [s for s in sent if s.request == call.request and s is not call]
+        gone = all(s.ended and s.ended.t < call.began.t and not s.ok for s in others)
+        if len(asked) != 1 or not gone or call.forged:
             continue
+        earlier = [e for e in got if e.request == call.request and e not in asked]
+        if asked[0].outcome == "failed" and not all(_known(each, earlier) for each in others):
+            continue  # what it was told of came to nothing before
         together = max(call.began.t, asked[0].began.t)
         lease, limit = call.within("lease"), asked[0].within("timeout")
         leased = lease is None or together + _PLENTY * _SECONDS < call.began.t + lease * _SECONDS
@@ -145,6 +167,16 @@ def _missed(history: History, sent: list[Transfer], got: list[Transfer]) -> list
             cause = f"{call.request!r} was acknowledged, and not served ({asked[0].outcome})"
             return [Violation("lost", cause, _shown(history, call, asked[0]))]
     return []
+
+
+def _known(sent: Transfer, asked: list[Transfer]) -> bool:
+    """Whether somebody who asked can have learned that a transfer had come to nothing."""
+    return any(
+        each.ended is not None
+        and sent.ended is not None
+        and each.ended.t > (sent.began.t if each.outcome == "failed" else sent.ended.t)
+        for each in asked
+    )
 
 
 def _error(*calls: Transfer) -> str:

@@ -7,6 +7,7 @@ from typing import cast
 
 from killpoint.checkers.delivery import mismatches, sent
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking, deaths, evidence, hangs
+from killpoint.checkers.pipe import undisturbed
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -37,6 +38,8 @@ def _asked(scenario: Scenario) -> str:
     """The address that some party was asked to listen at, empty if none was."""
     if scenario.group is not None:
         return scenario.group.host
+    if scenario.coordinator is not None:
+        return scenario.coordinator.host
     return scenario.shape.host if scenario.shape.remote else ""
 
 
@@ -164,6 +167,8 @@ def _shown(history: History) -> list[Violation]:
 def _harmed(scenario: Scenario, history: History) -> list[Violation]:
     """What the real parties lost to the stranger."""
     found = hangs(history)
+    if scenario.pipe is not None:
+        return found or undisturbed(scenario, history)
     for event in history.of("end", "sent", "got"):
         if event.text("outcome") != "ok" and not found:
             what = event.text("op") or event.kind

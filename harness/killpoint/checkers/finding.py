@@ -28,6 +28,8 @@ class Finding(msgspec.Struct):
 
     violations: list[Violation] = []
     counts: dict[str, int] = {}
+    told: list[str] = []
+    """What was measured besides, for people."""
 
 
 _LIBRARY = re.compile(

@@ -6,6 +6,8 @@ from killpoint.checkers.delivery import Got, got, mismatches, sent, torn
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
 from killpoint.checkers.group_record import ENDS
 from killpoint.checkers.interrupted_group import group_unharmed
+from killpoint.checkers.interrupted_pipe import pipe_unharmed
+from killpoint.checkers.pipe_record import ENDS as OF_PIPES
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -13,7 +15,7 @@ from killpoint.scenario import Close, Drop, Exit, Fault, Scenario
 from killpoint.verdict import Violation
 
 EXCEPTIONS = ("raise", "interrupt")
-_CALLS = ("end", "sent", "got", *ENDS.values())
+_CALLS = ("end", "sent", "got", *ENDS.values(), *OF_PIPES.values())
 _ORDERS = ("make", "attach", "ready", "close", "drop")
 _ENDS_WELL = ("ok", "injected")
 _STOPS = (*_ENDS_WELL, "closed", "timeout")
@@ -28,6 +30,7 @@ def whole_or_not_at_all(scenario: Scenario, history: History, ledger: Ledger) ->
     """
     strikes = struck(scenario, history)
     unharmed = group_unharmed if scenario.group else queue_unharmed
+    unharmed = pipe_unharmed if scenario.pipe else unharmed
     found = hangs(history) or unharmed(scenario, history) or _left(history, ledger)
     return Finding(found[:1], weighed(history, strikes))
 

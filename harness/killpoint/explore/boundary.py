@@ -22,7 +22,7 @@ from killpoint.scenario import (
 )
 from killpoint.targets.protocol import QueueShape
 
-KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested", "buffers")
+KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested", "buffers", "shapes")
 
 
 def sizes(chunk_bytes: int) -> st.SearchStrategy[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.explore.operations import Operation
+from killpoint.explore.pipe_strikes import around_pipe_strike
 from killpoint.explore.sweeps import sweep
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Again, Fault, FaultName, Scenario, Wait
@@ -28,4 +29,5 @@ def strike_anywhere(
     trial: Trial, operations: Sequence[Operation], samples: int, fault: FaultName = "raise"
 ) -> None:
     """Raise at lines of each of these operations; ``samples``: how many in all."""
-    sweep(trial, operations, samples, fault, around_strike)
+    around = around_pipe_strike if operations[0].pipe else around_strike
+    sweep(trial, operations, samples, fault, around)

@@ -212,6 +212,7 @@ class Trial:
     def count(self, finding: Finding) -> None:
         """Let a play that was judged add to the evidence."""
         self.outcome.runs += 1
+        self.outcome.measured += finding.told
         for unit, count in finding.counts.items():
             self.outcome.counts[unit] = self.outcome.counts.get(unit, 0) + count
 

@@ -35,6 +35,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                         "runs": case.runs,
                         "struck": case.struck,
                         "searched": case.searched,
+                        "measured": case.measured,
                         "seconds": case.seconds,
                     }
                     for case in verdict.cases

@@ -21,12 +21,16 @@ class Orders(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """At most so many come, each at any engine and any time."""
     holds: Annotated[int, msgspec.Meta(ge=0, le=8)] = 0
     """So often an engine is held and released: until then it obeys no start."""
+    deaths: Annotated[int, msgspec.Meta(ge=0, le=4)] = 0
+    """So often an engine dies: the coordinator misses it at any time later, if it ever listened,
+    and whoever meets with it in an all-reduce is told, at any time as well."""
     moves: list[str] | None = None
     """The one order to play; None: all of them."""
 
     def __str__(self) -> str:
         """For people."""
         held = f", {_some(self.holds, 'hold')}" if self.holds else ""
+        held += f", {_some(self.deaths, 'death')}" if self.deaths else ""
         return (
             f"{_some(self.engines, 'engine')}, {_some(self.front_ends, 'front end')}, "
             f"{_some(self.requests, 'request')}{held}"

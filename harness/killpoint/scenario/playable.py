@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from killpoint.invariants import BY_ID
+from killpoint.scenario.playable_coordinator import unplayable_coordinator
+from killpoint.scenario.playable_engine import unplayable_engine
 from killpoint.scenario.playable_pipe import unplayable_pipe
 from killpoint.scenario.playable_pool import unplayable_pool
 from killpoint.scenario.scenario import Scenario
@@ -23,7 +25,6 @@ from killpoint.scenario.steps import (
     Wait,
 )
 from killpoint.scenario_errors import Place
-from killpoint.targets.protocol import QueueShape
 
 _MANY = 8
 """Readers that a complaint names one by one."""
@@ -39,6 +40,8 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             yield ["judges"], f"no invariant {id!r}; {known}"
     yield from unplayable_pool(scenario)
     yield from unplayable_pipe(scenario)
+    yield from unplayable_coordinator(scenario)
+    yield from unplayable_engine(scenario)
     if scenario.namespaces:
         yield from _no_hosts(scenario)
     if scenario.simulated is not None:
@@ -76,9 +79,10 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         yield ["namespaces"], "namespaces without remote readers; expected `shape.remote` above 0"
     if scenario.shm_bytes is not None:
         yield ["shm_bytes"], "a /dev/shm beside namespaces; expected one of the two"
-    given = scenario.group or scenario.shape
-    if given.host != QueueShape().host:
+    given = scenario.coordinator or scenario.group or scenario.shape
+    if given.host != type(given)().host:
         place = "group" if scenario.group else "shape"
+        place = "coordinator" if scenario.coordinator else place
         yield [place, "host"], "a host beside namespaces, which have their own; expected none"
     for index, step in enumerate(scenario.steps):
         if isinstance(step, Intrude):
@@ -86,12 +90,17 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         elif isinstance(step, Fault) and step.fault in {*NETWORK_FAULTS} - {*_LINK_FAULTS}:
             what = f"{step.fault} of a link; expected one of: {', '.join(_LINK_FAULTS)}"
             yield ["steps", index, "fault"], what
+        elif isinstance(step, Fault) and step.after is not None:
+            yield ["steps", index, "after"], "bytes of a link are not counted; expected no `after`"
 
 
 def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     single = scenario.roles()
     every = {"all", *single} if scenario.group or scenario.pipe else {"all", "readers", *single}
     every = {"all", "workers", *single} if scenario.pool else every
+    if scenario.coordinator:
+        every = {"all", "engines", "front-ends", *single}
+    every = {"all", *single} if scenario.engine else every
     for role in getattr(step, "roles", ()):
         if role not in every:
             expected = ", ".join(_few(sorted(every)))
@@ -101,15 +110,24 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
         if role not in single:
             what = (
                 f"{role!r} is not one role"
-                if role in ("all", "readers", "workers")
+                if role in ("all", "readers", "workers", "engines", "front-ends")
                 else f"no role {role!r}"
             )
             yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
 
 
+_AFTER_BYTES = ("cut", "half-open", "reset")
+"""What a relay can do once so many bytes have gone by."""
+
+
 def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     """A fault of connections where there are none."""
-    if not isinstance(step, Fault) or step.fault not in NETWORK_FAULTS:
+    if not isinstance(step, Fault):
+        return
+    if step.after is not None and step.fault not in _AFTER_BYTES:
+        what = f"a {step.fault} after some bytes; expected one of: {', '.join(_AFTER_BYTES)}"
+        yield ["after"], what
+    if step.fault not in NETWORK_FAULTS or scenario.coordinator:
         return
     if scenario.group is not None or scenario.pipe is not None:
         members = scenario.connecting()
@@ -128,7 +146,8 @@ def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
 def _few(roles: list[str]) -> list[str]:
     """Role names for a complaint: of very many numbered ones, the first and the last."""
     numbered = [role for role in roles if role[-1].isdigit()]
-    if len(numbered) <= _MANY:
+    kinds = {role.rsplit("-", 1)[0] for role in numbered}
+    if len(numbered) <= _MANY or len(kinds) > 1:
         return roles
     span = min(numbered, key=len), max(numbered, key=lambda role: int(role.split("-")[1]))
     return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})

@@ -10,6 +10,8 @@ from killpoint.pool_matrix import Ending
 from killpoint.scenario.orders import Orders
 from killpoint.scenario.steps import NETWORK_FAULTS, AnyStep, Count, Fault, MemoryModel, StartMethod
 from killpoint.scenario.wakes import Wakes
+from killpoint.targets.coordinator_protocol import CoordinatorShape
+from killpoint.targets.engine_protocol import EngineShape
 from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
 
 
@@ -42,6 +44,13 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     and so on, which the target itself starts."""
     pipe: PipeShape | None = None
     """A pipe instead of a queue: the roles are its ranks, ``pipe-0`` and so on."""
+    coordinator: CoordinatorShape | None = None
+    """A data-parallel coordinator instead of a queue: the roles are ``parent``, which starts it,
+    ``coordinator`` itself, which takes no orders, ``engine-0`` and so on (the spares last), and
+    ``front-end-0`` and so on."""
+    engine: EngineShape | None = None
+    """A whole engine instead of a queue: the roles are ``front-end``, which holds it, and its parts
+    (``core-0``, ``core-0/worker-0`` and so on), which the target itself starts."""
     expects: Ending | None = None
     """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
     terminal: bool = False
@@ -52,9 +61,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
     """A /dev/shm of this size, the play's own (needs the right to mount)."""
     namespaces: bool = False
-    """Each remote reader, or each rank, lives in a network namespace of its own, as if on another
-    machine: a ``cut`` is a link that goes down (needs the right to make them; a machine without it
-    leaves the case unsupported)."""
+    """Each remote reader, rank, engine or front end lives in a network namespace of its own, as if
+    on another machine: a ``cut`` is a link that goes down (needs the right to make them; a machine
+    without it leaves the case unsupported)."""
     start: StartMethod = "zygote"
     seed: int = 0
     observe: bool = False
@@ -77,7 +86,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return self.readers()[self.shape.readers - self.shape.remote :]
 
     def connecting(self) -> list[str]:
-        """The roles that reach the first one over TCP: remote readers, or other ranks."""
+        """The roles that reach the first one over TCP: remote readers, other ranks, or peers."""
+        if self.coordinator:
+            return [*self.engines(), *self.front_ends()]
         return self.roles()[1:] if self.group or self.pipe else self.remote()
 
     def at_stores(self) -> bool:
@@ -97,8 +108,32 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The names of its pool's workers: they come by themselves."""
         return [f"worker-{rank}" for rank in range(self.pool.workers)] if self.pool else []
 
+    def parts(self) -> list[str]:
+        """The names of its engine's processes: they come by themselves."""
+        return self.engine.parts() if self.engine else []
+
+    def engines(self) -> list[str]:
+        """The names of the engines that a coordinator is for, those of the spares last."""
+        if self.coordinator is None:
+            return []
+        return [f"engine-{n}" for n in range(self.coordinator.engines + self.coordinator.spares)]
+
+    def front_ends(self) -> list[str]:
+        """The names of its front ends."""
+        return [
+            f"front-end-{n}" for n in range(self.coordinator.front_ends if self.coordinator else 0)
+        ]
+
+    def comers(self) -> list[str]:
+        """The roles that are processes of the target's: it starts them, they take no orders."""
+        return ["coordinator"] if self.coordinator else [*self.workers(), *self.parts()]
+
     def roles(self) -> list[str]:
-        """The names of its roles, the writer, rank 0 or the executor first."""
+        """The names of its roles; first the one that the others depend on, the writer, say."""
+        if self.coordinator is not None:
+            return ["parent", "coordinator", *self.engines(), *self.front_ends()]
+        if self.engine is not None:
+            return ["front-end", *self.parts()]
         if self.pool is not None:
             return ["executor", *self.workers()]
         if self.group is not None:
@@ -108,9 +143,11 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return ["writer", *self.readers()]
 
     def named(self, roles: tuple[str, ...]) -> list[str]:
-        """Role names with ``readers``, ``workers`` and ``all`` spelled out."""
+        """Role names with ``readers``, ``workers``, ``engines`` and the like spelled out."""
+        many = {"all": self.roles(), "readers": self.readers(), "workers": self.workers()}
+        if self.coordinator is not None:
+            many |= {"engines": self.engines(), "front-ends": self.front_ends()}
         out: list[str] = []
         for role in roles:
-            many = {"all": self.roles(), "readers": self.readers(), "workers": self.workers()}
             out += many.get(role, [role])
         return out

@@ -6,30 +6,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from killpoint.scenario.pipe_steps import (
-    BlocksReceive,
-    BlocksSend,
-    CarrierVerb,
-    PipeClose,
-    PipeDrain,
-    PipeForge,
-    PipeMeet,
-    PipeOpen,
-    PipeReceive,
-    PipeSend,
-    PipeVerb,
-)
+from killpoint.scenario.coordinator_steps import CoordinatorStep
+from killpoint.scenario.engine_steps import EngineStep
+from killpoint.scenario.pipe_steps import CarrierVerb, PipeStep, PipeVerb
 from killpoint.scenario.pool_steps import (
-    Call,
     ExecutorPhase,
-    Health,
-    NextPool,
-    PoolStart,
-    PoolStop,
+    PoolStep,
     PoolVerb,
-    Press,
-    Results,
-    Submit,
     WorkerPhase,
     WorkerVerb,
 )
@@ -82,7 +65,9 @@ MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
 Depth = Literal["line", "opcode"]
 """How fine the points of a sweep are: the target's lines, or the interpreter's instructions."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
-MessageKind = Literal["bytes", "array", "tensor", "nested", "buffers", "undecodable", "unencodable"]
+MessageKind = Literal[
+    "bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable", "unencodable"
+]
 
 PlaceKind = Literal["lines", "pages", "stores", "calls"]
 """What an operation can be struck at."""
@@ -140,7 +125,7 @@ class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
     kind: MessageKind = "bytes"
     size: Size = 64
-    """Bytes of its body; of each buffer for ``buffers``."""
+    """Bytes of its body; of each buffer for ``buffers``; of the first array for ``shapes``."""
     buffers: Annotated[int, msgspec.Meta(ge=0, le=200_000)] = 1
     repeat: Times = 1
     step: int = 0
@@ -383,6 +368,9 @@ class Fault(Step, tag="fault"):
     toward: Literal["both", "role", "peer"] = "both"
     """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
     from the relay that they pass through."""
+    after: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
+    """For ``cut``, ``half-open`` and ``reset``: not at once, but as soon as so many more bytes have
+    gone ``toward`` there through the relay."""
     spare: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0
     """For ``starve``: how many descriptors the role may still open."""
 
@@ -418,21 +406,8 @@ AnyStep = (
     | Wait
     | Count
     | Fault
-    | PoolStart
-    | Call
-    | Submit
-    | Results
-    | Health
-    | PoolStop
-    | NextPool
-    | Press
-    | PipeOpen
-    | PipeSend
-    | PipeReceive
-    | PipeMeet
-    | PipeDrain
-    | PipeForge
-    | PipeClose
-    | BlocksSend
-    | BlocksReceive
+    | PoolStep
+    | PipeStep
+    | CoordinatorStep
+    | EngineStep
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from killpoint.errors import BadUsage
 from killpoint.scenario import AnyStep, Fault
+from killpoint.stage import far_clock
 from killpoint.stage.channel import Arm, Channel, Closed, Order, Packet, Release
 from killpoint.stage.diagnosis import burnt, state
 from killpoint.stage.native import let_go
@@ -56,6 +57,8 @@ class Actor:
     """The line that it stands at its point by."""
     native: Path | None = None
     """The file by which it is let go from native code, while it stands in such."""
+    folder: Path | None = None
+    """Where a process that takes no orders looks how far its clock is to move."""
     arms: list[Arm] = field(default_factory=list[Arm])
     """Whatever it is still to stand at or to count."""
 
@@ -111,7 +114,7 @@ class Actor:
         if native is not None:
             self._await("S")
 
-    def arrive(self, pid: int, pidfd: int, line: Channel) -> None:
+    def arrive(self, pid: int, pidfd: int, line: Channel | None) -> None:
         """It is there: a process that another one has started, in the place of an earlier one."""
         self.come, self.status = True, None
         self.pid, self.pidfd, self.channel = pid, pidfd, line
@@ -133,6 +136,9 @@ class Actor:
         step = self.by_itself.step if self.by_itself is not None else None
         if isinstance(step, Fault) and step.fault == "exit" and self.side and self.outstanding:
             self.signal(EXITS)
+        elif self.folder is not None:
+            # One that does not listen is left alone: its judge misses the jump in the record.
+            far_clock.move(self.folder, self.name, self.pid, self.hours * 3600)
         elif self.by_itself is not None:
             self.post(self.by_itself)
 

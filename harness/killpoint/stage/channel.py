@@ -20,8 +20,8 @@ class Order(msgspec.Struct, tag=True):
     first: int = 0
     """Sequence number of a send's first message."""
     data: bytes = b""
-    """A queue's handle for ``attach``, its shape for ``make``; the invitation for ``join``,
-    or ``pipe-open``."""
+    """A queue's handle for ``attach``, a coordinator's for ``connect``; what is to be made for
+    ``make`` and the like; the invitation for ``join`` or ``pipe-open``."""
     rank: int = 0
     routes: dict[str, str] | None = None
     """For ``attach`` through a relay: what stands in the place of each address in the handle."""
@@ -82,6 +82,15 @@ class Done(msgspec.Struct, tag=True):
     handle: bytes = b""
     addresses: list[str] = []
     """The TCP addresses in the handle, as far as the target can show them."""
+    pid: int = 0
+    """The process that the target has started for this role last, if it is one of the play's."""
+
+
+class Parts(msgspec.Struct, tag=True):
+    """Role to director: the processes that the engine it holds has now, by name."""
+
+    role: str
+    parts: dict[str, int]
 
 
 class Reached(msgspec.Struct, tag=True):
@@ -105,6 +114,10 @@ class ForkRole(msgspec.Struct, tag=True):
     """Whether it is the executor of a worker pool."""
     pipe: bool = False
     """Whether it is a rank of a pipe."""
+    coordinator: bool = False
+    """Whether it is to start a coordinator."""
+    engine: bool = False
+    """Whether it is the front end of an engine."""
     terminal: str = ""
     """The path of the terminal whose foreground job it is to be."""
     seed: int = 0
@@ -157,6 +170,7 @@ Packet = (
     | Hello
     | Begun
     | Done
+    | Parts
     | Reached
     | ForkRole
     | Forked

@@ -13,7 +13,7 @@ _GONE_WITHIN = 7.0
 
 
 class Comers:
-    """The workers of a play's pool, as the director knows them."""
+    """The workers of a play's pool, its coordinator, or the parts of its engine."""
 
     within = _GONE_WITHIN
 
@@ -38,6 +38,33 @@ class Comers:
         for arm in actor.arms:
             actor.put(arm)
         actor.put(Release())
+        return watch
+
+    def appear(self, parts: dict[str, int]) -> list[ProcessWatch]:
+        """Those that an engine has now, by name: each that is new takes its place."""
+        watches: list[ProcessWatch] = []
+        for name, pid in parts.items():
+            actor = self.actors.get(name)
+            if actor is None or pid in self._watches:
+                continue
+            try:
+                watch = ProcessWatch(pid, name)
+            except ProcessLookupError:
+                continue
+            self._watches[pid] = watch
+            actor.arrive(pid, watch.fileno(), None)
+            self._log.write("part-here", target=name, pid=pid)
+            watches.append(watch)
+        return watches
+
+    def found(self, role: str, pid: int) -> ProcessWatch | None:
+        """One that does not speak is there, as its parent says."""
+        try:
+            watch = ProcessWatch(pid, role)
+        except ProcessLookupError:
+            return None
+        self._watches[pid] = watch
+        self.actors[role].arrive(pid, watch.fileno(), None)
         return watch
 
     def gone(self, watch: ProcessWatch) -> None:

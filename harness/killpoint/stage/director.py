@@ -32,6 +32,7 @@ from killpoint.stage.channel import (
     Hello,
     Order,
     Packet,
+    Parts,
     Reached,
     Release,
     Unguarded,
@@ -56,6 +57,10 @@ _LEAVES_WITHIN = 8.0
 """A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
 
 
+_ENGINE_LEAVES_WITHIN = 20.0
+"""For an engine to be stopped, whatever was done to it."""
+
+
 class Director:
     """Gives the orders of one play. Use once."""
 
@@ -77,15 +82,18 @@ class Director:
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
-        self._comers = Comers(scenario.workers(), self.log)
+        self._comers = Comers(scenario.comers(), self.log)
         self.actors: dict[str, Actor] = dict(self._comers.actors)
         self.unreached: list[str] = []
         self._strangers = Strangers(zygote, scenario, folder)
         self._shm_of = shm_of
         self._calls = CallWatch(self.log, folder)
+        for actor in self.actors.values() if scenario.coordinator else ():
+            actor.folder = folder
         self._next = 0
         self._sequence = 0
         self._handle = b""
+        self._in_vain = False
         self._hosts = hosts
         self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
@@ -126,6 +134,10 @@ class Director:
             self._do(step)
             if isinstance(step, script.Make) and not self._handle and not self._yet_to_come():
                 break  # there is no queue: nothing that follows would say anything
+            if isinstance(step, script.CoordinatorStart) and not self._handle:
+                break
+            if self._in_vain:
+                break
         self._epilogue()
 
     def _yet_to_come(self) -> bool:
@@ -136,7 +148,7 @@ class Director:
     def _epilogue(self) -> None:
         self._strangers.recall()
         self._until(self._strangers.gone, 10.0, "a stranger did not leave")
-        if self.scenario.pool and not self.actors["executor"].alive:
+        if self._comers.actors and not self.actors[self.scenario.roles()[0]].alive:
             # Whoever is held, or in native code, must go all the same (SPEC W4).
             self._until(self._comers.all_gone, self._comers.within, "")
         roles = [name for name, actor in self.actors.items() if actor.alive]
@@ -152,8 +164,15 @@ class Director:
                 ends = (script.PipeClose(names),)
             if self.scenario.pool:
                 ends = (script.PoolStop(),)
-            # A pool's executor may have a fork server's socket to remove as it ends.
-            for step in (*ends, script.Exit(names, brief=not self.scenario.pool)):
+            if self.scenario.engine:
+                ends = (script.EngineStop(),)
+            if self.scenario.coordinator:
+                peers = tuple(name for name in told if name != "parent")
+                first = (script.CoordinatorClose(),) if "parent" in told else ()
+                ends = (script.Disconnect(peers), *first)
+            # Who has started processes may have a fork server's socket to remove as it ends.
+            parent = self.scenario.pool or self.scenario.engine
+            for step in (*ends, script.Exit(names, brief=not parent)):
                 self._do(step)
         self._do(script.Wait(tuple(ours), within=self._leaves_within()))
         self._until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
@@ -170,6 +189,8 @@ class Director:
     def _leaves_within(self) -> float:
         if self.scenario.pool:
             return 2 * self.scenario.pool.grace + _LEAVES_WITHIN
+        if self.scenario.engine:
+            return _ENGINE_LEAVES_WITHIN
         return _LEAVES_WITHIN if self.meeting else 5.0
 
     def _wake_stopped(self, actor: Actor) -> None:
@@ -229,6 +250,11 @@ class Director:
                 self._do(again)
             elif again is not None:
                 self._post(step.role, again)
+        elif isinstance(step, script.CoordinatorStart):
+            self._handle = b""
+            self._post("parent", step, data=self._coordinator_shape())
+            parent = self.actors["parent"]
+            self._until(lambda: not parent.outstanding or parent.stopped, 60.0, "no coordinator")
         elif isinstance(step, script.Make):
             self._post("writer", step, data=script.dump_shape(self._shape()))
             writer = self.actors["writer"]
@@ -255,6 +281,12 @@ class Director:
             return shape
         return msgspec.structs.replace(shape, host=self._hosts.address)
 
+    def _coordinator_shape(self) -> bytes:
+        shape = self.scenario.coordinator
+        if shape is not None and self._hosts is not None:
+            shape = msgspec.structs.replace(shape, host=self._hosts.address)
+        return msgspec.json.encode(shape)
+
     def _look(self, step: script.Look | script.Weigh) -> None:
         for name in self.scenario.named(step.roles):
             actor = self.actors[name]
@@ -267,7 +299,8 @@ class Director:
             if self.scenario.pool:
                 open_ends.record(self.log, name, actor.pid)
                 continue
-            if "wire" in self.zygote.loaded.capabilities:
+            wired = self.scenario.pipe or "wire" in self.zygote.loaded.capabilities
+            if wired and not self.scenario.coordinator:
                 self._post(name, step)
         if isinstance(step, script.Look):
             lookout.look_at_files(self.log, self.folder / "t")
@@ -296,8 +329,14 @@ class Director:
             places = self.meeting.addresses
             places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
             data = self.meeting.invitation(role)
+        elif isinstance(step, script.Connect):
+            engines = self.scenario.engines()
+            rank = engines.index(role) if role in engines else 0
+            data, rank = self._handle, rank if step.rank is None else step.rank
         elif isinstance(step, (script.PoolStart, script.NextPool)):
             data = msgspec.json.encode(self.scenario.pool)
+        elif isinstance(step, script.EngineStart):
+            data = msgspec.json.encode(self.scenario.engine)
         elif isinstance(step, script.RingAttach):
             data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
@@ -336,12 +375,17 @@ class Director:
         self._wire.aim(actor, step)
         toward = {"toward": step.toward} if step.fault in script.NETWORK_FAULTS else {}
         self.log.write("intent", fault=step.fault, target=actor.name, where=where, **toward)
+        struck = actor.pid
         kind.act(actor)
         self.log.write(
-            "fault", fault=step.fault, target=actor.name, where=where, pid=actor.pid, **toward
+            "fault", fault=step.fault, target=actor.name, where=where, pid=struck, **toward
         )
+
+        def dead() -> bool:
+            return not actor.alive or actor.pid != struck  # the next one may be there already
+
         if kind.ends:
-            self._until(lambda: not actor.alive, 10.0, f"{actor.name} did not die")
+            self._until(dead, 10.0, f"{actor.name} did not die")
 
     # -- what comes in ----------------------------------------------------------------------
 
@@ -406,8 +450,18 @@ class Director:
                 actor.struck = step
             if isinstance(step, script.Make):
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
+            if isinstance(step, script.CoordinatorStart) and packet.handle:
+                self._handle = packet.handle
+                watch = self._comers.found("coordinator", packet.pid)
+                if watch is not None:
+                    self._hear(watch)
+            elif isinstance(step, script.Hear) and packet.outcome != "ok":
+                self._in_vain = True
             if isinstance(step, (script.Make, script.Attach)):
                 look_at_maps(self.log, actor)
+        elif isinstance(packet, Parts):
+            for watch in self._comers.appear(packet.parts):
+                self._hear(watch)
         elif isinstance(packet, Guarded):
             self._guard(actor, packet)
         elif isinstance(packet, Unguarded):
@@ -522,6 +576,8 @@ class Director:
             cancels=cancels,
             pool=self.scenario.pool is not None,
             pipe=self.scenario.pipe is not None,
+            coordinator=self.scenario.coordinator is not None and role == "parent",
+            engine=self.scenario.engine is not None,
             terminal=self._sitting.terminal.path if self._sitting else "",
             seed=self.scenario.seed,
             umask=self.scenario.umask,

@@ -39,6 +39,10 @@ def live_as_role(order: ForkRole, target: Target) -> None:
         role.pool.come()
     if order.pipe:
         role.pipe.come()
+    if order.coordinator:
+        role.coordinator.come()
+    if order.engine:
+        role.engine.come()
     if order.cancels:
         role.listen_for_cancel()
     try:

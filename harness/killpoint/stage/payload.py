@@ -14,6 +14,8 @@ import numpy as np
 
 from killpoint.scenario import Message
 
+_DTYPES = (*"?bBhHiIlLqQefdFD", "S6", "M8[s]")
+
 
 class Undecodable(Exception):
     """Raised while a message is being decoded, on purpose."""
@@ -84,6 +86,8 @@ def _body(message: Message, seed: int, seq: int, size: int) -> Any:
             np.frombuffer(pattern(seed, seq, size, part), np.uint8)
             for part in range(message.buffers)
         ]
+    if message.kind == "shapes":
+        return [np.frombuffer(raw, np.uint8), *_shapes(9 + seq % 64)]
     return {
         "step": seq,
         "requests": [f"request-{seq}-{i}" for i in range(3)],
@@ -91,6 +95,24 @@ def _body(message: Message, seed: int, seq: int, size: int) -> Any:
         "flags": (None, True, 1.5, -(2**70), b"\x00", ""),
         "grid": np.arange(12, dtype=np.int32).reshape(3, 4).T,
     }
+
+
+def _shapes(first: int) -> list[Any]:
+    """Arrays and tensors of every plain type: no dimension, two, any layout, nothing in them.
+
+    Their numbers are small, so that one taken for a length is a length that can be had.
+    """
+    import torch
+
+    made: list[Any] = []
+    for dtype in _DTYPES:
+        grid = np.arange(first, first + 12, dtype=np.int16).reshape(3, 4).astype(dtype)
+        made += [grid[1, 2, ...], grid, grid.T, grid[:, ::2], grid[:0]]
+    sealed = np.full((2, 2), first)
+    sealed.flags.writeable = False
+    pairs = np.array([(first, 0.5)], [("id", ">u4"), ("weight", "<f8")])
+    grid = torch.arange(first, first + 12).reshape(3, 4)
+    return [*made, sealed, pairs, grid[1, 2], grid, grid.T, grid[:0]]
 
 
 def sequence_of(obj: Any) -> int:

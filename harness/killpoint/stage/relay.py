@@ -39,11 +39,22 @@ _ABORT = struct.pack("ii", 1, 0)
 TO_ROLE, TO_PEER = "role", "peer"
 
 
+class Trap:
+    """A fault that is done to a route once so many more bytes have gone through it."""
+
+    def __init__(self, fault: str, toward: str, left: int) -> None:
+        self.fault, self.toward, self.left = fault, toward, left
+        self.names = [TO_ROLE, TO_PEER] if toward == "both" else [toward]
+        """The ways whose bytes count."""
+
+
 class Way:
     """One direction of one connection: what was read and not yet handed on (no I/O in it)."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
+        self.trap: Trap | None = None
+        """Counts what goes this way; nothing goes beyond it before it has sprung."""
         self.cut = False
         self.void = False
         """Whatever flows here is dropped, for good."""
@@ -69,7 +80,10 @@ class Way:
         """What may be handed on now."""
         if self.cut or not self._held or self._held[0][0] > now:
             return None
-        return self._held[0][1]
+        data = self._held[0][1]
+        if self.trap is None:
+            return data
+        return data[: self.trap.left] if self.trap.left else None
 
     def next_due(self) -> float | None:
         """When something may be handed on."""
@@ -77,6 +91,8 @@ class Way:
 
     def handed_on(self, count: int) -> None:
         """So many bytes of :meth:`due` went out."""
+        if self.trap is not None:
+            self.trap.left -= count
         self.bytes += count
         self._size -= count
         due, data = self._held.popleft()
@@ -115,6 +131,8 @@ class Link:
         for name, way in self.ways.items():
             way.void = state["void"][name]
             way.cut = state["cut"][name]
+            trap: Trap | None = state["trap"]
+            way.trap = trap if trap is not None and name in trap.names else None
 
     def serve(self, now: float) -> None:
         """Move what can be moved."""
@@ -234,7 +252,10 @@ class Route:
             "cut": {TO_ROLE: False, TO_PEER: False},
             "void": {TO_ROLE: False, TO_PEER: False},
             "delay": {TO_ROLE: 0.0, TO_PEER: 0.0},
+            "trap": None,
         }
+        self.sprung = 0
+        """When the last of its traps sprang, in monotonic nanoseconds."""
 
     def listen(self) -> None:
         """From now on connections are accepted, by the kernel at least."""
@@ -278,6 +299,35 @@ class Route:
             if select.select([], [far], [], 0)[1]:
                 self.opened(near, far)
 
+    def lay(self, fault: str, toward: str, after: int) -> int:
+        """Lay a trap for what there is, and what comes; how many connections there are."""
+        self.catch_up()
+        self._set_trap(Trap(fault, toward, after))
+        return len(self.links)
+
+    @property
+    def full(self) -> bool:
+        """Whether a trap has had all its bytes, and is to spring."""
+        trap: Trap | None = self.state["trap"]
+        return trap is not None and trap.left == 0
+
+    def spring(self) -> None:
+        """Do the fault of a trap that has had all its bytes, once they have arrived."""
+        trap: Trap | None = self.state["trap"]
+        if trap is None or trap.left:
+            return
+        if any(_unsent(link.socks[name]) for link in self.links for name in trap.names):
+            return  # a reset would overtake them
+        self._set_trap(None)
+        self.sprung = time.monotonic_ns()  # first: whoever hears of it does so later
+        self.strike(trap.fault, trap.toward, 0.0)
+
+    def _set_trap(self, trap: Trap | None) -> None:
+        self.state["trap"] = trap
+        for link in self.links:
+            for name, way in link.ways.items():
+                way.trap = trap if trap is not None and name in trap.names else None
+
     def strike(self, fault: str, toward: str, seconds: float) -> int:
         """Do a fault to what there is, and to what comes; how many connections it met."""
         self.catch_up()
@@ -300,6 +350,7 @@ class Route:
 
     def _heal(self) -> None:
         self.withheld += sum(link.waiting() for link in self.links)
+        self._set_trap(None)
         for name in (TO_ROLE, TO_PEER):
             self.state["cut"][name] = self.state["void"][name] = False
             self.state["delay"][name] = 0.0
@@ -321,6 +372,7 @@ class Route:
         figures["connections"] = self.accepted
         figures["open"] = len(self.links)
         figures["withheld"] = self.withheld + sum(link.waiting() for link in self.links)
+        figures["sprung"] = self.sprung
         return figures
 
     def _add(self, figures: dict[str, int], link: Link) -> None:
@@ -347,6 +399,7 @@ class Exchange:
                     route.listen()
                 for link in route.links:
                     link.serve(now)
+                route.spring()
                 route.sweep()
             poller, by_fd = self._poller()
             for fd, _ in poller.poll(self._wait(now)):
@@ -376,7 +429,7 @@ class Exchange:
 
     def _wait(self, now: float) -> float | None:
         times = [link.wake_at(now) for route in self.routes for link in route.links]
-        times += [now + _LOOK for route in self.routes if not route.listens]
+        times += [now + _LOOK for route in self.routes if not route.listens or route.full]
         soonest = min((at for at in times if at is not None), default=None)
         return None if soonest is None else max(0.0, (soonest - now) * 1000)
 
@@ -399,14 +452,17 @@ class Exchange:
             return {"port": route.listener.getsockname()[1]}
         chosen = [route for route in self.routes if route.role in order["roles"]]
         met = 0
-        if order["do"] != "report":
+        if order["do"] != "report" and order["after"] is not None:
+            met = sum(route.lay(order["do"], order["toward"], order["after"]) for route in chosen)
+        elif order["do"] != "report":
             met = sum(
                 route.strike(order["do"], order["toward"], order["seconds"]) for route in chosen
             )
         figures: dict[str, int] = {"met": met}
         for route in chosen:
             for key, value in route.report().items():
-                figures[key] = figures.get(key, 0) + value
+                before = figures.get(key, 0)
+                figures[key] = max(before, value) if key == "sprung" else before + value
         return figures
 
 

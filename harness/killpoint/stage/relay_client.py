@@ -32,6 +32,8 @@ class Traffic(msgspec.Struct):
     dropped: int = 0
     late: int = 0
     """Bytes that were delayed."""
+    sprung: int = 0
+    """When a fault that waited for bytes was done, in monotonic nanoseconds."""
     withheld: int = 0
     """Bytes that wait, or waited until the heal, because of a cut."""
 
@@ -73,14 +75,24 @@ class Relay:
         near = self._ask(do="route", role=role, host=host, port=port, lazy=lazy)["port"]
         return joined("::1" if ":" in host else "127.0.0.1", near)
 
-    def do(self, fault: str, roles: list[str], toward: str, seconds: float) -> Traffic:
+    def do(
+        self,
+        fault: str,
+        roles: list[str],
+        toward: str,
+        seconds: float,
+        after: int | None = None,
+    ) -> Traffic:
         """Do a fault to these roles' connections.
 
         Args:
             toward: ``role``, ``peer`` or ``both``; a reset has no direction.
             seconds: for ``delay``.
+            after: not at once, but when so many more bytes have gone there.
         """
-        return self._traffic(self._ask(do=fault, roles=roles, toward=toward, seconds=seconds))
+        return self._traffic(
+            self._ask(do=fault, roles=roles, toward=toward, seconds=seconds, after=after)
+        )
 
     def report(self, roles: list[str]) -> Traffic:
         """What has passed so far."""

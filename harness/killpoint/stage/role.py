@@ -21,6 +21,8 @@ from killpoint import scenario as script
 from killpoint.history.log import Log
 from killpoint.stage import clock, payload, scarcity, secrecy
 from killpoint.stage.channel import Arm, Begun, Channel, Closed, Done, Hello, Order
+from killpoint.stage.coordinator_acts import CoordinatorActs
+from killpoint.stage.engine_acts import EngineActs
 from killpoint.stage.group_acts import GroupActs
 from killpoint.stage.interruption import STRUCK, apart, comes_of_a_strike
 from killpoint.stage.names import journal_names
@@ -77,6 +79,8 @@ class Role:
         self.end: Any = None
         self.held: list[tuple[int, str, Any]] = []
         self.pause = 0.0
+        self.handle = b""
+        """What the order that is being obeyed has made for other roles to attach by."""
         self._struck = False
         self._shown = b""
         self._complaints = folder / f"{name}.err"
@@ -89,6 +93,8 @@ class Role:
             target.observe_words(self.guard.stores.around)
         self.pool = PoolActs(self, folder, self._timed)
         self.pipe = PipeActs(self, folder, self._timed)
+        self.coordinator = CoordinatorActs(self, folder)
+        self.engine = EngineActs(self, self._timed, self._word)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
             script.Make: self._make,
             script.Attach: self._attach,
@@ -108,6 +114,8 @@ class Role:
             **GroupActs(self, self._timed).table(),
             **self.pool.table(),
             **self.pipe.table(),
+            **self.coordinator.table(),
+            **self.engine.table(),
         }
 
     def run(self) -> None:
@@ -140,7 +148,7 @@ class Role:
         self.log.write("begin", order=order.id, op=verb, timeout=timeout)
         self.channel.put(Begun(order.id))
         began = time.monotonic()
-        self._handle, self._addresses = b"", list[str]()
+        self.handle, self._addresses = b"", list[str]()
         error = ""
         self._struck = False
         try:
@@ -161,7 +169,8 @@ class Role:
             outcome, error = self._word(raised), brief(raised)
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
-        self.channel.put(Done(order.id, outcome, error, self._handle, self._addresses))
+        done = Done(order.id, outcome, error, self.handle, self._addresses, self.coordinator.pid)
+        self.channel.put(done)
 
     # -- life of the queue ------------------------------------------------------------------
 
@@ -171,14 +180,14 @@ class Role:
             self.end = self.target.make(shape)
         try:
             handle = self.target.handle(self.end)
-            self._handle = pickle.dumps(handle)
+            self.handle = pickle.dumps(handle)
         except Exception as error:
             raise AdapterFault(f"the handle cannot be pickled: {brief(error)}") from error
         if shape.remote and isinstance(self.target, HasWire):
             self._addresses = self.target.addresses(handle)
         if shape.silence is not None and "silence" in self.target.capabilities:
             self.log.write("silence", seconds=shape.silence)
-        self._shown = self._handle
+        self._shown = self.handle
         return "ok"
 
     def _attach(self, order: Order, _step: script.Attach) -> str:
@@ -381,6 +390,8 @@ class Role:
 
     def _look(self, _order: Order, _step: script.Look) -> str:
         """Look for the handle's secrets where others could see them; they enter no log."""
+        if self.pipe.opened:
+            self.pipe.look(self._complaints)
         if not isinstance(self.target, HasWire) or not self._shown:
             return "ok"
         handle = pickle.loads(self._shown)

@@ -22,6 +22,11 @@ from killpoint.scenario import (
     Barrier,
     Broadcast,
     Call,
+    Connect,
+    CoordinatorStart,
+    EngineStart,
+    EngineStop,
+    Hear,
     Intrude,
     Join,
     Leave,
@@ -80,6 +85,22 @@ _PLAIN_POOL: list[AnyStep] = [
 
 _PLAIN_PIPE: list[AnyStep] = [PipeOpen(), Wait(within=20.0)]
 """And for a pipe."""
+
+_PLAIN_ENGINE: list[AnyStep] = [
+    EngineStart(timeout=60.0),
+    Wait(within=90.0),
+    EngineStop(),
+    Wait(within=20.0),
+]
+"""And for an engine."""
+
+_PLAIN_COORDINATOR: list[AnyStep] = [
+    CoordinatorStart(timeout=30.0),
+    Connect(),
+    Hear(("front-ends",), "state", within=5.0),
+    Wait(within=10.0),
+]
+"""And for a coordinator."""
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
 """What the next start makes where the play's /dev/shm may have been too small for its queue."""
@@ -231,6 +252,8 @@ class Stage:
         if scenario.restart and not stalled:
             plain = _PLAIN_GROUP if scenario.group else _PLAIN_POOL if scenario.pool else _PLAIN
             plain = _PLAIN_PIPE if scenario.pipe else plain
+            plain = _PLAIN_COORDINATOR if scenario.coordinator else plain
+            plain = _PLAIN_ENGINE if scenario.engine else plain
             again = msgspec.structs.replace(scenario, steps=plain)
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
@@ -255,7 +278,7 @@ def _needs_torch(scenario: Scenario) -> bool:
         for step in scenario.steps
         for message in (*getattr(step, "messages", ()), getattr(step, "message", None))
     ]
-    return any(isinstance(m, Message) and m.kind == "tensor" for m in messages)
+    return any(isinstance(m, Message) and m.kind in ("tensor", "shapes") for m in messages)
 
 
 def _reduces(scenario: Scenario) -> bool:

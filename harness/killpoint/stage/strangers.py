@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.scenario import Broadcast, Scenario, Send, SendTo
+from killpoint.scenario import Broadcast, PipeSend, Scenario, Send, SendTo
 from killpoint.stage.channel import Exited, ForkRole
 from killpoint.stage.intruder import STRANGER, Errand
 from killpoint.stage.zygote_client import Zygote
@@ -67,4 +67,8 @@ class Strangers:
 def _messages(scenario: Scenario) -> int:
     """A number that no message of the scenario has."""
     sends = [step for step in scenario.steps if isinstance(step, (Send, SendTo, Broadcast))]
-    return _FEW + sum(message.repeat for step in sends for message in step.messages)
+    tensors = [
+        each for step in scenario.steps if isinstance(step, PipeSend) for each in step.tensors
+    ]
+    whole = [*(each for step in sends for each in step.messages), *tensors]
+    return _FEW + sum(each.repeat for each in whole)

@@ -140,7 +140,8 @@ class Waiting:
 
     def _on_its_way(self, actor: Actor) -> bool:
         """Whether it does something by which it may yet come to a point."""
-        doing = self._actors["executor"] if actor.name in self._comers.actors else actor
+        starter = self._actors[self._scenario.roles()[0]]
+        doing = starter if actor.name in self._comers.actors else actor
         return doing.alive and bool(doing.outstanding) and not doing.held_up
 
 

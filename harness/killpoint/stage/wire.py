@@ -68,7 +68,7 @@ class Wire:
     def _strike(self, step: Fault, fault: str) -> None:
         assert self._relay is not None
         roles, toward = self._seen_from_afar(step)
-        met = self._relay.do(fault, roles, toward, step.pause)
+        met = self._relay.do(fault, roles, toward, step.pause, step.after)
         self._done.append(_Done(step, roles, met))
         self._tell(step, met)
 
@@ -111,6 +111,8 @@ def _struck(done: _Done, now: Traffic) -> bool:
     """Whether there was something that the fault was done to."""
     if done.step.fault == "heal":
         return True
+    if done.step.after is not None:
+        return now.sprung > done.met.sprung
     if done.step.fault == "delay" and done.step.pause > 0:
         return now.late > done.met.late
     return done.met.met > 0 or (

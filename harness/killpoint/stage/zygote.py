@@ -28,6 +28,9 @@ from killpoint.stage.launcher import launch
 from killpoint.stage.presence import TARGET
 from killpoint.stage.role import brief
 from killpoint.stage.shell import become_job
+from killpoint.targets.coordination import HasCoordinator
+from killpoint.targets.coordinator_protocol import RunsCoordinator
+from killpoint.targets.engine_protocol import HasEngine
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
@@ -56,6 +59,9 @@ _PROTOCOLS: dict[str, type] = {
     "pool": HasPool,
     "pipe": HasPipe,
     "blocks": HasBlocks,
+    "coordinator": HasCoordinator,
+    "coordinator_process": RunsCoordinator,
+    "engine": HasEngine,
     "sim_memory": Simulates,
     "sim_sockets": Simulates,
     "clock": Simulates,

@@ -14,6 +14,8 @@ class Started(msgspec.Struct, frozen=True):
     wave: int
     excluded: int | None = None
     """An engine that is not meant."""
+    members: tuple[int, ...] | None = None
+    """The engines that are meant, where it says so."""
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -21,6 +23,9 @@ class Published(msgspec.Struct, frozen=True):
 
     wave: int
     running: bool
+    counts: tuple[tuple[int, int] | None, ...] | None = None
+    """By rank, requests that wait and that run; None for an engine that is gone. None for all:
+    they are as they were, or were not understood."""
 
 
 class Coordinating(Protocol):

@@ -32,7 +32,9 @@ Capability = Literal[
     "blocks",
     "cuda",
     "coordinator",
+    "coordinator_process",
     "waves",
+    "engine",
     "sim_memory",
     "sim_sockets",
     "clock",
@@ -42,8 +44,10 @@ and receive take a timeout), ``cancel`` (a second thread can wake a waiting call
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
 ``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
 on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
-(:mod:`killpoint.targets.coordination`). ``waves``: its wave protocol is there as pure state
-machines (:mod:`killpoint.targets.waves`). ``sim_memory``, ``sim_sockets`` and ``clock``: its own
+(:mod:`killpoint.targets.coordination`). ``coordinator_process``: it can be run as a process
+(:mod:`killpoint.targets.coordinator_protocol`). ``waves``: its wave protocol is there as pure state
+machines (:mod:`killpoint.targets.waves`). ``engine``: it is a whole engine
+(:mod:`killpoint.targets.engine_protocol`). ``sim_memory``, ``sim_sockets`` and ``clock``: its own
 code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
@@ -145,9 +149,10 @@ class Target(Protocol):
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
     declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
     :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`, :class:`HasPool`,
-    :class:`HasPipe`, :class:`HasBlocks`. ``preloads``, a sequence of module names if there is
-    such an attribute, says what roles are to find imported in place of torch; where a scenario
-    has tensors they find torch all the same.
+    :class:`HasPipe`, :class:`HasBlocks`, and
+    :class:`killpoint.targets.engine_protocol.HasEngine`. ``preloads``, a sequence of module names
+    if there is such an attribute, says what roles are to find imported in place of torch; where a
+    scenario has tensors they find torch all the same.
     """
 
     name: str
@@ -392,11 +397,18 @@ class HasPipe(Protocol):
     """
 
     def pipe_make(
-        self, rank: int, shape: PipeShape, host: str, port: int, timeout: float | None
+        self,
+        rank: int,
+        shape: PipeShape,
+        host: str,
+        port: int,
+        secret: bytes,
+        timeout: float | None,
     ) -> Any:
         """Make one rank's end; it returns once all ranks have come.
 
         Rank 0 listens at that address; the others connect to it, or to a relay that leads there.
+        ``secret``: 32 bytes that only its ranks have, for pipes that authenticate.
         """
         ...
 
@@ -414,6 +426,15 @@ class HasPipe(Protocol):
 
     def pipe_close(self, end: Any, timeout: float | None) -> None:
         """Close cleanly. The caller drops its own reference right after."""
+        ...
+
+
+@runtime_checkable
+class KeepsSecrets(Protocol):
+    """Beside ``pipe``, if its ends hold a secret: which must never be shown (S3)."""
+
+    def pipe_secrets(self, end: Any) -> list[bytes]:
+        """What an end has of it, and has derived from it."""
         ...
 
 
@@ -444,6 +465,19 @@ class HasBlocks(Protocol):
 
     def blocks_recv(self, end: Any, request: str, timeout: float | None) -> list[Any]:
         """A request's blocks, all of them and in order; or an error by the timeout."""
+        ...
+
+
+@runtime_checkable
+class ForgesBlocks(Protocol):
+    """Beside ``blocks``, if it can be done: a wire that harms what a transfer sends (K8)."""
+
+    def blocks_forge(self, end: Any, how: str) -> None:
+        """The blocks of the next ``blocks_send`` leave swapped, twice, too late and so on.
+
+        ``how``: a word of :data:`killpoint.scenario.pipe_steps.Forgery`; UnsupportedByTarget for
+        one that its wire cannot express. The transfer itself goes on as if nothing were wrong.
+        """
         ...
 
 

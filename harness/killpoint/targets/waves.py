@@ -44,9 +44,18 @@ class CoordinatorParty(Party, Protocol):
         """From now on this engine or front end hears what is sent to all; before, it did not."""
         ...
 
+    def left(self, who: str) -> Sent:
+        """This engine is gone. Asked only where engines die."""
+        ...
+
 
 class EngineParty(Party, Protocol):
     """A replica."""
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The ranks that step together in its wave; empty: all of them."""
+        ...
 
     @property
     def unfinished(self) -> int:
@@ -66,6 +75,10 @@ class EngineParty(Party, Protocol):
 
     def agreed(self, anyone_unfinished: bool) -> Sent:
         """What the all-reduce said."""
+        ...
+
+    def broken(self, lost: Sequence[int]) -> Sent:
+        """The all-reduce failed for want of these. Asked only where engines die."""
         ...
 
     def hold(self) -> Sent:

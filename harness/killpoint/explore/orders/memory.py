@@ -64,6 +64,7 @@ class Remembered:
         self.waves: list[int] = []
         self.runs: list[bool] = []
         self.unfinished: list[int] = []
+        self.members: list[tuple[int, ...]] = []
         self.first = self._number()
 
     def ask(self, state: int, what: str, with_: Hashable, call: Callable[[], Any]) -> Outcome:
@@ -87,4 +88,5 @@ class Remembered:
             self.waves.append(self.party.wave)
             self.runs.append(self.party.running)
             self.unfinished.append(getattr(self.party, "unfinished", 0))
+            self.members.append(tuple(getattr(self.party, "members", ())))
         return number

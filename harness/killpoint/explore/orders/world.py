@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import cast
 
 from killpoint.checkers import waves as rules
@@ -22,11 +22,12 @@ _NOWHERE, _GAVE_NO, _GAVE_YES, _TOLD_NO, _TOLD_YES = range(5)
 
 
 class World:
-    """The parties, between them links that keep their order, and one all-reduce of all engines.
+    """The parties, between them links that keep their order, and an all-reduce of those in a wave.
 
     A state is, in this order: the coordinator, engines, front ends; the links from engines, to
     engines, to front ends; each engine's place in the all-reduce, its steps in this wave; who
-    listens (a bit each); requests and holds that are left.
+    listens, is held, is dead, and is to be missed (a bit each); requests, holds and deaths that
+    are left.
     """
 
     def __init__(self, target: HasWaves, orders: Orders) -> None:
@@ -45,7 +46,9 @@ class World:
         self._steps = self._place + engines
         self._listen = self._steps + engines
         self._left = self._listen + 1
-        self._most = 2 * (orders.requests + orders.holds) + 2
+        self._dead = len(self._names) + engines
+        self._missing = self._dead + engines
+        self._most = 2 * (orders.requests + orders.holds + orders.deaths) + 2
         """Waves that can be accounted for; each request may want one twice."""
 
     def begin(self) -> State:
@@ -57,6 +60,7 @@ class World:
             *([0] * (self._left - len(parties))),
             orders.requests,
             orders.holds,
+            orders.deaths,
         )
 
     # -- what can happen --------------------------------------------------------------------
@@ -78,6 +82,10 @@ class World:
         for rank, engine in enumerate(self._engines):
             if state[self._up + rank]:
                 yield "is heard", rank
+            if self._bit(state, self._missing + rank):
+                yield "is missed", rank
+            if self._bit(state, self._dead + rank):
+                continue
             if state[self._down + rank]:
                 yield "hears", rank
             place = state[self._place + rank]
@@ -85,22 +93,43 @@ class World:
                 yield "steps", rank
             if place in (_TOLD_NO, _TOLD_YES):
                 yield "learns what was agreed", rank
+            if place in (_GAVE_NO, _GAVE_YES) and self._lost(state, rank):
+                yield "meets the dead", rank
             if self._is_held(state, rank):
                 yield "is released", rank
         for party in range(len(self._names)):
-            if not state[self._listen] >> party & 1:
+            dead = party < self._orders.engines and self._bit(state, self._dead + party)
+            if not dead and not self._bit(state, party):
                 yield "begins to listen", party
 
     def _unasked(self, state: State) -> Iterator[Move]:
-        requests, holds = state[self._left : self._left + 2]
+        requests, holds, deaths = state[self._left : self._left + 3]
         for rank in range(self._orders.engines):
+            if self._bit(state, self._dead + rank):
+                continue
+            if deaths:
+                yield "dies", rank
             if requests:
                 yield "accepts a request", rank
             if holds and not self._is_held(state, rank):
                 yield "is held", rank
 
+    def _bit(self, state: Sequence[int], place: int) -> bool:
+        return bool(state[self._listen] >> place & 1)
+
     def _is_held(self, state: State, rank: int) -> bool:
-        return bool(state[self._listen] >> (len(self._names) + rank) & 1)
+        return self._bit(state, len(self._names) + rank)
+
+    def _members(self, state: Sequence[int], rank: int) -> tuple[int, ...]:
+        """Who meets in an all-reduce with this engine, itself included."""
+        return self._engines[rank].members[state[1 + rank]] or tuple(range(self._orders.engines))
+
+    def _lost(self, state: Sequence[int], rank: int) -> tuple[int, ...]:
+        """Those of them who are dead."""
+        if not state[self._listen] >> self._dead:
+            return ()
+        members = self._members(state, rank)
+        return tuple(each for each in members if self._bit(state, self._dead + each))
 
     # -- what then is -----------------------------------------------------------------------
 
@@ -125,6 +154,18 @@ class World:
             case "accepts a request":
                 new[self._left] -= 1
                 self._engine(new, who, what, lambda engine: engine.accept())
+            case "dies":
+                self._died(new, who)
+            case "is missed":
+                new[self._listen] &= ~(1 << self._missing + who)
+                party = cast("CoordinatorParty", self._coordinator.party)
+                name = self._names[who]
+                outcome = self._coordinator.ask(new[0], what, who, lambda: party.left(name))
+                self._posted(new, 0, 0, outcome)
+            case "meets the dead":
+                lost = self._lost(state, who)
+                new[self._place + who], new[self._steps + who] = _NOWHERE, 0
+                self._engine(new, who, f"lost {lost}", lambda engine: engine.broken(lost))
             case "is held":
                 new[self._left + 1] -= 1
                 new[self._listen] |= 1 << (len(self._names) + who)
@@ -159,10 +200,22 @@ class World:
         new[1 + rank], _, gave = engine.ask(new[1 + rank], "steps", 0, party.step)
         new[self._place + rank] = _GAVE_YES if gave else _GAVE_NO
         new[self._steps + rank] += 1
-        places = slice(self._place, self._place + self._orders.engines)
-        if all(place in (_GAVE_NO, _GAVE_YES) for place in new[places]):
-            said = _TOLD_YES if _GAVE_YES in new[places] else _TOLD_NO
-            new[places] = [said] * self._orders.engines
+        members = self._members(new, rank)
+        places = [new[self._place + each] for each in members]
+        one = all(self._members(new, each) == members for each in members)
+        if one and all(place in (_GAVE_NO, _GAVE_YES) for place in places):
+            said = _TOLD_YES if _GAVE_YES in places else _TOLD_NO
+            for each in members:
+                new[self._place + each] = said
+
+    def _died(self, new: list[int], rank: int) -> None:
+        """What it has sent is on its way still; what was sent to it is lost."""
+        new[self._left + 2] -= 1
+        listened = self._bit(new, rank)
+        new[self._listen] &= ~(1 << rank | 1 << len(self._names) + rank)
+        new[self._listen] |= 1 << self._dead + rank | listened << self._missing + rank
+        new[self._down + rank] = new[self._steps + rank] = 0
+        new[self._place + rank] = _NOWHERE
 
     def _agreed(self, new: list[int], rank: int) -> None:
         anyone = new[self._place + rank] == _TOLD_YES
@@ -210,7 +263,8 @@ class World:
         if max(mine) > self._most:
             yield "C2", rules.endless(max(mine))
         if move[0] == "steps" and state[self._place + move[1]] >= _TOLD_NO:
-            wrong = rules.met(self._seen(state))
+            seen = self._seen(state)
+            wrong = rules.met([seen[rank] for rank in self._members(state, move[1])])
             if wrong:
                 yield "C3", wrong
         if next(self._due(state), None) is None and not any(state[self._down : self._place]):
@@ -224,6 +278,9 @@ class World:
         out: list[rules.Engine] = []
         for rank, engine in enumerate(self._engines):
             number = state[1 + rank]
+            if self._bit(state, self._dead + rank):
+                out.append(rules.Engine(engine.waves[number], False, 0, False, 0))
+                continue
             out.append(
                 rules.Engine(
                     engine.waves[number],

@@ -72,8 +72,11 @@ def shrink(
         seconds: no candidate is begun that could not end within them.
     """
     end = clock() + seconds
-    if scenario.pipe is not None:  # who takes nothing any more waits for ever, and that is no fault
-        outcome.shrinkage = "a pipe's story is kept as it is"
+    if scenario.engine is not None:  # each of its plays takes many seconds
+        outcome.shrinkage = "an engine's story is kept as it is"
+        return
+    if scenario.coordinator is not None:  # who is not asked for hears nothing
+        outcome.shrinkage = "a coordinator's story is kept as it is"
         return
     same = Same(player, outcome, target)
     found = search(scenario, same, lambda: clock() + same.lately < end)

@@ -12,6 +12,10 @@ import msgspec
 
 from killpoint.scenario import (
     AnyStep,
+    BlocksReceive,
+    BlocksSend,
+    PipeReceive,
+    PipeSend,
     Receive,
     ReceiveFrom,
     RingRead,
@@ -58,7 +62,7 @@ def settled(scenario: Scenario, than: Scenario) -> Scenario:
 
 def _fewer(scenario: Scenario, step: AnyStep, missing: dict[Flow, int]) -> AnyStep | None:
     """A receiving step with fewer receives, None if none is left; any other as it is."""
-    if not isinstance(step, Receive | ReceiveFrom | RingRead):
+    if not isinstance(step, Receive | ReceiveFrom | RingRead | PipeReceive):
         return step
     flows = [flow for flow, _ in _moved(scenario, step)]
     count = 1 if isinstance(step, RingRead) else step.count
@@ -93,5 +97,28 @@ def _moved(scenario: Scenario, step: AnyStep) -> list[tuple[Flow, int]]:
             return [
                 (("group", step.source, role), -step.count) for role in scenario.named(step.roles)
             ]
+        case PipeSend():
+            count = sum(tensor.repeat for tensor in step.tensors)
+            return [(("pipe", step.role, _after(scenario, step.role)), count)]
+        case PipeReceive():
+            taken = scenario.named(step.roles)
+            return [(("pipe", _before(scenario, role), role), -step.count) for role in taken]
+        case BlocksSend():
+            return [((f"blocks of {step.request}", step.role, _after(scenario, step.role)), 1)]
+        case BlocksReceive():
+            what, asked = f"blocks of {step.request}", scenario.named(step.roles)
+            return [((what, _before(scenario, role), role), -1) for role in asked]
         case _:
             return []
+
+
+def _after(scenario: Scenario, role: str) -> str:
+    """Whom a rank of a pipe sends to."""
+    roles = scenario.roles()
+    return roles[(roles.index(role) + 1) % len(roles)]
+
+
+def _before(scenario: Scenario, role: str) -> str:
+    """Whom it takes from."""
+    roles = scenario.roles()
+    return roles[roles.index(role) - 1]

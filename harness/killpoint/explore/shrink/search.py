@@ -19,6 +19,7 @@ from killpoint.explore.shrink.sizes import (
     smallest_messages,
 )
 from killpoint.explore.shrink.steps import fewer_steps
+from killpoint.explore.shrink.tensors import fewer_tensors, smaller_tensors
 from killpoint.scenario import Scenario, dump, parse
 
 PASSES: tuple[Pass, ...] = (
@@ -29,12 +30,14 @@ PASSES: tuple[Pass, ...] = (
     fewer_messages,
     fewer_slots,
     fewer_rounds,
+    fewer_tensors,
     fewer_options,
     plainer_messages,
     smaller_messages,
     smaller_ring,
     smallest_messages,
     smaller_slots,
+    smaller_tensors,
 )
 """In this order: what makes every later play cheaper, and the report shorter, comes first."""
 

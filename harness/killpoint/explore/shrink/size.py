@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import msgspec
 
+from killpoint.explore.shrink.tensors import tensors_of
 from killpoint.scenario import (
     Barrier,
     Broadcast,
@@ -14,6 +18,7 @@ from killpoint.scenario import (
     Scenario,
     Send,
     SendTo,
+    Tensor,
 )
 
 
@@ -43,14 +48,15 @@ class Size(msgspec.Struct, frozen=True, order=True):
 def size_of(scenario: Scenario) -> Size:
     """The size of a scenario."""
     messages = [message for step in scenario.steps for message in _messages(step)]
+    tensors = [tensor for step in scenario.steps for tensor in tensors_of(step)]
     shape = scenario.shape
     return Size(
         roles=len(scenario.roles()),
         faults=sum(isinstance(step, Fault) for step in scenario.steps),
         steps=len(scenario.steps),
-        messages=sum(message.repeat for message in messages),
-        bytes=sum(bytes_of(message) for message in messages),
-        ring_bytes=0 if scenario.group else shape.chunks * shape.chunk_bytes,
+        messages=sum(each.repeat for each in (*messages, *tensors)),
+        bytes=sum(map(bytes_of, messages)) + sum(map(_bytes_of, tensors)),
+        ring_bytes=0 if scenario.group or scenario.pipe else shape.chunks * shape.chunk_bytes,
     )
 
 
@@ -59,6 +65,13 @@ def bytes_of(message: Message) -> int:
     grown = message.step * (message.repeat - 1) * message.repeat // 2
     whole = message.size * message.repeat + grown
     return whole * (message.buffers if message.kind == "buffers" else 1)
+
+
+def _bytes_of(tensor: Tensor) -> int:
+    """The bytes of a run of tensors; ``float8_e4m3fn`` has 8 bits, ``bool`` as many."""
+    bits = re.search(r"\d+", tensor.dtype)
+    item = int(bits[0]) // 8 if bits else 1
+    return tensor.repeat * (0 if tensor.form == "none" else item * math.prod(tensor.shape))
 
 
 def _messages(step: object) -> list[Message]:

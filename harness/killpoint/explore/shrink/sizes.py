@@ -74,7 +74,7 @@ def _filled_less(
 
 def smaller_ring(scenario: Scenario) -> Generator[Scenario, bool]:
     """As few chunks as still fail, then of as few bytes, sizes beyond the boundary following it."""
-    if scenario.group is not None:
+    if scenario.group is not None or scenario.pipe is not None:
         return
 
     def with_chunks(count: int) -> Scenario:

@@ -12,6 +12,7 @@ from killpoint.scenario import (
     AnyStep,
     Attach,
     Barrier,
+    BlocksReceive,
     Broadcast,
     Cancel,
     Close,
@@ -22,15 +23,21 @@ from killpoint.scenario import (
     Join,
     Leave,
     Make,
+    PipeClose,
+    PipeMeet,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
     Ready,
     Receive,
     ReceiveFrom,
     Scenario,
 )
 
-_OPENING = (Make, Attach, Ready, Join)
+_OPENING = (Make, Attach, Ready, Join, PipeOpen)
 _COLLECTIVE = (Barrier, Broadcast, Gather)
-_ENDS = (Close, Drop, Exit, Leave, Cancel)
+_ENDS = (Close, Drop, Exit, Leave, Cancel, PipeClose)
+_ENDLESS = (Receive, ReceiveFrom, PipeReceive, BlocksReceive)
 _UNDONE = {"stop": "continue", "cut": "heal", "half-open": "heal", "delay": "heal"}
 """Faults that hold a role up until another one lets it go on."""
 
@@ -70,10 +77,10 @@ def waits_for_an_end(scenario: Scenario) -> bool:
     """Whether some call has no deadline and only somebody's end can let it return."""
     if scenario.group is not None:
         return any(isinstance(s, _COLLECTIVE) and not _of_all(scenario, s) for s in scenario.steps)
-    endless = any(
-        isinstance(step, Receive | ReceiveFrom) and step.timeout is None for step in scenario.steps
-    )
-    return endless and any(count < 0 for count in owed(scenario).values())
+    endless = any(isinstance(step, _ENDLESS) and step.timeout is None for step in scenario.steps)
+    filled = any(isinstance(step, PipeSend) and step.timeout is None for step in scenario.steps)
+    counts = owed(scenario).values()
+    return (endless and min(counts, default=0) < 0) or (filled and max(counts, default=0) > 0)
 
 
 def _ends(scenario: Scenario) -> list[AnyStep]:
@@ -81,8 +88,11 @@ def _ends(scenario: Scenario) -> list[AnyStep]:
 
 
 def _stays(scenario: Scenario, step: AnyStep) -> bool:
-    """The opening, and what some of the ranks do together with others in another step."""
-    if isinstance(step, _OPENING):
+    """The opening, and what some of the ranks do together with others in another step.
+
+    So does the wait for what a rank of a pipe does beside: nobody else would know its end.
+    """
+    if isinstance(step, (*_OPENING, PipeMeet)):
         return True
     return isinstance(step, _COLLECTIVE) and not _of_all(scenario, step)
 

@@ -21,7 +21,15 @@ from killpoint.targets.protocol import (
     StoreSink,
     UnsupportedByTarget,
 )
-from killpoint.targets.refengine import coordinator, pipe, pool, queue_simulated, simulated
+from killpoint.targets.refengine import (
+    coordinator,
+    coordinator_process,
+    engine,
+    pipe,
+    pool,
+    queue_simulated,
+    simulated,
+)
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (
@@ -60,11 +68,16 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (Busy, "busy"),
     *pool.OUTCOMES,
     *pipe.OUTCOMES,
+    *engine.OUTCOMES,
 )
 
 
 class RefengineTarget(
-    pool.PoolOfRefengine, pipe.PipeOfRefengine, coordinator.CoordinatorOfRefengine
+    pool.PoolOfRefengine,
+    pipe.PipeOfRefengine,
+    coordinator.CoordinatorOfRefengine,
+    coordinator_process.CoordinatorProcessOfRefengine,
+    engine.EngineOfRefengine,
 ):
     """:mod:`refengine` behind the harness's protocol."""
 
@@ -89,7 +102,9 @@ class RefengineTarget(
             "blocks",
             "cuda",
             "coordinator",
+            "coordinator_process",
             "waves",
+            "engine",
             "sim_memory",
             "sim_sockets",
             "clock",

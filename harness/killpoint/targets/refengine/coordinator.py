@@ -54,12 +54,21 @@ class Coordinator(_Core):
             return _to_all(self._core.arrived(int(who.removeprefix("engine-"))))
         return _to_all([self._core.state()])
 
+    def left(self, who: str) -> Sent:
+        """The end of a subscription."""
+        return _to_all(self._core.left(int(who.removeprefix("engine-"))))
+
 
 class Engine(_Core):
     """A replica's half."""
 
     def __init__(self, rank: int) -> None:
         super().__init__(EngineWave(rank))
+
+    @property
+    def members(self) -> Sequence[int]:
+        """Of the wave that it is in, or was in last."""
+        return self._core.members
 
     @property
     def unfinished(self) -> int:
@@ -84,6 +93,10 @@ class Engine(_Core):
     def agreed(self, anyone_unfinished: bool) -> Sent:
         """The all-reduce."""
         return _up(self._core.agreed(anyone_unfinished))
+
+    def broken(self, lost: Sequence[int]) -> Sent:
+        """For want of these."""
+        return _up(self._core.broken(tuple(lost)))
 
     def hold(self) -> Sent:
         """Held."""

@@ -25,6 +25,7 @@ from killpoint.targets.protocol import (
 )
 from killpoint.targets.vllm import (
     coordinator,
+    coordinator_process,
     neighbours,
     pipe_neighbours,
     pool,
@@ -43,7 +44,13 @@ from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 
-class VllmTarget(VllmGroups, VllmPools, VllmPipes, coordinator.VllmCoordinators):
+class VllmTarget(
+    VllmGroups,
+    VllmPools,
+    VllmPipes,
+    coordinator.VllmCoordinators,
+    coordinator_process.VllmCoordinatorProcesses,
+):
     """One copy of vLLM's queue, readers local and remote, its group, pool and pipe, unmodified.
 
     Ends are vLLM's own ``MessageQueue`` objects. ``cancel`` lasts: an end that was cancelled
@@ -76,6 +83,7 @@ class VllmTarget(VllmGroups, VllmPools, VllmPipes, coordinator.VllmCoordinators)
             *of_pool,
             *of_pipe,
             *(coordinator.NOTES if "coordinator" in self.capabilities else ()),
+            *(coordinator_process.NOTES if "coordinator_process" in self.capabilities else ()),
             *self._lacks,
         )
 
@@ -301,6 +309,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
         "pool": features.pool is not None,
         "pipe": features.pipe,
         "coordinator": features.coordinator,
+        "coordinator_process": features.coordinator,
         "sim_memory": features.slots,
         "sim_sockets": features.slots,
         "clock": features.slots,

@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -70,7 +70,7 @@ class VllmCoordinators:
         """Make one, and have it come to its first wait."""
         path = self.sources.root / COORDINATOR
         loop = Loop(front_ends_wake=hears_front_ends(ast.parse(self.sources.read(path))))
-        module = _served(self.sources, path, loop)
+        module = _simulated(self.sources, path, loop)
         made = getattr(module, "DPCoordinatorProc", None) or module.CoordinatorProc
         loop.begin(lambda: made(engine_count=engines).process_input_socket("", "", ""))
         try:
@@ -225,12 +225,16 @@ class Decoder:
         return self._decoder.decode(data)
 
 
-def _served(sources: Sources, path: Path, loop: Loop) -> ModuleType:
-    """The file's own module, with stand-ins for all that it takes from the rest of vLLM."""
+def served(sources: Sources, path: Path, socket: Callable[..., object]) -> ModuleType:
+    """The file's own module, with stand-ins for all that it takes from the rest of vLLM.
+
+    ``socket``: its ``make_zmq_socket``.
+    """
     module = ModuleType("vllm.v1.engine.coordinator")
-    before = {name: sys.modules.get(name) for name in _stand_ins(loop)}
+    stand_ins = _stand_ins(socket)
+    before = {name: sys.modules.get(name) for name in stand_ins}
     try:
-        for name, contents in _stand_ins(loop).items():
+        for name, contents in stand_ins.items():
             sys.modules[name] = ModuleType(name)
             sys.modules[name].__dict__.update(contents)
         code = compile(sources.read(path), str(path), "exec", dont_inherit=True)
@@ -243,18 +247,23 @@ def _served(sources: Sources, path: Path, loop: Loop) -> ModuleType:
                 del sys.modules[name]
             else:
                 sys.modules[name] = was
+    return module
+
+
+def _simulated(sources: Sources, path: Path, loop: Loop) -> ModuleType:
+    def line(*_: object, **__: object) -> Line:
+        return Line(loop)
+
+    module = served(sources, path, line)
     clock = {"time": lambda: loop.now, "monotonic": lambda: loop.now, "sleep": loop.elapse}
     sockets: dict[str, object] = {"Poller": lambda: Poller(loop), "Context": _nothing}
     module.__dict__.update(time=Instead(time, clock), zmq=Instead(zmq, sockets))
     return module
 
 
-def _stand_ins(loop: Loop) -> Mapping[str, Mapping[str, object]]:
-    def line(*_: object, **__: object) -> Line:
-        return Line(loop)
-
+def _stand_ins(socket: Callable[..., object]) -> Mapping[str, Mapping[str, object]]:
     network: dict[str, object] = {
-        "make_zmq_socket": line,
+        "make_zmq_socket": socket,
         "get_mp_context": _nothing,
         "get_open_zmq_ipc_path": _nothing,
         "set_process_title": _nothing,

@@ -1,0 +1,91 @@
+"""What plays of coordinators are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from killpoint.cases.case import Case
+from killpoint.explore.trial import Trial
+from killpoint.scenario import (
+    AnyStep,
+    Connect,
+    CoordinatorStart,
+    Counts,
+    Fault,
+    Flood,
+    Forge,
+    Hear,
+    Request,
+    Scenario,
+    Tell,
+    Wait,
+)
+from killpoint.targets.coordinator_protocol import CoordinatorShape
+
+STARTED: list[AnyStep] = [CoordinatorStart(timeout=30.0), Wait(within=40.0)]
+"""It listens, and nobody has come."""
+FIRST, SECOND, FRONT = "engine-0", "engine-1", "front-end-0"
+_OPENED: list[AnyStep] = [Connect(), Hear(("front-ends",), "state"), Wait(within=20.0)]
+OPEN: list[AnyStep] = [*STARTED, *_OPENED]
+"""Everybody listens, and the front ends have heard of all engines."""
+
+
+def stepping(*engines: str) -> list[AnyStep]:
+    """A request comes to each of these, and is in a wave."""
+    return [Request(engines), Hear(engines, "stepped"), Wait(within=9.0)]
+
+
+def heard(engine: str, counts: Counts, *fronts: str, rank: int | None = None) -> list[AnyStep]:
+    """An engine tells counts, and front ends hear of them."""
+    number = int(engine.rsplit("-", 1)[1]) if rank is None else rank
+    told = Hear(fronts or (FRONT,), "counts", rank=number, counts=counts, within=4.0)
+    return [Tell(engine, counts), told, Wait(within=9.0)]
+
+
+def until(what: Any, *roles: str, rank: int | None = None) -> list[AnyStep]:
+    """These roles hear of something."""
+    return [Hear(roles, what, rank=rank), Wait(within=9.0)]
+
+
+def of_coordinator(
+    id: str,
+    summary: str,
+    *stories: list[AnyStep],
+    namespaces: bool = False,
+    restart: bool = False,
+    umask: int | None = None,
+    **shape: Any,
+) -> Case:
+    """A case of some stories, all with peers of the same number."""
+
+    def run(trial: Trial) -> None:
+        for story in stories:
+            made = Scenario(
+                id,
+                [id.split("/")[0]],
+                story,
+                coordinator=CoordinatorShape(**shape),
+                namespaces=namespaces,
+                restart=restart,
+                umask=umask,
+            )
+            trial.play(msgspec.structs.replace(made, seed=trial.seed))
+
+    return Case(id, summary, run, frozenset({"coordinator_process"}))
+
+
+def gone(fault: Any, role: str) -> Fault:
+    """A fault at once."""
+    return Fault(fault, role)
+
+
+def lies(role: str, *words: Any) -> list[AnyStep]:
+    """One lie after the other; beside each counts of its own, where the message carries them."""
+    return [Forge(role, word, counts=(20 + n, 2)) for n, word in enumerate(words)]
+
+
+def pour(*roles: str, seconds: float, lie: Any = None) -> Flood:
+    """A flood, of counts that are known already or of lies."""
+    return Flood(roles, seconds, lie)

@@ -1,0 +1,78 @@
+"""What plays of engines are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from killpoint.cases.case import Case
+from killpoint.explore.trial import Trial
+from killpoint.scenario import (
+    Alone,
+    AnyStep,
+    Calm,
+    EngineStart,
+    EngineStop,
+    Fault,
+    Load,
+    Recover,
+    Scenario,
+    Serve,
+    Wait,
+)
+from killpoint.targets.engine_protocol import EngineShape
+
+STARTS_WITHIN = 90.0
+"""Seconds: every replica imports its libraries, on a machine that may have two cores."""
+BACK_WITHIN = 30.0
+"""And one that died does so again, beside the load."""
+_COMING = 2
+"""Requests that a death is to meet."""
+NEEDS = frozenset({"engine"})
+
+
+def up(**load: Any) -> list[AnyStep]:
+    """The engine is started, and steady load begins."""
+    start = EngineStart(timeout=STARTS_WITHIN)
+    return [start, Wait(within=STARTS_WITHIN + 10.0), Load(**load), Wait()]
+
+
+def serve(seconds: float, coming: int = 0) -> list[AnyStep]:
+    """The load goes on."""
+    return [Serve(seconds, coming), Wait(within=seconds + 10.0)]
+
+
+def recovered(then: float = 2.1) -> list[AnyStep]:
+    """It goes on until the engine is what it was, and some more seconds."""
+    return [Recover(BACK_WITHIN), Wait(within=BACK_WITHIN + 10.0), *serve(then, _COMING)]
+
+
+def killed(part: str, then: float = 2.1) -> list[AnyStep]:
+    """A part is killed under load, and comes back."""
+    return [Fault("kill", part), *recovered(then)]
+
+
+CALM: list[AnyStep] = [Calm(30.0), Wait(within=40.0)]
+"""No more requests come, and those that are open end."""
+STOP: list[AnyStep] = [EngineStop(), Wait(within=30.0)]
+DOWN: list[AnyStep] = [*CALM, *STOP]
+COMPARED: list[AnyStep] = [*DOWN, Alone(), Wait(within=60.0)]
+"""And then the model is run alone."""
+
+
+def engined(
+    id: str, *steps: AnyStep, seed: int = 0, judges: tuple[str, ...] = (), **shape: Any
+) -> Scenario:
+    """A scenario of an engine, judged by the invariant that its case belongs to."""
+    mine = id.split("/")[0]
+    return Scenario(id, [mine, *judges], list(steps), engine=EngineShape(**shape), seed=seed)
+
+
+def of_engine(
+    id: str, summary: str, *steps: AnyStep, judges: tuple[str, ...] = (), **shape: Any
+) -> Case:
+    """A case of one scenario."""
+
+    def run(trial: Trial) -> None:
+        trial.play(engined(id, *steps, judges=judges, seed=trial.seed, **shape))
+
+    return Case(id, summary, run, NEEDS)

@@ -1,0 +1,138 @@
+"""Capability ``coordinator_process``: a coordinator as a process, among peers that roles play."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+from killpoint.targets.coordination import Published, Started
+
+Heard = Started | Published
+"""What comes down a link."""
+
+
+class CoordinatorShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A coordinator to be started, and who talks to it."""
+
+    engines: Annotated[int, msgspec.Meta(ge=1, le=256)] = 2
+    """The replicas that it is started for."""
+    spares: Annotated[int, msgspec.Meta(ge=0, le=16)] = 0
+    """Further roles that may come as an engine of any rank: one that returns, or that is added."""
+    front_ends: Annotated[int, msgspec.Meta(ge=0, le=16)] = 1
+    host: str = ""
+    """The address to listen at; empty: the target's own way of reaching peers on this machine."""
+
+
+class Times(NamedTuple):
+    """How often a coordinator publishes, in seconds."""
+
+    interval: float
+    """At most, after a change."""
+    idle: float
+    """While nothing changes."""
+
+
+class Saying(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an engine says to the coordinator, in one message where its wire allows that."""
+
+    counts: tuple[int, int] | None = None
+    """Requests that wait, and that run."""
+    wants: int | None = None
+    """It has requests, and is ready for this wave."""
+    done: int | None = None
+    """All have agreed to end this wave."""
+    broke: int | None = None
+    """Its all-reduce failed in this wave,"""
+    lost: tuple[int, ...] = ()
+    """for want of these ranks."""
+
+
+@runtime_checkable
+class RunsCoordinator(Protocol):
+    """Capability ``coordinator_process``.
+
+    The first five are called in the role ``parent``, the others in roles of their own: a link is
+    made, used and closed by one thread.
+    """
+
+    engines_begin: bool
+    """Whether an engine that wants a wave is in it at once; where not, once it was told."""
+
+    def coordinator_start(self, shape: CoordinatorShape, timeout: float | None) -> Any:
+        """Start it; return once it listens, or raise."""
+        ...
+
+    def coordinator_pid(self, end: Any) -> int:
+        """Its process."""
+        ...
+
+    def coordinator_handle(self, end: Any) -> Any:
+        """What links are made by; it can be pickled."""
+        ...
+
+    def coordinator_gone(self, end: Any) -> bool:
+        """Whether who started it has been told that it has ended. It does not wait."""
+        ...
+
+    def coordinator_close(self, end: Any) -> None:
+        """End it cleanly. It may have ended before."""
+        ...
+
+    def coordinator_times(self) -> Times:
+        """What the target promises."""
+        ...
+
+    def engine_link(self, handle: Any, rank: int) -> Any:
+        """An engine begins to listen; there may not be a coordinator any more."""
+        ...
+
+    def front_end_link(self, handle: Any) -> Any:
+        """A front end begins to listen."""
+        ...
+
+    def engine_says(self, link: Any, saying: Saying) -> bool:
+        """Send it; False if there is no room for it now, and nothing was sent.
+
+        Raises:
+            UnsupportedByTarget: its engines cannot say that.
+        """
+        ...
+
+    def front_end_scales(self, link: Any, engines: int) -> None:
+        """There are to be so many engines."""
+        ...
+
+    def link_hears(self, link: Any, seconds: float) -> Heard | None:
+        """The next word of the coordinator's, if one comes in that time."""
+        ...
+
+    def link_beats(self, link: Any) -> None:
+        """Give a sign of life, where the target has such. Called several times a second."""
+        ...
+
+    def link_lost(self, link: Any) -> bool:
+        """Whether the coordinator counts as gone, as far as this end can tell."""
+        ...
+
+    def link_close(self, link: Any) -> None:
+        """Leave."""
+        ...
+
+
+@runtime_checkable
+class ForgesReports(Protocol):
+    """Beside ``coordinator_process``, if it can be done: peers that send what makes no sense."""
+
+    def engine_forges(self, link: Any, lie: str, counts: tuple[int, int]) -> bool:
+        """Send a frame, or several, that a broken engine might.
+
+        ``lie``: a word of :data:`killpoint.scenario.coordinator_steps.EngineLie`;
+        UnsupportedByTarget for one that its wire cannot express. Returns whether these counts
+        were a valid part of the message beside it.
+        """
+        ...
+
+    def front_end_forges(self, link: Any, lie: str) -> None:
+        """The same of a front end: :data:`killpoint.scenario.coordinator_steps.FrontEndLie`."""
+        ...

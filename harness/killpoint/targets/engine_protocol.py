@@ -1,0 +1,115 @@
+"""What a target gives the harness of a whole engine: requests in, tokens out, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+_Few = Annotated[int, msgspec.Meta(ge=1, le=16)]
+
+
+class EngineShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An engine to be started."""
+
+    tensor_parallel: _Few = 1
+    """Workers of each replica."""
+    data_parallel: _Few = 1
+    """Replicas that decode."""
+    prefill: Annotated[int, msgspec.Meta(ge=0, le=16)] = 0
+    """Replicas that only prefill; 0: each replica does both."""
+    blocks: Annotated[int, msgspec.Meta(ge=4, le=1 << 20)] = 128
+    """Of the paged KV cache of each replica; few of them make it preempt."""
+    block_size: Annotated[int, msgspec.Meta(ge=1, le=1 << 12)] = 16
+    """Tokens in one."""
+    step_timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
+    """Seconds without a step after which a replica is given up."""
+    restart: bool = True
+    """Whether what has died is started again."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where its workers run."""
+
+    def replicas(self) -> list[str]:
+        """The names of its replicas: ``core-0`` and so on, then ``prefill-0`` and so on."""
+        cores = [f"core-{n}" for n in range(self.data_parallel)]
+        return [*cores, *(f"prefill-{n}" for n in range(self.prefill))]
+
+    def parts(self) -> list[str]:
+        """The names of its processes, as scenarios have them."""
+        names = ["coordinator"] if self.data_parallel > 1 else []
+        for replica in self.replicas():
+            names += [replica, *(f"{replica}/worker-{n}" for n in range(self.tensor_parallel))]
+        return names
+
+
+class EnginePiece(msgspec.Struct, frozen=True):
+    """What has come of a request since it was looked at last."""
+
+    tokens: Sequence[int]
+    finish: str = ""
+    """Empty while more is to come; ``stop``: the model ended it; ``length``: it has as many tokens
+    as were asked for; ``cancelled``."""
+
+
+class EngineHealth(msgspec.Struct, frozen=True):
+    """What an engine says of itself (E4)."""
+
+    alive: bool
+    """Whoever answers can do something about what has died."""
+    ready: bool
+    """A new request would be served now."""
+    progressing: bool
+    """What was asked for moves on; true also while there is nothing to do."""
+    replicas: int = -1
+    """How many of the replicas are ready, those that only prefill too; -1: the target does not
+    tell."""
+
+
+@runtime_checkable
+class HasEngine(Protocol):
+    """Capability ``engine``: a whole engine (SPEC 8). ``end`` is whatever ``engine_start`` gave.
+
+    One thread at a time calls it, not always the same one. Tokens are numbers; a prompt has some
+    of 1 to 255. Decoding is greedy.
+    """
+
+    def engine_start(self, shape: EngineShape, timeout: float | None) -> Any:
+        """Start it; return once every replica is ready."""
+        ...
+
+    def engine_submit(self, end: Any, prompt: Sequence[int], max_tokens: int) -> Any:
+        """Ask for at most so many tokens after the prompt, and return at once with a stream.
+
+        A request that is refused raises, here or at the first look at its stream.
+        """
+        ...
+
+    def engine_poll(self, end: Any, stream: Any) -> EnginePiece | None:
+        """What has come since it was asked last, or None; never waits.
+
+        The error that ended the request raises; what the request had before was told before.
+        """
+        ...
+
+    def engine_cancel(self, end: Any, stream: Any) -> None:
+        """Want no more of it: it ends soon, with the finish ``cancelled`` or as it would have."""
+        ...
+
+    def engine_health(self, end: Any) -> EngineHealth:
+        """What it says of itself; at once."""
+        ...
+
+    def engine_parts(self, end: Any) -> dict[str, int]:
+        """The processes that it has now, by name: those of :meth:`EngineShape.parts`."""
+        ...
+
+    def engine_alone(
+        self, shape: EngineShape, prompt: Sequence[int], max_tokens: int
+    ) -> EnginePiece:
+        """What the model gives by itself, in this process: no cache, no batch, no other (E2)."""
+        ...
+
+    def engine_stop(self, end: Any) -> None:
+        """Stop it cleanly, and return once it has; requests that are open end with an error."""
+        ...

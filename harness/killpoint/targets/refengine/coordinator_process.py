@@ -1,0 +1,161 @@
+"""The reference's coordinator as capability ``coordinator_process``."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import Any
+
+import msgspec
+import zmq
+
+from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_protocol import CoordinatorShape, Heard, Saying, Times
+from killpoint.targets.protocol import UnsupportedByTarget
+from refengine.coordinator import (
+    Addresses,
+    Coordinator,
+    CoordinatorSettings,
+    EngineLink,
+    FrontEndLink,
+    Report,
+    Start,
+)
+from refengine.security import Keys
+
+_SETTINGS = CoordinatorSettings()
+_HUGE = 2**63
+_START = 30.0
+
+
+class CoordinatorProcessOfRefengine:
+    """The part of the adapter that a coordinator's parent and its peers need."""
+
+    engines_begin = False
+
+    def coordinator_start(self, shape: CoordinatorShape, timeout: float | None) -> Coordinator:
+        """It listens when this returns."""
+        keys = Keys(os.urandom(32)) if shape.host else None
+        seconds = _START if timeout is None else timeout
+        return Coordinator(shape.engines, host=shape.host, keys=keys, timeout=seconds)
+
+    def coordinator_pid(self, end: Coordinator) -> int:
+        """Its child's."""
+        return end.pid
+
+    def coordinator_handle(self, end: Coordinator) -> Addresses:
+        """Its addresses."""
+        return end.addresses
+
+    def coordinator_gone(self, end: Coordinator) -> bool:
+        """By its sentinel."""
+        return bool(select.select([end.sentinel], [], [], 0.0)[0])
+
+    def coordinator_close(self, end: Coordinator) -> None:
+        """Cleanly."""
+        end.close()
+
+    def coordinator_times(self) -> Times:
+        """Its default settings."""
+        return Times(_SETTINGS.interval, _SETTINGS.idle)
+
+    def engine_link(self, handle: Addresses, rank: int) -> EngineLink:
+        """A replica's."""
+        return EngineLink(handle, rank)
+
+    def front_end_link(self, handle: Addresses) -> FrontEndLink:
+        """A front end's."""
+        return FrontEndLink(handle)
+
+    def engine_says(self, link: EngineLink, saying: Saying) -> bool:
+        """All of it in one report."""
+        report = Report(
+            link.rank,
+            wants=saying.wants,
+            work=saying.wants is not None,
+            done=saying.done,
+            broke=saying.broke,
+            lost=saying.lost,
+            counts=saying.counts,
+        )
+        try:
+            link.send([report])
+        except zmq.Again:
+            return False
+        return True
+
+    def front_end_scales(self, link: FrontEndLink, engines: int) -> None:
+        """From the next wave on."""
+        link.scale(engines)
+
+    def link_hears(self, link: EngineLink | FrontEndLink, seconds: float) -> Heard | None:
+        """The next start or state."""
+        found = link.hear(seconds)
+        if found is None:
+            return None
+        if isinstance(found, Start):
+            return Started(found.wave, members=found.members)
+        return Published(found.wave, found.running, found.counts)
+
+    def link_beats(self, link: EngineLink | FrontEndLink) -> None:
+        """A report of nothing; front ends give none."""
+        if isinstance(link, EngineLink):
+            self.engine_says(link, Saying())
+
+    def link_lost(self, link: EngineLink | FrontEndLink) -> bool:
+        """Nobody says so but the coordinator's silence."""
+        return link.quiet() > _SETTINGS.silence
+
+    def link_close(self, link: EngineLink | FrontEndLink) -> None:
+        """Leave."""
+        link.close()
+
+    # -- what makes no sense ----------------------------------------------------------------------
+
+    def engine_forges(self, link: EngineLink, lie: str, counts: tuple[int, int]) -> bool:
+        """A frame at the reports' socket, or a subscription."""
+        inside: Any = link  # a broken engine has the same sockets, and says what it likes
+        if lie == "nobodys-topic":
+            for topic in (b"rx", b"r99999999", b"r-1", b""):
+                inside._starts.subscribe(topic)
+            return False
+        rank = link.rank
+        fields = dict[str, list[Any]](
+            {
+                "wrong-type": ["report", rank, "soon", False, None, None, [], counts],
+                "far-wave": ["report", rank, None, False, _HUGE - 1, 1 << 40, [], counts],
+                "huge-number": ["report", rank, 1 << 62, True, None, None, [], counts],
+                "unknown-tag": ["raport", rank, None, False, None, None, [], counts],
+                "negative-counts": ["report", rank, None, False, None, None, [], [-1, -1]],
+                "unknown-rank": ["report", 1 << 40, 0, True, 0, 0, [], counts],
+            }
+        )
+        whole = msgspec.msgpack.encode(fields.get(lie, fields["unknown-tag"]))
+        frames = {
+            "empty": [b""],
+            "truncated": [whole[: len(whole) // 2]],
+            "not-a-message": [b"\xc1\xff not MessagePack"],
+            "several-frames": [b"", whole, b"\xff" * 100],
+        }.get(lie, [whole])
+        try:
+            inside._reports.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return lie in ("wrong-type", "far-wave", "huge-number")
+
+    def front_end_forges(self, link: FrontEndLink, lie: str) -> None:
+        """A frame up the subscription."""
+        whole = msgspec.msgpack.encode(["scale", 2])
+        frame = {
+            "empty": b"",
+            "truncated": whole[:-1],
+            "not-a-message": b"\xc1\xff not MessagePack",
+            "unknown-tag": msgspec.msgpack.encode(["scala", 2]),
+            "wrong-type": msgspec.msgpack.encode(["scale", "two"]),
+            "scale-0": msgspec.msgpack.encode(["scale", 0]),
+            "scale-huge": msgspec.msgpack.encode(["scale", 1 << 40]),
+        }.get(lie)
+        if frame is None:
+            raise UnsupportedByTarget(f"no front end's message is {lie}")
+        inside: Any = link
+        inside._states.send(frame)
