@@ -33,7 +33,9 @@ _calls = st.builds(
 _pages = st.builds(script.Point, op=_verbs, page=st.integers(0, 9000), nth=st.integers(0, 9))
 _messages = st.builds(
     script.Message,
-    kind=st.sampled_from(["bytes", "array", "tensor", "nested", "buffers", "undecodable"]),
+    kind=st.sampled_from(
+        ["bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable"]
+    ),
     size=st.integers(0, 1 << 33),
     buffers=st.integers(0, 200_000),
     repeat=st.integers(1, 100_000),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutant import Mutant, one
+from mutant import Edit, Mutant, one
 
 COORDINATOR: tuple[Mutant, ...] = (
     one(
@@ -36,5 +36,184 @@ COORDINATOR: tuple[Mutant, ...] = (
         "coordinator/engine_wave.py",
         "        elif not self.running and start.wave >= self.wave and",
         "        elif not self.running and",
+    ),
+    Mutant(
+        "c2_no_start_is_sent",
+        "C2/late-subscriber",
+        ("lost",),
+        (
+            Edit(
+                "coordinator/loop.py",
+                "                self._starts.send_multipart([wire.ALL, frame])\n",
+                "                pass\n",
+            ),
+            Edit("coordinator/loop.py", "        sign = Start(", "        sign = State("),
+            Edit("coordinator/loop.py", "state.wave, self.core.members)", "state.wave, True)"),
+        ),
+    ),
+    one(
+        "c4_a_bad_field_spoils_the_message",
+        "C4/engine-lies",
+        "lost",
+        "coordinator/wire.py",
+        "        return _salvaged(frame)\n",
+        "        return None, 1\n",
+    ),
+    one(
+        "c4_counts_below_zero_are_believed",
+        "C4/engine-lies",
+        "wrong-data",
+        "coordinator/coordinator_wave.py",
+        "self._sensible(min(report.counts) >= 0)",
+        "self._sensible(len(report.counts) == 2)",
+    ),
+    one(
+        "c4_a_far_wave_is_believed",
+        "C4/engine-lies",
+        "bad-transition",
+        "coordinator/coordinator_wave.py",
+        "self._sensible(0 <= wave <= most)",
+        "self._sensible(most >= 0)",
+    ),
+    one(
+        "c4_an_undecodable_scale_ends_it",
+        "C4/front-end-lies",
+        "crash",
+        "coordinator/wire.py",
+        "    except msgspec.DecodeError:\n        return None\n",
+        "    except msgspec.DecodeError:\n        raise\n",
+    ),
+    one(
+        "c4_what_is_dropped_is_not_logged",
+        "C4/front-end-lies",
+        "no-error",
+        "coordinator/loop.py",
+        '            _log.warning("%s made no sense and',
+        '            _log.debug("%s made no sense and',
+    ),
+    one(
+        "c5_the_wall_clock_times_publications",
+        "C5/clock-back",
+        "starved",
+        "coordinator/loop.py",
+        "        clock: Clock = monotonic,\n",
+        '        clock: Clock = lambda: __import__("time").time(),\n',
+    ),
+    one(
+        "c6_nobody_is_ever_silent",
+        "C6/engine-stopped",
+        "no-error",
+        "coordinator/presence.py",
+        "if now - heard >= self._silence]",
+        "if now - heard >= 1e6]",
+    ),
+    one(
+        "c6_who_was_silent_stays_gone",
+        "C6/engine-stopped",
+        "no-error",
+        "coordinator/presence.py",
+        "        back = rank not in self._heard\n",
+        "        back = False\n",
+    ),
+    one(
+        "c6_the_wave_of_the_dead_goes_on",
+        "C6/engine-killed",
+        "no-error",
+        "coordinator/coordinator_wave.py",
+        "            return []\n        self._late = True\n        return self._end()\n",
+        "            return []\n        self._late = True\n        return []\n",
+    ),
+    one(
+        "c6_its_death_is_not_heard_of",
+        "C6/coordinator-killed",
+        "no-error",
+        "coordinator/links.py",
+        "        return self._clock() - self._since\n",
+        "        return 0.0\n",
+    ),
+    one(
+        "c6_it_outlives_its_parent",
+        "C6/parent-killed",
+        "no-error late",
+        "coordinator/process.py",
+        "        while not loop.turn() and os.getppid() == parent:\n",
+        "        while loop.turn() is not None:\n",
+    ),
+    Mutant(
+        "c7_published_once_nothing_comes",
+        "C7/flood-of-counts",
+        ("starved",),
+        (
+            Edit(
+                "coordinator/loop.py",
+                "        for socket, hear in self._hear.items():\n",
+                "        busy = bool(ready)\n        for socket, hear in self._hear.items():\n",
+            ),
+            Edit(
+                "coordinator/loop.py", "math.ceil(max(0.0, min(due", "math.ceil(max(0.05, min(due"
+            ),
+            Edit(
+                "coordinator/loop.py",
+                "        if now >= self._publication.due:\n",
+                "        if now >= self._publication.due and not busy:\n",
+            ),
+        ),
+    ),
+    one(
+        "c7_each_change_puts_it_off",
+        "C7/many-changes",
+        "starved",
+        "coordinator/publication.py",
+        "        self.due = min(self.due, now + self._interval)\n",
+        "        self.due = now + self._interval\n",
+    ),
+    one(
+        "s1_a_coordinator_listens_everywhere",
+        "S1/coordinator-listeners",
+        "exposure",
+        "coordinator/sockets.py",
+        'else f"tcp://{self.host}:*")\n',
+        'else "tcp://*:*")\n',
+    ),
+    one(
+        "l1_a_dead_coordinators_folder_stays",
+        "L1/coordinator-killed",
+        "leak",
+        "coordinator/process.py",
+        "                self._process.join()\n        ownership.remove_directory(self._folder)\n",
+        "                self._process.join()\n",
+    ),
+    one(
+        "c2_no_wave_follows_a_death",
+        "C2/every-order-with-a-death",
+        "lost",
+        "coordinator/coordinator_wave.py",
+        "            return []\n        self._late = True\n        return self._end()\n",
+        "            return []\n        return self._end()\n",
+    ),
+    one(
+        "c2_the_dead_are_members_of_the_next_wave",
+        "C2/every-order-with-a-death",
+        "hang",
+        "coordinator/coordinator_wave.py",
+        "        members = tuple(rank for rank in range(self.size) if rank not in self.gone)\n",
+        "        members = tuple(range(self.size))\n",
+    ),
+    one(
+        "c3_a_start_heard_in_a_wave_is_forgotten",
+        "C3/every-order-with-a-death",
+        "hang",
+        "coordinator/engine_wave.py",
+        "            self._next = start\n",
+        "            pass\n",
+    ),
+    one(
+        "c1_a_death_takes_the_wave_back",
+        "C1/every-order-with-a-death",
+        "bad-transition",
+        "coordinator/coordinator_wave.py",
+        "        new = ranks - self.gone\n",
+        "        new = ranks - self.gone\n        self.wave -= bool(new and not self.running"
+        " and self.wave)\n",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_mutants import COORDINATOR
+from engine_mutants import ENGINE
 from mutant import Edit, Mutant
 from mutant import one as _one
 from pipe_mutants import PIPE
@@ -169,17 +170,22 @@ MUTANTS: tuple[Mutant, ...] = (
             Edit("ring.py", "        self.hear(NoBell(self.left))\n", ""),
         ),
     ),
-    _one(
+    Mutant(
         "r9_counted_before_it_is_published",
         "R9/exception-in-send",
-        "lost hang duplicate reordered",
-        "writing.py",
-        "        cells[written] = 0\n        self._opened = number\n"
-        "        if not fence_in(False):\n            again(self._fence)\n"
-        "        put_one(",
-        "        cells[written] = 0\n        self.number = number + 1\n"
-        "        if not fence_in(False):\n            again(self._fence)\n"
-        "        put_one(",
+        ("lost", "hang", "duplicate", "reordered"),
+        (
+            Edit(
+                "writing.py",
+                "        cells[written] = 0\n        self._opened = number\n"
+                "        if not fence_in(False):\n            again(self._fence)\n"
+                "        put_one(",
+                "        cells[written] = 0\n        self.number = number + 1\n"
+                "        if not fence_in(False):\n            again(self._fence)\n"
+                "        put_one(",
+            ),
+        ),
+        samples=6,
     ),
     _one(
         "r9_marker_before_its_payload",
@@ -298,13 +304,26 @@ MUTANTS: tuple[Mutant, ...] = (
         "return total > max_chunk_bytes",
     ),
     _one(
+        "q1_value_taken_for_a_length",
+        "Q1/every-shape-of-array",
+        "wrong-data",
+        "reducers.py",
+        "bytearray(array.tobytes())",
+        "bytearray(array)",
+    ),
+    Mutant(
         "q2_timeout_consumes_the_marker",
         "Q2/late-overflow-payload",
-        "lost reordered",
-        "receiving.py",
-        '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
-        "                self._side.done()\n"
-        '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
+        ("lost", "reordered"),
+        (
+            Edit(
+                "receiving.py",
+                '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
+                "                self._side.done()\n"
+                '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
+            ),
+        ),
+        samples=5,
     ),
     _one(
         "q3_sends_from_the_callers_memory",
@@ -718,4 +737,4 @@ CANARY = Mutant(
 )
 """Loses one message in silence. If a check of it passes, nothing that passes can be believed."""
 
-MUTANTS += (*POOL, *PIPE, *COORDINATOR, CANARY)
+MUTANTS += (*POOL, *PIPE, *COORDINATOR, *ENGINE, CANARY)

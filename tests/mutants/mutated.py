@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -57,6 +59,19 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(fullname, spec.origin, loader=loader)
 
 
+def break_here(name: str) -> None:
+    """Make this interpreter, which has not imported the reference yet, have the mutant's source."""
+    mutant = next(mutant for mutant in mutant_table.MUTANTS if mutant.name == name)
+    sys.meta_path.insert(0, _Finder(mutant))
+
+
+def _break_what_it_starts(name: str) -> None:
+    """Have interpreters that this process starts do the same: an engine's cores are such."""
+    os.environ["REFENGINE_MUTANT"] = name
+    places = [str(Path(__file__).parent / "spawned"), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+
+
 def factory(mutant: Mutant) -> Callable[[], Any]:
     """What makes the target, in a process that has not imported the reference yet."""
 
@@ -65,6 +80,8 @@ def factory(mutant: Mutant) -> Callable[[], Any]:
         if loaded and mutant.edits:
             raise RuntimeError(f"refengine is imported already: {loaded[0]}")
         sys.meta_path.insert(0, _Finder(mutant))
+        if any(edit.file.startswith("engine/") for edit in mutant.edits):
+            _break_what_it_starts(mutant.name)
         from killpoint.targets.refengine.adapter import RefengineTarget
 
         target = RefengineTarget()

@@ -5,6 +5,34 @@ from __future__ import annotations
 from mutant import Edit, Mutant, one
 
 PIPE: tuple[Mutant, ...] = (
+    Mutant(
+        "s3_whoever_knocks_at_a_pipe_is_decoded",
+        "S3/pipe-speaking-stranger",
+        ("exposure",),
+        (
+            Edit(
+                "pipe/door.py",
+                "            keep(stranger.heard, stranger.sock.recv, wanted - have)\n",
+                "            _looked_into(stranger.sock.recv(1 << 16, socket.MSG_PEEK))\n"
+                "            keep(stranger.heard, stranger.sock.recv, wanted - have)\n",
+            ),
+            Edit(
+                "pipe/door.py",
+                "def _say(",
+                "def _looked_into(body: bytes) -> None:\n    import contextlib\n"
+                "    import pickle\n\n    with contextlib.suppress(Exception):\n"
+                "        pickle.loads(body)\n\n\ndef _say(",
+            ),
+        ),
+    ),
+    one(
+        "s3_a_pipes_key_stands_in_its_environment",
+        "S3/pipe-keys-unseen",
+        "exposure",
+        "pipe/pipe.py",
+        "        party = Party(\n",
+        '        os.environ["PIPE_KEY"] = key.hex()\n        party = Party(\n',
+    ),
     one(
         "k1_views_go_out_as_they_lie",
         "K1/every-dtype-and-layout",
@@ -81,6 +109,53 @@ PIPE: tuple[Mutant, ...] = (
         "pipe/sending.py",
         "            self.outgoing.hand_in(transfer, Failure(_told(error)))\n            raise\n",
         "            return Failure(_told(error))\n",
+    ),
+    one(
+        "k3_a_reset_is_waited_out",
+        "K3/links-reset",
+        "hang late",
+        "pipe/receiving.py",
+        "        except OSError as error:\n"
+        "            raise self._ended(self._broken(error)) from None\n",
+        "        except OSError:\n"
+        "            ready(self._bell, select.POLLIN, 60.0)\n            return False\n",
+    ),
+    one(
+        "k3_a_deadline_forgets_what_had_come",
+        "K3/links-cut-and-healed",
+        "lost wrong-data hang",
+        "pipe/receiving.py",
+        "            raise DeadlinePassed(f",
+        "            at, key = self._arrival.number, self._link.session\n"
+        "            self._arrival = Arrival(at, key, self._most)\n"
+        "            raise DeadlinePassed(f",
+    ),
+    one(
+        "k3_half_a_tensor_is_served_at_the_deadline",
+        "K3/links-half-open",
+        "wrong-data",
+        "pipe/receiving.py",
+        "            if not self._take(filling, missing):\n",
+        "            if header is not None and timeout is not None and (left() or 0) <= 0:\n"
+        "                return header, filling.memory\n"
+        "            if not self._take(filling, missing):\n",
+    ),
+    Mutant(
+        "k3_a_close_takes_the_time_it_takes",
+        "K3/links-cut",
+        ("late", "hang"),
+        (
+            Edit(
+                "pipe/sending.py",
+                "        if seconds is not None and seconds <= 0:\n            lost",
+                "        if seconds is not None and seconds <= -60:\n            lost",
+            ),
+            Edit(
+                "pipe/sending.py",
+                "            self._thread.join(seconds + _A_LOOK)\n",
+                "            self._thread.join()\n",
+            ),
+        ),
     ),
     one(
         "k4_an_end_of_file_is_waited_for",
@@ -181,11 +256,35 @@ PIPE: tuple[Mutant, ...] = (
         "            keep(taken, self._by_request.get, found.request)\n",
     ),
     one(
+        "k8_blocks_are_served_as_they_come",
+        "K8/blocks-harmed-on-their-way",
+        "wrong-data",
+        "pipe/block_arrivals.py",
+        "        due = len(found.blocks)\n",
+        "        due = label.index\n",
+    ),
+    one(
+        "k8_any_shape_will_do",
+        "K8/blocks-harmed-on-their-way",
+        "wrong-data",
+        "pipe/block_arrivals.py",
+        "        if label.looks != self._looks_of(block):\n",
+        "        if not self._looks_of(block):\n",
+    ),
+    one(
+        "k8_what_has_ended_is_forgotten",
+        "K8/blocks-too-late",
+        "lost",
+        "pipe/block_arrivals.py",
+        "        if label.transfer in self._past:\n",
+        "        if not self._past:\n",
+    ),
+    one(
         "k8_a_lease_has_no_end",
         "K8/never-asked-for",
         "late hang",
         "pipe/blocks.py",
-        "            return offer.heard.get(timeout=min(self._left(until), _LONGEST))\n",
-        "            return offer.heard.get(timeout=_LONGEST)\n",
+        "            left = self._left(until)\n            try:\n",
+        "            left = 3600.0\n            try:\n",
     ),
 )

@@ -311,6 +311,7 @@ def test_what_was_killed_stays_killed_and_survivors_are_tried_again(tmp_path: Pa
 # -- excuses --------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_every_excuse_that_is_kept_excuses_something() -> None:
     kept = excuses.load(ROOT / "tests" / "mutants" / "equivalent.toml")
     files = {excuse.file for excuse in kept}

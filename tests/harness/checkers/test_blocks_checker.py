@@ -60,3 +60,32 @@ def test_stale_blocks_are_told_from_those_that_were_sent_again() -> None:
 
 def test_after_a_death_nothing_need_be_served() -> None:
     assert pipe_judged("K8", lent().dies(0).denies("a", "peer-died")).violations == []
+
+
+def forged(tape: PipeTape, how: str = "swapped") -> PipeTape:
+    tape.tell("pipe-0", "blocks-forge", how=how)
+    return tape
+
+
+def test_blocks_that_were_harmed_need_not_be_served() -> None:
+    tape = forged(PipeTape()).lends("a", "x", "y").denies("a", "failed", after=2.0)
+    found = pipe_judged("K8", tape.lent("a", "failed"))
+    assert (found.violations, found.counts) == ([], {"transfers": 1, "forged": 1})
+
+
+def test_blocks_that_were_harmed_are_not_served_as_they_came() -> None:
+    tape = forged(PipeTape()).lends("a", "x", "y").serves("a", "y", "x")
+    assert pipe_convicted("K8", tape).kind == "wrong-data"
+
+
+def test_a_request_that_is_sent_again_is_served_once_the_earlier_blocks_came_to_nothing() -> None:
+    tape = forged(PipeTape()).lends("a", "x", lease=0.5).denies("a", "failed", after=0.1)
+    tape.lent("a", "failed").lends("a", "z").denies("a", "failed", after=2.0)
+    found = pipe_convicted("K8", tape.lent("a", "failed"))
+    assert "was sent (failed) and asked for in time" in found.cause
+
+
+def test_a_request_may_be_told_once_of_earlier_blocks_that_came_to_nothing() -> None:
+    tape = PipeTape().lends("a", "x", lease=0.5, outcome="failed", after=0.5)
+    tape.lends("a", "z").denies("a", "failed", after=2.0)
+    assert not pipe_judged("K8", tape.lent("a", "failed")).violations

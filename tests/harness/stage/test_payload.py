@@ -22,7 +22,7 @@ from killpoint.stage.payload import (
     sequence_of,
 )
 
-_KINDS: list[MessageKind] = ["bytes", "array", "tensor", "nested", "buffers"]
+_KINDS: list[MessageKind] = ["bytes", "array", "tensor", "nested", "buffers", "shapes"]
 
 
 @pytest.mark.parametrize("kind", _KINDS)
@@ -61,7 +61,7 @@ def test_one_flipped_byte_changes_the_digest(kind: MessageKind, size: int, at: i
     assert not intact(message)
 
 
-@pytest.mark.parametrize("kind", ["array", "tensor", "nested", "buffers"])
+@pytest.mark.parametrize("kind", ["array", "tensor", "nested", "buffers", "shapes"])
 def test_what_can_be_changed_in_place_is_changed(kind: MessageKind) -> None:
     message = build(Message(kind, 100), 1, 1, 100)
     before = digest(message)

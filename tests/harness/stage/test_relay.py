@@ -306,3 +306,64 @@ def test_a_lazy_route_refuses_until_somebody_listens_behind_it(relay: Relay) -> 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 5), ("::1", 65_535)])
 def test_an_address_is_joined_as_it_is_split(host: str, port: int) -> None:
     assert split(joined(host, port)) == (host, port)
+
+
+@pytest.mark.parametrize("toward", ["role", "peer"])
+def test_a_reset_waits_for_as_many_bytes_as_it_was_told(
+    relay: Relay, pair: Pair, toward: str
+) -> None:
+    source, sink = (pair.peer, pair.role) if toward == "role" else (pair.role, pair.peer)
+    source.sendall(b"before")
+    assert exactly(sink, 6) == b"before"
+    assert relay.do("reset", ["reader-0"], toward, 0.0, after=10).met == 1
+    sink.sendall(b"the other way nothing is counted")
+    assert exactly(source, 32)
+    source.sendall(b"0123456")
+    assert exactly(sink, 7) == b"0123456"
+    assert not relay.report(["reader-0"]).sprung
+    source.sendall(b"789" + bytes(1 << 20))
+    assert exactly(sink, 3) == b"789"
+    with pytest.raises(ConnectionResetError):
+        sink.recv(1)
+    assert relay.report(["reader-0"]).sprung <= time.monotonic_ns()
+    assert relay.report(["reader-0"]).sprung
+
+
+def test_a_cut_after_some_bytes_withholds_the_rest_until_it_heals(relay: Relay, pair: Pair) -> None:
+    relay.do("cut", ["reader-0"], "role", 0.0, after=3)
+    pair.peer.sendall(b"abcdef")
+    assert exactly(pair.role, 3) == b"abc"
+    assert silent(pair.role)
+    relay.do("heal", ["reader-0"], "both", 0.0)
+    assert exactly(pair.role, 3) == b"def"
+
+
+def test_a_half_open_after_no_bytes_at_all_strikes_at_once(relay: Relay, pair: Pair) -> None:
+    relay.do("half-open", ["reader-0"], "peer", 0.0, after=0)
+    until(lambda: bool(relay.report(["reader-0"]).sprung))
+    pair.role.sendall(b"lost")
+    assert silent(pair.peer)
+    pair.peer.sendall(b"heard")
+    assert exactly(pair.role, 5) == b"heard"
+
+
+def test_bytes_are_counted_over_all_connections_of_a_role(relay: Relay, pair: Pair) -> None:
+    relay.do("reset", ["reader-0"], "both", 0.0, after=4)
+    role, peer = pair.connect()
+    pair.peer.sendall(b"ab")
+    assert exactly(pair.role, 2) == b"ab"
+    role.sendall(b"cd")
+    assert exactly(peer, 2) == b"cd"
+    for sock in (pair.role, pair.peer, role, peer):
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+    role.close()
+    peer.close()
+
+
+def test_a_heal_takes_a_trap_away(relay: Relay, pair: Pair) -> None:
+    relay.do("cut", ["reader-0"], "role", 0.0, after=3)
+    relay.do("heal", ["reader-0"], "both", 0.0)
+    pair.peer.sendall(b"abcdef")
+    assert exactly(pair.role, 6) == b"abcdef"
+    assert not relay.report(["reader-0"]).sprung

@@ -67,7 +67,7 @@ def used(root: str) -> tuple[Any, ...]:
     target = vllm.build(f"vllm@{root}")
     assert isinstance(target, VllmTarget)
     target.load()
-    end = target.pipe_make(1, PipeShape(size=3, buffer_bytes=77), "127.0.0.1", 4242, None)
+    end = target.pipe_make(1, PipeShape(size=3, buffer_bytes=77), "127.0.0.1", 4242, b"", None)
     target.pipe_send(end, None, None)
     got = target.pipe_recv(end, None)
     before = target.pipe_buffered(end)
@@ -88,7 +88,7 @@ def test_what_a_pipe_cannot_do_is_unsupported(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedByTarget, match="timeouts"):
         target.pipe_recv(object(), 1.0)
     with pytest.raises(UnsupportedByTarget, match="CUDA"):
-        target.pipe_make(0, PipeShape(device="cuda"), "127.0.0.1", 1, None)
+        target.pipe_make(0, PipeShape(device="cuda"), "127.0.0.1", 1, b"", None)
     with pytest.raises(UnsupportedByTarget, match="lie"):
         target.pipe_forge(object(), "nonsense")
 

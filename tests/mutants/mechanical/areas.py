@@ -92,6 +92,8 @@ AREAS: dict[str, tuple[str, ...]] = {
         "slots.py",
     ),
     "coordinator": ("coordinator/",),
+    "engine": ("engine/",),
+    "serving": ("serving/", "cli.py", "engine_flags.py"),
 }
 
 

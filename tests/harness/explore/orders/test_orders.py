@@ -144,3 +144,61 @@ def test_links_keep_their_order_and_equal_things_one_number() -> None:
     assert links.pop(link) == (7, links.push(0, 8))
     numbers = Numbers[str]()
     assert [numbers.of(word) for word in ("a", "b", "a")] == [0, 1, 0]
+
+
+class Mourned(Simple):
+    """A party that is told of deaths."""
+
+    def left(self, who: str) -> Sent:
+        self.toy.told.append(f"coordinator: {who}")
+        return []
+
+    def broken(self, lost: tuple[int, ...]) -> Sent:
+        self.toy.told.append(f"engine: {lost}")
+        self.wave, self.running = self.wave + 1, False
+        return []
+
+
+class Mourning(Toy):
+    """Its coordinator does not know that a wave without the dead has to follow."""
+
+    def wave_parties(self, engines: int, front_ends: int) -> Toy:
+        super().wave_parties(engines, front_ends)
+        self.told: list[str] = []
+        self.coordinator = Mourned(self)
+        self.engines = [Mourned(self) for _ in range(engines)]
+        return self
+
+
+PAIR = Orders(engines=2, front_ends=0, requests=2, deaths=1)
+
+
+def test_a_death_is_told_to_the_coordinator_and_to_who_meets_the_dead() -> None:
+    toy = Mourning(tells_late_ones=True)
+    world = World(toy, PAIR)
+    state = world.begin()
+    for wanted in (
+        "engine-0 begins to listen",
+        "engine-1 begins to listen",
+        "engine-0 accepts a request",
+        "coordinator hears engine-0: beg",
+        "engine-0 hears: go",
+        "engine-0 steps",
+        "engine-1 dies",
+        "engine-1 is missed",
+        "engine-0 meets the dead",
+    ):
+        there = {world.text(state, move): move for move in world.moves(state)}
+        assert wanted in there
+        state = world.after(state, there[wanted])
+    assert toy.told == ["coordinator: engine-1", "engine: (1,)"]
+    names = [world.text(state, move) for move in world.moves(state)]
+    assert not [name for name in names if name.startswith("engine-1")]
+
+
+def test_what_the_living_have_accepted_must_be_stepped_all_the_same() -> None:
+    found = search(World(Mourning(tells_late_ones=True), PAIR), "C2", 20.0)
+    assert found.violation is not None
+    assert found.violation.kind == "lost"
+    assert any(line.endswith("dies") for line in found.lines)
+    assert play(World(Mourning(tells_late_ones=True), PAIR), "C2", found.lines) is not None

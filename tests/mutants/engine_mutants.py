@@ -1,0 +1,70 @@
+"""The mutants of the reference's engine: one or more for each clause of SPEC 8."""
+
+from __future__ import annotations
+
+from mutant import Edit, Mutant, one
+
+ENGINE: tuple[Mutant, ...] = (
+    one(
+        "e1_lost_with_its_replica",
+        "E1/last-replica-dies",
+        "lost",
+        "engine/front_end.py",
+        "                self.retries += 1\n        for entry in list(self._open.values()):\n"
+        "            if not entry.where:\n                out += self._place(entry, now)\n",
+        "                self.retries += 1\n",
+    ),
+    one(
+        "e1_why_is_not_said",
+        "E1/last-replica-dies",
+        "no-error",
+        "engine/front_end.py",
+        '        return self._fail(entry, f"{cause}, and none will come")\n',
+        '        return self._fail(entry, "it could not be served")\n',
+    ),
+    one(
+        "e2_blocks_known_by_what_is_in_them",
+        "E2/data-parallel",
+        "wrong-data duplicate lost",
+        "engine/blocks.py",
+        "hashlib.sha256(before + array(",
+        "hashlib.sha256(array(",
+    ),
+    one(
+        "e2_what_was_given_is_given_again",
+        "E2/tensor-parallel",
+        "wrong-data duplicate",
+        "engine/front_end.py",
+        "            (*entry.prompt, *entry.tokens),\n"
+        "            entry.max_tokens - len(entry.tokens),\n",
+        "            entry.prompt,\n            entry.max_tokens,\n",
+    ),
+    one(
+        "e3_nobody_comes_back",
+        "E3/one-of-two",
+        "starved lost late",
+        "engine/roster.py",
+        "        again = self._restart and part.failures < _GIVE_UP\n",
+        '        again = self._restart and name == "coordinator"\n',
+    ),
+    one(
+        "e4_ready_before_it_is_loaded",
+        "E4/stopped-then-killed",
+        "wrong-data",
+        "engine/front_end.py",
+        'any(replica.state == "ready" for replica in decodes)',
+        'any(replica.state in ("ready", "starting") for replica in decodes)',
+    ),
+    Mutant(
+        "e4_it_always_makes_progress",
+        "E4/stopped-worker",
+        ("wrong-data",),
+        (
+            Edit(
+                "engine/front_end.py",
+                "        return Health(alive, ready, moving, replicas)\n",
+                "        return Health(alive, ready, True, replicas)\n",
+            ),
+        ),
+    ),
+)
