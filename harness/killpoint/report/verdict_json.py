@@ -16,6 +16,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
         "notes": judgement.notes,
         "seed": judgement.seed,
         "device": judgement.device,
+        "full": judgement.full,
         "seconds": judgement.seconds,
         "left_out": judgement.left_out,
         "invariants": {
@@ -30,8 +31,10 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                         "by_machine": case.by_machine,
                         "kind": case.kind,
                         "cause": case.cause,
+                        "evidence": case.evidence,
                         "replay": case.replay,
                         "shrunk": case.shrunk,
+                        "shrinkage": case.shrinkage,
                         "runs": case.runs,
                         "struck": case.struck,
                         "searched": case.searched,

@@ -1,0 +1,88 @@
+"""A run's folder read back: what ``verdict.json`` said, and where its plays and replays lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from killpoint.errors import BadUsage
+from killpoint.verdict import CaseWord, Kind, VerdictWord
+
+
+class StoredCase(msgspec.Struct):
+    """One case of a run, as ``verdict.json`` tells it."""
+
+    id: str
+    outcome: CaseWord
+    kind: Kind | None = None
+    cause: str = ""
+    replay: str | None = None
+    """File that plays it again; relative to the folder that the run was begun in."""
+    by_machine: bool = False
+    evidence: list[str] = []
+    shrunk: str | None = None
+    shrinkage: str = ""
+    runs: int = 0
+    struck: int | None = None
+    searched: list[str] = []
+    measured: list[str] = []
+    seconds: float = 0.0
+
+    @property
+    def invariant(self) -> str:
+        """The invariant that it tests."""
+        return self.id.split("/")[0]
+
+
+class StoredVerdict(msgspec.Struct):
+    """One invariant of a run."""
+
+    level: Literal["MUST", "SHOULD"]
+    verdict: VerdictWord
+    strength: str
+    cases: list[StoredCase]
+
+
+class StoredTarget(msgspec.Struct):
+    """What was judged."""
+
+    name: str
+    version: str
+
+
+class StoredRun(msgspec.Struct):
+    """A run of ``check``, from its folder."""
+
+    target: StoredTarget
+    seed: int
+    device: str
+    invariants: dict[str, StoredVerdict]
+    notes: list[str] = []
+    full: bool = False
+    seconds: float = 0.0
+    left_out: list[str] = []
+    folder: Path = Path()
+    """Where it lies; set by :func:`read`, never stored."""
+
+    def cases(self) -> list[StoredCase]:
+        """Every case of every invariant, in the card's order."""
+        return [case for verdict in self.invariants.values() for case in verdict.cases]
+
+
+def read(run: Path) -> StoredRun:
+    """The run in a folder, or of a ``verdict.json``.
+
+    Raises:
+        BadUsage: there is none, or it is damaged; file, place, what was expected.
+    """
+    file = run / "verdict.json" if run.is_dir() else run
+    try:
+        stored = msgspec.json.decode(file.read_bytes(), type=StoredRun)
+    except OSError as error:
+        raise BadUsage(f"{file}: {error.strerror}; expected the folder of a run") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{file}: {error}; expected verdict.json of a run") from error
+    stored.folder = file.parent
+    return stored
