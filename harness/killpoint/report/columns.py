@@ -1,0 +1,95 @@
+"""Runs side by side: which target each column is, in which order, and the rows they share."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from killpoint.invariants import CATALOGUE
+from killpoint.report.stored import StoredRun
+
+SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "\N{EN DASH}"}
+"""A shape for each verdict, so that none needs colour."""
+LEGEND = "✓ holds, ✗ violated, ? inconclusive, \N{EN DASH} unsupported, blank: not asked"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A run, and the heading that tells it from the others."""
+
+    run: StoredRun
+    label: str
+
+
+class Row(msgspec.Struct, frozen=True):
+    """An invariant, as the runs and the catalogue know it."""
+
+    id: str
+    level: str
+    clause: str
+
+
+def columns(runs: Sequence[StoredRun]) -> list[Column]:
+    """A column for each run: targets in the order given, each one's newest version last.
+
+    What has the same name and version is told apart by seed, then by date, then by number.
+    """
+    first = {run.target.name: n for n, run in reversed(list(enumerate(runs)))}
+    ordered = sorted(runs, key=lambda run: (first[run.target.name], _version(run), date(run)))
+    labels = [f"{run.target.name} {run.target.version}" for run in ordered]
+    for more in (
+        [f"seed {run.seed}" for run in ordered],
+        [date(run) for run in ordered],
+        [f"#{n}" for n in range(1, len(ordered) + 1)],
+    ):
+        labels = _told_apart(labels, more)
+    return [Column(run, label) for run, label in zip(ordered, labels, strict=True)]
+
+
+def rows(runs: Sequence[StoredRun]) -> list[Row]:
+    """Every invariant that a run speaks of: those that MUST hold first, as the catalogue has them.
+
+    What the catalogue does not know any more comes last of its level, without a clause.
+    """
+    level = {id: verdict.level for run in runs for id, verdict in run.invariants.items()}
+    clauses = {item.id: item.clause for item in CATALOGUE}
+    known = [id for id in clauses if id in level]
+    unknown = [id for id in level if id not in clauses]
+    found = [Row(id, level[id], clauses.get(id, "")) for id in [*known, *unknown]]
+    return sorted(found, key=lambda row: row.level != "MUST")
+
+
+def date(run: StoredRun) -> str:
+    """When a run was begun, from its folder's name, ``YYYY-MM-DD HH:MM:SS``; or was written."""
+    stamp = re.match(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-", run.folder.resolve().name)
+    if stamp:
+        return "{}-{}-{} {}:{}:{}".format(*stamp.groups())
+    try:
+        written = (run.folder / "verdict.json").stat().st_mtime
+    except OSError:
+        return ""
+    return datetime.datetime.fromtimestamp(written).isoformat(" ", "seconds")
+
+
+def _version(run: StoredRun) -> tuple[bool, Version, str]:
+    """Sorts versions; what is none (a working tree) comes after the releases, by its text."""
+    try:
+        return False, Version(run.target.version), ""
+    except InvalidVersion:
+        return True, Version("0"), run.target.version
+
+
+def _told_apart(labels: list[str], more: list[str]) -> list[str]:
+    """Labels that stand more than once, with what tells them apart if anything does."""
+    often = Counter(labels)
+    variants = {label: set[str]() for label in labels}
+    for label, extra in zip(labels, more, strict=True):
+        variants[label].add(extra)
+    return [
+        f"{label}, {extra}" if often[label] > 1 and len(variants[label]) > 1 else label
+        for label, extra in zip(labels, more, strict=True)
+    ]
