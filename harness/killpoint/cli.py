@@ -1,4 +1,4 @@
-"""The command line: check, replay, recheck, explain, list, inspect, bench."""
+"""The command line: check, replay, recheck, explain, list, inspect, bench, report."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import verdict_json
 from killpoint.report.card import print_card
+from killpoint.report.command import add_parser as add_report_parser
+from killpoint.report.html import document
+from killpoint.report.stored import read
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
@@ -67,7 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="killpoint", description=__doc__)
     parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
-    check = commands.add_parser("check", help="judge a target; print the card, write verdict.json")
+    check = commands.add_parser(
+        "check", help="judge a target; print the card, write verdict.json, report.html"
+    )
     check.set_defaults(command=_check)
     check.add_argument("--target", default="refengine", help=FORMS)
     check.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
@@ -109,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("what", choices=sorted(_LISTS))
     add_inspect_parser(commands)
     add_bench_parser(commands)
+    add_report_parser(commands)
     return parser
 
 
@@ -165,7 +171,16 @@ def _check(options: argparse.Namespace) -> int:
         print(verdict_json.text(judgement), end="")
     else:
         print_card(judgement, Console(), str(folder))
+    _write_report(folder)
     return judgement.status()
+
+
+def _write_report(folder: Path) -> None:
+    """For people; a report that cannot be written takes nothing from the verdict."""
+    try:
+        document.beside(read(folder))
+    except Exception as error:
+        print(f"report.html was not written: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,17 @@ class Finding(msgspec.Struct):
     """What was measured besides, for people."""
 
 
+class Absent(msgspec.Struct, frozen=True):
+    """A role that is not there for those who wait for it."""
+
+    role: str
+    how: str
+
+    def words(self) -> str:
+        """For people."""
+        return f"{self.role}, {self.how}"
+
+
 _LIBRARY = re.compile(
     r"\((zmq|multiprocessing|threading|concurrent|contextlib|queue|selectors|<frozen)"
 )
@@ -123,15 +134,21 @@ def _time(event: Event) -> int:
     return event.t
 
 
+def frame(event: Event) -> str:
+    """Where a role that hangs stood: the first frame of its stack that says what it waits for."""
+    stack = event.data.get("stack")
+    frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
+    own = [frame for frame in frames if not _LIBRARY.search(frame)] or frames
+    return own[0] if own else ""
+
+
 def _who_waits(history: History, event: Event) -> str:
     role, op = event.text("target"), event.text("op")
     began = [e for e in history.events if e.role == role and e.t <= event.t]
     since = (event.t - began[-1].t) / 1e9 if began else 0.0
-    stack = event.data.get("stack")
-    frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
-    own = [frame for frame in frames if not _LIBRARY.search(frame)] or frames
-    where = f" in {own[0]}" if own else ""
-    others = _gone(history, event.t)
+    stood = frame(event)
+    where = f" in {stood}" if stood else ""
+    others = [each.words() for each in absent(history, event.t)]
     waits = f"waits for {'; '.join(others)}" if others else "waits for nobody that is gone"
     beside = "".join(f"; {_stands(each)}" for each in history.of("seen") if _is_beside(each, event))
     return f"{role} still waited in {op} after {since:.1f} s{where}: it {waits}{beside}"
@@ -149,16 +166,16 @@ def _stands(event: Event) -> str:
     return f"{event.text('target')} {state} in {stack[0]}"
 
 
-def _gone(history: History, until: int) -> list[str]:
-    """Who was dead or stopped at a time, and where it stood."""
+def absent(history: History, until: int) -> list[Absent]:
+    """Who was dead, stopped or cut off at a time, and where it stood."""
     dead = {name: end for name, end in deaths(history).items() if end.t <= until}
     places = {e.text("target"): f" at {e.text('where')}" for e in history.of("reached")}
     gone = [
-        f"{name}, dead by signal {end.number('signal')}{places.get(name, '')}"
+        Absent(name, f"dead by signal {end.number('signal')}{places.get(name, '')}")
         for name, end in dead.items()
     ]
     last = {e.text("target"): e.text("fault") for e in history.of("fault") if e.t <= until}
     stopped = [name for name, fault in last.items() if fault == "stop"]
     stopped += [name for name, fault in last.items() if fault == "hold"]
-    cut = [f"{name}, cut off" for name, fault in last.items() if fault in ("cut", "half-open")]
-    return gone + [f"{name}, stopped" for name in stopped if name not in dead] + cut
+    cut = [Absent(name, "cut off") for name, did in last.items() if did in ("cut", "half-open")]
+    return gone + [Absent(name, "stopped") for name in stopped if name not in dead] + cut

@@ -235,7 +235,7 @@ class Trial:
         """Keep the text of a replay file in the run's folder; its path."""
         if self._folder is None:
             return None
-        replay = self._folder / "replays" / f"{_stem(name)}.toml"
+        replay = self._folder / "replays" / f"{stem(name)}.toml"
         replay.parent.mkdir(parents=True, exist_ok=True)
         replay.write_text(text, "utf-8")
         return str(replay)
@@ -243,7 +243,7 @@ class Trial:
     def _record(self, play: Play, name: str) -> None:
         if self._folder is None:
             return
-        record = self._folder / "plays" / _stem(name)
+        record = self._folder / "plays" / stem(name)
         shutil.rmtree(record, ignore_errors=True)
         shutil.copytree(play.folder, record, ignore=_only_logs)
         (record / "scenario.toml").write_text(self._text(play), "utf-8")
@@ -335,7 +335,8 @@ def _last_words(play: Play, event: Event) -> str:
     return f"{role} ended with status {event.number('code')}{last}"
 
 
-def _stem(name: str) -> str:
+def stem(name: str) -> str:
+    """What the files of a case, or of whatever else is kept, are called in a run's folder."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 
