@@ -27,6 +27,7 @@ from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import verdict_json
 from killpoint.report.card import print_card
+from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
@@ -109,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("what", choices=sorted(_LISTS))
     add_inspect_parser(commands)
     add_bench_parser(commands)
+    add_trace_parser(commands)
     return parser
 
 
