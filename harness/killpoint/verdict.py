@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -155,6 +155,25 @@ def pace(case: CaseOutcome) -> str:
         return ""
     rate = case.crash_runs / case.crash_seconds
     return f"{case.id.split('/')[1]} {rate:.{0 if rate >= 10 else 1}f} crash runs/s"
+
+
+class Evidence(Protocol):
+    """What a case rests on."""
+
+    runs: int
+    struck: int | None
+    counts: dict[str, int]
+    searched: list[str]
+    measured: list[str]
+
+
+def case_strength(case: Evidence) -> str:
+    """How much evidence one case gave, in words: ``20 runs, 18 sizes, 20 of 20 faults struck``."""
+    parts = [f"{case.runs} run{'s' * (case.runs != 1)}"] if case.runs else []
+    parts += [f"{count} {unit}" for unit, count in case.counts.items() if count]
+    if case.struck is not None:
+        parts.append(f"{case.struck} of {case.runs} faults struck")
+    return ", ".join([*parts, *case.searched, *case.measured])
 
 
 def _totals(cases: Sequence[CaseOutcome]) -> dict[str, int]:

@@ -9,7 +9,14 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.signature import signature
-from killpoint.verdict import CaseWord, FailureClass, Kind, VerdictWord, failure_class
+from killpoint.verdict import (
+    CaseWord,
+    FailureClass,
+    Kind,
+    VerdictWord,
+    case_strength,
+    failure_class,
+)
 
 
 class StoredCase(msgspec.Struct):
@@ -44,6 +51,11 @@ class StoredCase(msgspec.Struct):
         return failure_class(self.outcome, self.kind, by_harness=self.by_harness)
 
     @property
+    def strength(self) -> str:
+        """How much evidence it gave, in words."""
+        return case_strength(self)
+
+    @property
     def signature(self) -> str:
         """Of its violation; empty if it is none."""
         if self.outcome != "violated":
@@ -65,6 +77,10 @@ class StoredTarget(msgspec.Struct):
 
     name: str
     version: str
+
+    def label(self) -> str:
+        """Name and version, in a phrase."""
+        return f"{self.name} {self.version}"
 
 
 class StoredRun(msgspec.Struct):
