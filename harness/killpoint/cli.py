@@ -25,7 +25,7 @@ from killpoint.invariants import CATALOGUE
 from killpoint.judge import Progress, judge
 from killpoint.recheck import recheck
 from killpoint.replay import replay
-from killpoint.report import verdict_json
+from killpoint.report import after_check, verdict_json
 from killpoint.report.card import print_card
 from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.scenario import Depth, load
@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--jobs", type=_jobs, help="plays at a time (default: two for each core)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
+    after_check.add_options(check)
     again = commands.add_parser(
         "replay", help="play a scenario file: 1 reproduced, 0 held, 3 not reached"
     )
@@ -146,7 +147,12 @@ def _seconds_or_none(text: str) -> float:
 
 
 def _check(options: argparse.Namespace) -> int:
-    with _run_folder(options.out, options.target) as folder, _progress() as progress:
+    outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
+    with (
+        outlets.or_why_not(beside),
+        _run_folder(options.out, options.target) as folder,
+        _progress() as progress,
+    ):
         judgement = judge(
             options.target,
             options.only or (),
@@ -167,7 +173,7 @@ def _check(options: argparse.Namespace) -> int:
         print(verdict_json.text(judgement), end="")
     else:
         print_card(judgement, Console(), str(folder))
-    return judgement.status()
+    return outlets.leave(folder, beside)
 
 
 @contextlib.contextmanager
