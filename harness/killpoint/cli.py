@@ -27,6 +27,7 @@ from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import after_check, verdict_json
 from killpoint.report.card import print_card
+from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
@@ -111,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("what", choices=sorted(_LISTS))
     add_inspect_parser(commands)
     add_bench_parser(commands)
+    add_diff_parser(commands)
     add_trace_parser(commands)
     return parser
 
