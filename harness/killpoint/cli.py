@@ -25,11 +25,13 @@ from killpoint.invariants import CATALOGUE
 from killpoint.judge import Progress, judge
 from killpoint.recheck import recheck
 from killpoint.replay import replay
-from killpoint.report import verdict_json
+from killpoint.report import after_check, verdict_json
 from killpoint.report.card import print_card
 from killpoint.report.command import add_parser as add_report_parser
 from killpoint.report.html import document
 from killpoint.report.stored import read
+from killpoint.report.diff_command import add_parser as add_diff_parser
+from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
@@ -97,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--jobs", type=_jobs, help="plays at a time (default: two for each core)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
+    after_check.add_options(check)
     again = commands.add_parser(
         "replay", help="play a scenario file: 1 reproduced, 0 held, 3 not reached"
     )
@@ -115,6 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     add_inspect_parser(commands)
     add_bench_parser(commands)
     add_report_parser(commands)
+    add_diff_parser(commands)
+    add_trace_parser(commands)
     return parser
 
 
@@ -150,7 +155,12 @@ def _seconds_or_none(text: str) -> float:
 
 
 def _check(options: argparse.Namespace) -> int:
-    with _run_folder(options.out, options.target) as folder, _progress() as progress:
+    outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
+    with (
+        outlets.or_why_not(beside),
+        _run_folder(options.out, options.target) as folder,
+        _progress() as progress,
+    ):
         judgement = judge(
             options.target,
             options.only or (),
@@ -172,7 +182,7 @@ def _check(options: argparse.Namespace) -> int:
     else:
         print_card(judgement, Console(), str(folder))
     _write_report(folder)
-    return judgement.status()
+    return outlets.leave(folder, beside)
 
 
 def _write_report(folder: Path) -> None:

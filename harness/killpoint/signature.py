@@ -43,7 +43,7 @@ def signature(case_id: str, kind: str, cause: str) -> str:
     sources and names drawn anew are no part of it; names of functions, source files and roles (but
     for their rank), and numbers of signals and exit statuses are.
     """
-    digest = hashlib.sha256(normalised(cause).encode()).hexdigest()[:_DIGITS]
+    digest = hashlib.sha256(normalised(cause).encode(errors="replace")).hexdigest()[:_DIGITS]
     return f"{case_id}:{kind}:{digest}"
 
 
@@ -55,7 +55,7 @@ def normalised(cause: str) -> str:
         kept.append(found[2])
         return f"{found[1]} \0"
 
-    text = _KEPT.sub(keep, cause)
+    text = _KEPT.sub(keep, cause.replace("\0", " "))
     for pattern, by in _STEPS:
         text = pattern.sub(by, text)
     numbers = iter(kept)

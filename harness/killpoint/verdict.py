@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -25,6 +25,8 @@ Kind = Literal[
     "no-error",
 ]
 _A_SWEEP = 10
+FailureClass = Kind | Literal["inconclusive", "unsupported", "infrastructure"]
+"""Why a case did not hold, in a word."""
 CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
 VerdictWord = Literal["holds", "violated", "inconclusive", "unsupported"]
 
@@ -73,6 +75,9 @@ class CaseOutcome(msgspec.Struct):
     """How long they took, from the making of the roles to the ledger and the judgement."""
     by_machine: bool = False
     """Whether it is ``unsupported`` by this machine: it says nothing of the target."""
+    by_harness: bool = False
+    """Whether it is ``inconclusive`` since the harness could not do its work: a play was not
+    brought to its end, or a judge failed."""
 
 
 class InvariantVerdict(msgspec.Struct):
@@ -83,6 +88,17 @@ class InvariantVerdict(msgspec.Struct):
     verdict: VerdictWord
     strength: str
     cases: list[CaseOutcome]
+
+
+def failure_class(outcome: CaseWord, kind: Kind | None, *, by_harness: bool) -> FailureClass | None:
+    """A violation's kind; ``infrastructure`` if the harness failed, not the target; None: held."""
+    if outcome == "held":
+        return None
+    if kind is not None:
+        return kind
+    if outcome == "unsupported":
+        return "unsupported"
+    return "infrastructure" if by_harness else "inconclusive"
 
 
 def combine(
@@ -139,6 +155,25 @@ def pace(case: CaseOutcome) -> str:
         return ""
     rate = case.crash_runs / case.crash_seconds
     return f"{case.id.split('/')[1]} {rate:.{0 if rate >= 10 else 1}f} crash runs/s"
+
+
+class Evidence(Protocol):
+    """What a case rests on."""
+
+    runs: int
+    struck: int | None
+    counts: dict[str, int]
+    searched: list[str]
+    measured: list[str]
+
+
+def case_strength(case: Evidence) -> str:
+    """How much evidence one case gave, in words: ``20 runs, 18 sizes, 20 of 20 faults struck``."""
+    parts = [f"{case.runs} run{'s' * (case.runs != 1)}"] if case.runs else []
+    parts += [f"{count} {unit}" for unit, count in case.counts.items() if count]
+    if case.struck is not None:
+        parts.append(f"{case.struck} of {case.runs} faults struck")
+    return ", ".join([*parts, *case.searched, *case.measured])
 
 
 def _totals(cases: Sequence[CaseOutcome]) -> dict[str, int]:

@@ -39,6 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "cwd"
     place.mkdir()
     monkeypatch.chdir(place)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     return place
 
 
@@ -257,3 +258,16 @@ def test_a_check_that_holds_writes_its_verdict_and_leaves_no_process(
     assert printed["invariants"]["R8"]["verdict"] == "holds"
     assert leftovers() == set()
     assert main(["recheck", str(written.parent)]) == 0
+
+
+def test_a_check_leaves_what_ci_asks_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = '[[known]]\ncase = "R8/missing-segment"\nkind = "hang"\ntarget = "refengine"\n'
+    (folder / "known.toml").write_text(known + 'cause = "waited"\n')
+    asked = ["--known", "known.toml", "--junit", "j.xml", "--summary", "s.md", "--annotate"]
+    assert main(["check", "--only", "R8/missing-segment", "--jobs", "1", "--json", *asked]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["invariants"]["R8"]["verdict"] == "holds"
+    assert "known failure no longer fails: R8/missing-segment" in err
+    assert "::error title=R8/missing-segment%3A known failure no longer fails::" in err
+    assert 'name="missing-segment"' in (folder / "j.xml").read_text()
+    assert "R8" in (folder / "s.md").read_text()

@@ -78,6 +78,11 @@ def test_case_and_kind_are_part_of_it_and_legible() -> None:
     assert (name, kind, len(digest)) == ("Q6/writer-dies", "hang", 10)
 
 
+@pytest.mark.parametrize("cause", ["", "\0", "signal 9 \0", "\ud800", "N " * 9])
+def test_any_text_has_one(cause: str) -> None:
+    assert _same(cause, cause)
+
+
 def test_a_signature_stays_the_same_for_ever() -> None:
     """Files of known failures keep them: a change of the rules is a change of those files."""
     assert signature("Q6/x", "hang", _HANG) == "Q6/x:hang:f753a3e55d"

@@ -16,6 +16,7 @@ from killpoint.verdict import (
     InvariantVerdict,
     VerdictWord,
     combine,
+    failure_class,
     pace,
     shortfall,
 )
@@ -30,6 +31,22 @@ def _case(outcome: Any = "held", name: str = "a", **more: Any) -> CaseOutcome:
 
 def _held(messages: int = 5) -> CaseOutcome:
     return _case(counts={"messages": messages})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "by_harness", "word"),
+    [
+        ("held", None, False, None),
+        ("violated", "hang", False, "hang"),
+        ("inconclusive", None, False, "inconclusive"),
+        ("inconclusive", None, True, "infrastructure"),
+        ("unsupported", None, False, "unsupported"),
+    ],
+)
+def test_each_outcome_but_held_has_a_class(
+    outcome: Any, kind: Any, by_harness: bool, word: str | None
+) -> None:
+    assert failure_class(outcome, kind, by_harness=by_harness) == word
 
 
 def test_cases_that_held_with_the_minimum_reached_hold() -> None:

@@ -37,7 +37,7 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
     answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
     explored = msgspec.msgpack.decode(answer, type=Explored)
     if explored.error:
-        trial.doubt(f"it could not be simulated: {explored.error}")
+        trial.doubt(f"it could not be simulated: {explored.error}", by_harness=True)
         return explored
     schedules = sum(each.schedules for each in explored.searches)
     trial.count(Finding([], {"schedules": schedules}))

@@ -100,7 +100,8 @@ class Trial:
         self._player = player
         self._folder = folder
         self.target = target
-        self._doubts: list[str] = []
+        self._doubts: list[tuple[str, bool]] = []
+        """Each with whether the harness is at fault."""
         self._misses: list[str] = []
         self._began = time.monotonic()
 
@@ -188,7 +189,7 @@ class Trial:
         if self._note_strikes(play, may_miss) and not play.stalled:
             self._apply(play)
         elif play.stalled:
-            self._doubts.append(play.stalled)
+            self.doubt(play.stalled, by_harness=True)
 
     def _apply(self, play: Play) -> None:
         checker = CHECKERS[self.outcome.invariant]
@@ -197,11 +198,12 @@ class Trial:
         except Lacking as lack:
             raise Unsupported(str(lack)) from lack
         except Inconclusive as doubt:
-            self._doubts.append(str(doubt))
+            self.doubt(str(doubt))
             return
         except Exception as broken:
             # A judge that fails has judged nothing; the case must not pass for that.
-            self._doubts.append(f"the judge itself failed: {type(broken).__name__}: {broken}")
+            why = f"the judge itself failed: {type(broken).__name__}: {broken}"
+            self.doubt(why, by_harness=True)
             return
         self.count(finding)
         if finding.violations:
@@ -283,9 +285,9 @@ class Trial:
             self._misses.append("a fault did not strike: " + ", ".join(play.unreached))
         return struck
 
-    def doubt(self, reason: str) -> None:
-        """Say why the case cannot be held, unless it is violated."""
-        self._doubts.append(reason)
+    def doubt(self, reason: str, *, by_harness: bool = False) -> None:
+        """Say why the case cannot be held, unless it is violated; and whose fault that is."""
+        self._doubts.append((reason, by_harness))
 
     def conclude(self) -> CaseOutcome:
         """The case's outcome after its last play."""
@@ -296,7 +298,8 @@ class Trial:
             if outcome.runs and not self._doubts and few:
                 outcome.outcome = "held"
             else:
-                outcome.cause = [*self._doubts, *self._misses, "nothing was played"][0]
+                misses = [(miss, False) for miss in (*self._misses, "nothing was played")]
+                outcome.cause, outcome.by_harness = [*self._doubts, *misses][0]
         return outcome
 
 

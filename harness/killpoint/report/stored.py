@@ -8,7 +8,15 @@ from typing import Literal
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.verdict import CaseWord, Kind, VerdictWord
+from killpoint.signature import signature
+from killpoint.verdict import (
+    CaseWord,
+    FailureClass,
+    Kind,
+    VerdictWord,
+    case_strength,
+    failure_class,
+)
 
 
 class StoredCase(msgspec.Struct):
@@ -21,11 +29,13 @@ class StoredCase(msgspec.Struct):
     replay: str | None = None
     """File that plays it again; relative to the folder that the run was begun in."""
     by_machine: bool = False
+    by_harness: bool = False
     evidence: list[str] = []
     shrunk: str | None = None
     shrinkage: str = ""
     runs: int = 0
     struck: int | None = None
+    counts: dict[str, int] = {}
     searched: list[str] = []
     measured: list[str] = []
     seconds: float = 0.0
@@ -34,6 +44,23 @@ class StoredCase(msgspec.Struct):
     def invariant(self) -> str:
         """The invariant that it tests."""
         return self.id.split("/")[0]
+
+    @property
+    def failure_class(self) -> FailureClass | None:
+        """Why it did not hold, in a word."""
+        return failure_class(self.outcome, self.kind, by_harness=self.by_harness)
+
+    @property
+    def strength(self) -> str:
+        """How much evidence it gave, in words."""
+        return case_strength(self)
+
+    @property
+    def signature(self) -> str:
+        """Of its violation; empty if it is none."""
+        if self.outcome != "violated":
+            return ""
+        return signature(self.id, self.kind or "", self.cause)
 
 
 class StoredVerdict(msgspec.Struct):
@@ -50,6 +77,10 @@ class StoredTarget(msgspec.Struct):
 
     name: str
     version: str
+
+    def label(self) -> str:
+        """Name and version, in a phrase."""
+        return f"{self.name} {self.version}"
 
 
 class StoredRun(msgspec.Struct):

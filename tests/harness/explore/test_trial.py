@@ -103,11 +103,13 @@ def test_a_play_that_shows_nothing_makes_the_case_inconclusive(bench: Bench) -> 
     bench.plays(_good())
     bench.plays(Tape())
     assert bench.outcome() == ("inconclusive", "no message arrived anywhere")
+    assert not bench.trial.outcome.by_harness
 
 
 def test_a_play_that_stalled_is_never_held(bench: Bench) -> None:
     bench.plays(_good(), stalled="the roles did not start")
     assert bench.outcome() == ("inconclusive", "the roles did not start")
+    assert bench.trial.outcome.by_harness
 
 
 def test_a_judge_that_raises_has_judged_nothing(
@@ -121,6 +123,7 @@ def test_a_judge_that_raises_has_judged_nothing(
     word, cause = bench.outcome()
     assert word == "inconclusive"
     assert "ZeroDivisionError: on purpose" in cause
+    assert bench.trial.outcome.by_harness
 
 
 def test_a_role_that_exits_with_an_unexpected_status_is_not_held(bench: Bench) -> None:

@@ -1,0 +1,169 @@
+"""Two runs beside each other: what is violated anew, what is gone, what can no longer be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from killpoint.report.stored import StoredCase, StoredRun
+
+_NOT_RUN = "not run"
+_LESS = 0.9
+"""Of what was counted before: below that a case says less than it did. Counts of lines and of what
+a deadline left time for differ a little from one run to the next."""
+
+
+class Side(msgspec.Struct):
+    """One of the two runs."""
+
+    run: str
+    target: str
+    seed: int
+    device: str
+    full: bool
+
+
+class CaseChange(msgspec.Struct, omit_defaults=True):
+    """A case that ended otherwise."""
+
+    id: str
+    before: str
+    """``held``, ``not run``, or its class: a kind, ``inconclusive``, ``unsupported``,
+    ``infrastructure``."""
+    after: str
+    cause: str = ""
+    """Of the second run; where nothing is told there, of the first."""
+    signature: str = ""
+    """Of the second run's violation, or of the one that is gone."""
+    was: str = ""
+    """Signature of the first run's violation, where another one has taken its place."""
+    replay: str = ""
+
+
+class VerdictChange(msgspec.Struct):
+    """An invariant that ended otherwise."""
+
+    id: str
+    before: str
+    after: str
+
+
+class StrengthLoss(msgspec.Struct):
+    """A case that held both times, with less evidence the second time."""
+
+    id: str
+    before: str
+    after: str
+
+
+class Difference(msgspec.Struct):
+    """What differs between two runs."""
+
+    first: Side
+    second: Side
+    notes: list[str]
+    """What makes the runs less alike than one would think."""
+    new: list[CaseChange]
+    """Violated now, and not before."""
+    changed: list[CaseChange]
+    """Violated both times, by another signature now."""
+    gone: list[CaseChange]
+    """Violated before; it holds now."""
+    undecided: list[CaseChange]
+    """It held or was violated before; now nothing tells which."""
+    decided: list[CaseChange]
+    """It holds now; before nothing told."""
+    verdicts: list[VerdictChange]
+    weaker: list[StrengthLoss]
+    still: int
+    """How many violations are the same in both."""
+
+    def status(self) -> int:
+        """1: something new is violated; 3: something that held is undecided now; else 0."""
+        if self.new or self.changed:
+            return 1
+        return 3 if any(change.before == "held" for change in self.undecided) else 0
+
+
+def diff(first: StoredRun, second: StoredRun) -> Difference:
+    """What differs; violations are the same if their signatures are."""
+    found = Difference(
+        _side(first), _side(second), list(_notes(first, second)), [], [], [], [], [], [], [], 0
+    )
+    before = {case.id: case for case in first.cases()}
+    after = {case.id: case for case in second.cases()}
+    for id in dict.fromkeys([*after, *before]):
+        _case(found, before.get(id), after.get(id))
+    found.weaker = [
+        StrengthLoss(id, before[id].strength, case.strength)
+        for id, case in after.items()
+        if id in before and _is_weaker(before[id], case)
+    ]
+    for id in dict.fromkeys([*second.invariants, *first.invariants]):
+        was, now = (
+            run.invariants[id].verdict if id in run.invariants else _NOT_RUN
+            for run in (first, second)
+        )
+        if was != now:
+            found.verdicts.append(VerdictChange(id, was, now))
+    return found
+
+
+def _case(found: Difference, before: StoredCase | None, after: StoredCase | None) -> None:
+    was, now = _word(before), _word(after)
+    told = after or before
+    if told is None:
+        return
+    change = CaseChange(told.id, was, now, told.cause, told.signature, replay=told.replay or "")
+    violated_before = before is not None and before.outcome == "violated"
+    if after is not None and after.outcome == "violated":
+        if before is None or not violated_before:
+            found.new.append(change)
+        elif before.signature != after.signature:
+            change.was = before.signature
+            found.changed.append(change)
+        else:
+            found.still += 1
+    elif now == "held":
+        if violated_before and before is not None:
+            change.cause, change.signature = before.cause, before.signature
+            found.gone.append(change)
+        elif was != "held":
+            found.decided.append(change)
+    elif violated_before or was == "held":
+        found.undecided.append(change)
+
+
+def _word(case: StoredCase | None) -> str:
+    return _NOT_RUN if case is None else case.failure_class or "held"
+
+
+def _is_weaker(before: StoredCase, after: StoredCase) -> bool:
+    if before.outcome != "held" or after.outcome != "held":
+        return False
+    counted = before.counts | {"runs": before.runs, "struck": before.struck or 0}
+    now = after.counts | {"runs": after.runs, "struck": after.struck or 0}
+    return any(now.get(unit, 0) < count * _LESS for unit, count in counted.items())
+
+
+def _side(run: StoredRun) -> Side:
+    return Side(str(run.folder), run.target.label(), run.seed, run.device, run.full)
+
+
+def _notes(first: StoredRun, second: StoredRun) -> Iterator[str]:
+    if first.target.name != second.target.name:
+        names = f"{first.target.label()} and {second.target.label()}"
+        yield f"two targets are compared: {names}; a cause may name other functions for one bug"
+    elif first.target.version != second.target.version:
+        yield f"two releases are compared: {first.target.label()} and {second.target.version}"
+    pairs = {
+        "seeds": (first.seed, second.seed),
+        "devices": (first.device, second.device),
+        "extents": tuple("--full" if run.full else "not --full" for run in (first, second)),
+    }
+    for what, (one, other) in pairs.items():
+        if one != other:
+            yield f"the {what} differ: {one} and {other}"
+    if second.left_out:
+        yield f"the second run left out {len(second.left_out)} cases: its budget was spent"

@@ -1,0 +1,61 @@
+"""What a gate makes of a run: which violations are new, which are known, which are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from killpoint.report.known import Known, find
+from killpoint.report.stored import StoredCase, StoredRun
+
+_JUDGED = ("violated", "inconclusive")
+
+
+class Gate(msgspec.Struct):
+    """A run, with what is known of its target taken out."""
+
+    status: int
+    """Exit status: 1 something new or something gone; 3 inconclusive or nothing ran; else 0."""
+    new: list[StoredCase]
+    """Violations that nobody knows."""
+    known: list[tuple[StoredCase, Known]]
+    """Violations that are known."""
+    gone: list[Known]
+    """Strict entries whose case was played on such a release, and held."""
+    doubtful: list[StoredCase]
+    """Cases that were inconclusive."""
+
+    def entry_of(self, case: StoredCase) -> Known | None:
+        """What is known of a violation."""
+        return next((known for each, known in self.known if each is case), None)
+
+    def lines(self) -> list[str]:
+        """What is known and what is gone, for people."""
+        met = [f"known failure: {known.words()}" for _, known in self.known]
+        gone = [f"known failure no longer fails: {known.words()}; remove it" for known in self.gone]
+        return met + gone
+
+
+def gate(run: StoredRun, known: Sequence[Known] = ()) -> Gate:
+    """Judge a run as a gate does."""
+    mine = [each for each in known if each.is_of(run.target.name, run.target.version)]
+    new: list[StoredCase] = []
+    met: list[tuple[StoredCase, Known]] = []
+    for case in run.cases():
+        if case.outcome == "violated":
+            entry = find(mine, case.id, case.kind, case.cause)
+            if entry is None:
+                new.append(case)
+            else:
+                met.append((case, entry))
+    held = {case.id for case in run.cases() if case.outcome == "held"}
+    gone = [each for each in mine if each.strict and each.case in held]
+    # What a violation hides in the verdict of its invariant is told once that violation is known.
+    judged = {id: v for id, v in run.invariants.items() if v.verdict in _JUDGED}
+    doubtful = [c for v in judged.values() for c in v.cases if c.outcome == "inconclusive"]
+    unsure = doubtful or any(v.verdict == "inconclusive" for v in judged.values())
+    unsure = unsure or any(id.split("/")[0] in judged for id in run.left_out)
+    ran = any(case.runs for case in run.cases())
+    status = 1 if new or gone else 3 if unsure or not ran else 0
+    return Gate(status, new, met, gone, doubtful)

@@ -1,0 +1,175 @@
+"""Known failures of a target: a file that changes what a gate makes of them, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast, get_args
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from killpoint.errors import BadUsage
+from killpoint.invariants import BY_ID
+from killpoint.signature import normalised, signature
+from killpoint.verdict import Kind
+
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
+_TOP = -1
+"""In the place of an entry's number: outside of all."""
+_MUST = ("case", "kind", "target")
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One failure that is known."""
+
+    case: str
+    """Its case's id."""
+    kind: Kind
+    target: str
+    """The name of the target, without a release."""
+    cause: str = ""
+    """Words of its cause, in which numbers and paths may differ; or ``/a regular expression/``."""
+    signature: str = ""
+    """In the place of ``cause``: its signature, as ``killpoint diff --json`` tells it."""
+    releases: str = ""
+    """The releases that have it, as ``>=0.20,<0.34``; empty: every one."""
+    replay: str = ""
+    """A file that plays it, relative to this one; kept for people."""
+    note: str = ""
+    strict: bool = True
+    """Whether it is to be removed once its case holds; no, for what fails now and then."""
+
+    def words(self) -> str:
+        """The entry in a line, for people."""
+        which = f"{self.target} {self.releases}".strip()
+        return f"{self.case} ({self.kind}) of {which}" + (f": {self.note}" if self.note else "")
+
+    def is_of(self, target: str, version: str) -> bool:
+        """Whether it is a failure of this target's release; unnumbered ones are in no range."""
+        if target != self.target:
+            return False
+        if not self.releases:
+            return True
+        try:
+            return SpecifierSet(self.releases).contains(Version(version), prereleases=True)
+        except InvalidVersion:
+            return False
+
+    def describes(self, case: str, kind: str | None, cause: str) -> bool:
+        """Whether a violation is the one that is known."""
+        if (case, kind) != (self.case, self.kind):
+            return False
+        if self.signature:
+            return signature(case, self.kind, cause) == self.signature
+        pattern = _pattern(self.cause)
+        if pattern is not None:
+            return re.search(pattern, cause) is not None
+        return self.cause in cause or normalised(self.cause) in normalised(cause)
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    known: list[Known] = []
+
+
+def load(file: Path) -> list[Known]:
+    """The entries of a file.
+
+    Raises:
+        BadUsage: it cannot be read, or an entry is wrong: file, line, what was expected.
+    """
+    try:
+        text = file.read_text("utf-8")
+        data = tomllib.loads(text)
+    except OSError as error:
+        raise BadUsage(f"{file}: {error.strerror}; expected a file of known failures") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{file}: {error}; expected TOML with [[known]] entries") from error
+    for place, wrong in _faults(data, file):
+        raise BadUsage(f"{file}:{_line(text, place)}: {wrong}")
+    try:
+        return msgspec.convert(data, _File).known
+    except msgspec.ValidationError as error:
+        raise BadUsage(f"{file}: {error}; expected [[known]] entries") from error
+
+
+def find(known: Sequence[Known], case: str, kind: str | None, cause: str) -> Known | None:
+    """The first entry that describes a violation."""
+    return next((each for each in known if each.describes(case, kind, cause)), None)
+
+
+def _faults(data: dict[str, object], file: Path) -> Iterator[tuple[tuple[int, str], str]]:
+    """What is wrong, with the entry's number and the key."""
+    for key in sorted(data.keys() - {"known"}):
+        yield (_TOP, key), f"unknown key {key!r}; expected [[known]] entries and nothing else"
+    entries = data.get("known", [])
+    listed = cast("list[object]", entries) if isinstance(entries, list) else [entries]
+    for number, entry in enumerate(listed):
+        if not isinstance(entry, dict):
+            yield (_TOP, "known"), "`known` is no table; expected [[known]] entries"
+            return
+        for key, wrong in _wrong(cast("dict[str, object]", entry), file):
+            yield (number, key), f"[[known]] entry {number + 1}: {wrong}"
+
+
+def _wrong(entry: dict[str, object], file: Path) -> Iterator[tuple[str, str]]:
+    fields = Known.__struct_fields__
+    for key, value in entry.items():
+        if key not in fields:
+            yield key, f"unknown key {key!r}; expected one of: {', '.join(fields)}"
+        elif not isinstance(value, bool if key == "strict" else str):
+            expected = "true or false" if key == "strict" else "text"
+            yield key, f"`{key}` is {value!r}; expected {expected}"
+    for key in _MUST:
+        if not entry.get(key):
+            yield "", f"missing required key `{key}`; expected all of: {', '.join(_MUST)}"
+    told = [key for key in ("cause", "signature") if entry.get(key)]
+    if len(told) != 1:
+        why = "has both `cause` and `signature`" if told else "does not say which failure it is"
+        yield "cause", f"{why}; expected either words of its `cause` or its `signature`"
+    yield from _unreadable({key: str(value) for key, value in entry.items()}, file)
+
+
+def _unreadable(entry: dict[str, str], file: Path) -> Iterator[tuple[str, str]]:
+    """Values of the right type that say nothing."""
+    case, kind = entry["case"], entry["kind"]
+    invariant, _, name = case.partition("/")
+    if invariant not in BY_ID or not name:
+        yield "case", f"{case!r} is no case; expected ID/name, as `killpoint list cases` tells them"
+    if kind not in get_args(Kind):
+        yield "kind", f"unknown kind {kind!r}; expected one of: {', '.join(get_args(Kind))}"
+    try:
+        re.compile(_pattern(entry.get("cause", "")) or "")
+    except re.error as error:
+        yield "cause", f"{entry['cause']!r}: {error}; expected words, or a /regular expression/"
+    try:
+        SpecifierSet(entry.get("releases", ""))
+    except InvalidSpecifier as error:
+        yield "releases", f"{error}; expected as '>=0.20,<0.34'"
+    replay = entry.get("replay")
+    if replay and not (file.parent / replay).exists():
+        yield "replay", f"{file.parent / replay} does not exist; expected a file to replay"
+
+
+def _pattern(cause: str) -> str | None:
+    """The expression between the slashes, if it is one."""
+    return cause[1:-1] if len(cause) > 2 and cause[0] == cause[-1] == "/" else None
+
+
+def _line(text: str, place: tuple[int, str]) -> int:
+    """The line of an entry's key, or of its header."""
+    number, key = place
+    headers = list(_HEADER.finditer(text))
+    if number == _TOP or number >= len(headers):  # the entries stand in one line
+        key = key if number == _TOP else "known"
+        found = re.compile(rf"^[ \t\[]*{re.escape(key)}\b", re.MULTILINE).search(text)
+        return text.count("\n", 0, found.start() if found else 0) + 1
+    at, end = headers[number].end(), len(text)
+    if number + 1 < len(headers):
+        end = headers[number + 1].start()
+    found = re.compile(rf"^[ \t]*{re.escape(key)}[ \t]*=", re.MULTILINE).search(text, at, end)
+    begins = found.start() if key and found else headers[number].start()
+    return text.count("\n", 0, begins) + 1

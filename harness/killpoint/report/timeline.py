@@ -1,0 +1,236 @@
+"""What a play's history looks like on a time axis: spans, marks, arrows and samples of roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from killpoint.history.event import Event
+from killpoint.history.record import History
+
+_ENDS = {
+    "begin": ("end", "order"),
+    "send": ("sent", "seq"),
+    "receive": ("got", ""),
+    "send-to": ("sent-to", "seq"),
+    "receive-from": ("got-from", "source"),
+    "broadcast": ("broadcast-done", "source"),
+    "gather": ("gathered", ""),
+    "barrier": ("barrier-done", "n"),
+    "pool-start": ("pool-started", ""),
+    "call": ("call-done", "n"),
+    "submit": ("submitted", "n"),
+    "result": ("result-done", "n"),
+    "health": ("health-done", ""),
+    "pool-stop": ("pool-stopped", ""),
+    "serving": ("served", "call"),
+    "pipe-send": ("pipe-sent", "seq"),
+    "pipe-receive": ("pipe-got", ""),
+    "pipe-close": ("pipe-closed", ""),
+    "blocks-send": ("blocks-sent", "request"),
+    "blocks-receive": ("blocks-got", "request"),
+    "forge": ("forged", "lie"),
+    "coordinator-start": ("coordinator-started", ""),
+    "coordinator-close": ("coordinator-closed", ""),
+    "hear": ("hear-done", "what"),
+    "flood": ("flooded", ""),
+    "engine-start": ("engine-started", ""),
+    "engine-stop": ("engine-stopped", ""),
+    "request": ("answer", "n"),
+}
+"""What ends a span that an event of this kind begins, and the field that both have."""
+_MAY_END_ELSEWHERE = frozenset({"request"})
+"""Without an end it is a mark, no span that never ended."""
+_ONE_AT_A_TIME = frozenset({"serving"})
+"""The next one's begin is the end of one that told no end: its work raised."""
+_ARROWS = (
+    ("message", "send", "got", "seq", "seq"),
+    ("message", "send-to", "got-from", "seq", "seq"),
+    ("message", "broadcast", "broadcast-done", "seq", "seq"),
+    ("tensor", "pipe-send", "pipe-got", "seq", "seq"),
+    ("blocks", "blocks-send", "blocks-got", "request", "request"),
+    ("call", "call", "serving", "n", "call"),
+    ("call", "submit", "serving", "n", "call"),
+    ("reply", "served", "call-done", "call", "n"),
+    ("reply", "served", "result-done", "call", "n"),
+)
+"""What went from one role to another: its name, the kinds of both events, the field of each."""
+_SAMPLES = {
+    "weight": ("rss", "pss"),
+    "late-tick": ("ns",),
+    "entries": ("count",),
+    "buffered": ("bytes",),
+    "looked": ("tokens", "open", "replicas"),
+}
+"""Fields that are measured again and again, by kind."""
+
+
+class Span(msgspec.Struct):
+    """Something that a role was doing."""
+
+    role: str
+    name: str
+    start: int
+    """Time as in the history, ns."""
+    stop: int
+    data: dict[str, object]
+    ended: bool = True
+    """Whether it came to its end, or its role or the play did before."""
+    lane: int = 0
+    """Spans of one role and lane lie beside or inside one another, never across."""
+
+
+class Place(msgspec.Struct):
+    """A point on the axis, inside a span if there is one."""
+
+    role: str
+    lane: int
+    t: int
+
+
+class Arrow(msgspec.Struct):
+    """Something that went from one role to another."""
+
+    name: str
+    source: Place
+    taker: Place
+
+
+class Sample(msgspec.Struct):
+    """Numbers that were measured in a role, or of it."""
+
+    role: str
+    name: str
+    t: int
+    values: dict[str, int]
+
+
+class Timeline(msgspec.Struct):
+    """A play on a time axis."""
+
+    roles: list[str]
+    spans: list[Span]
+    marks: list[Event]
+    """Events that are no span's begin or end, no sample."""
+    arrows: list[Arrow]
+    samples: list[Sample]
+
+
+def timeline(history: History) -> Timeline:
+    """The axis of a history; what was never ended lasts as long as its role did."""
+    spans, inside = _spans(history)
+    _spread(spans)
+    marks = [e for e in history.events if id(e) not in inside and _sample(e) is None]
+    samples = [sample for e in history.events if (sample := _sample(e)) is not None]
+    told = [*(e.role for e in history.events), *(e.text("target") for e in marks)]
+    roles = [role for role in dict.fromkeys([*told, *(s.role for s in samples)]) if role]
+    return Timeline(roles, spans, marks, list(_arrows(history, inside)), samples)
+
+
+def _spans(history: History) -> tuple[list[Span], dict[int, Span]]:
+    """All spans, and by ``id`` of an event the one that it begins or ends."""
+    ends = {end: (kind, key) for kind, (end, key) in _ENDS.items()}
+    open: dict[tuple[str, str, str], list[tuple[Event, Span]]] = {}
+    spans: list[Span] = []
+    inside: dict[int, Span] = {}
+    for event in history.events:
+        if event.kind in _ENDS:
+            key = _ENDS[event.kind][1]
+            if event.kind in _ONE_AT_A_TIME:
+                _cut(open, event)
+            span = Span(event.role, event.kind, event.t, -1, dict(event.data))
+            waiting = open.setdefault((event.role, event.kind, event.text(key)), [])
+            waiting.append((event, span))
+            inside[id(event)] = span
+            spans.append(span)
+        elif event.kind in ends:
+            kind, key = ends[event.kind]
+            waiting = open.get((event.role, kind, event.text(key)))
+            if waiting:
+                _, span = waiting.pop(0)
+                span.stop, inside[id(event)] = event.t, span
+                span.data |= event.data
+    for waiting in open.values():
+        for event, span in waiting:
+            if event.kind in _MAY_END_ELSEWHERE:
+                spans.remove(span)
+                del inside[id(event)]
+            elif span.stop < 0:
+                span.stop, span.ended = _end_of(history, event), False
+    for span in spans:
+        span.stop = max(span.stop, span.start + 1)
+    return spans, inside
+
+
+def _cut(open: dict[tuple[str, str, str], list[tuple[Event, Span]]], event: Event) -> None:
+    for (role, kind, _), waiting in open.items():
+        if (role, kind) == (event.role, event.kind):
+            for _, span in waiting:
+                span.stop, span.ended = event.t, False
+            waiting.clear()
+
+
+def _end_of(history: History, event: Event) -> int:
+    """When the role of an event ended after it, or the play did."""
+    for each in history.of("exit", "gone"):
+        if each.text("target") == event.role and each.t >= event.t:
+            return each.t
+    return history.events[-1].t
+
+
+def _spread(spans: list[Span]) -> None:
+    """Give each span a lane in which it crosses no other."""
+    lanes: dict[str, list[list[int]]] = {}
+    for span in sorted(spans, key=lambda span: (span.start, -span.stop)):
+        mine = lanes.setdefault(span.role, [])
+        for number, around in enumerate(mine):
+            while around and around[-1] <= span.start:
+                around.pop()
+            if not around or span.stop <= around[-1]:
+                span.lane = number
+                around.append(span.stop)
+                break
+        else:
+            span.lane = len(mine)
+            mine.append([span.stop])
+
+
+def _arrows(history: History, inside: dict[int, Span]) -> Iterator[Arrow]:
+    """Each end takes what was last begun for it, in another role."""
+    for name, source_kind, taker_kind, source_key, taker_key in _ARROWS:
+        begun: dict[str, list[Event]] = {}
+        for event in history.of(source_kind, taker_kind):
+            if id(event) not in inside:
+                continue
+            if event.kind == source_kind and event.text(source_key):
+                begun.setdefault(event.text(source_key), []).append(event)
+            elif event.kind == taker_kind:
+                sources = begun.get(event.text(taker_key), [])
+                source = next((e for e in reversed(sources) if _may(e, event)), None)
+                if source is not None:
+                    yield Arrow(name, _place(source, inside), _place(event, inside))
+
+
+def _may(source: Event, taker: Event) -> bool:
+    """Whether this one may have gone there."""
+    named = taker.text("source") or source.role
+    to = source.text("to") or taker.role
+    return source.role != taker.role and named == source.role and to == taker.role
+
+
+def _place(event: Event, inside: dict[int, Span]) -> Place:
+    """A nanosecond before the end that an event makes, which is within."""
+    span = inside[id(event)]
+    return Place(event.role, span.lane, min(event.t, span.stop - 1))
+
+
+def _sample(event: Event) -> Sample | None:
+    values = {
+        field: number
+        for field in _SAMPLES.get(event.kind, ())
+        if isinstance(number := event.data.get(field), int) and not isinstance(number, bool)
+    }
+    if not values:
+        return None
+    return Sample(event.text("target") or event.role, event.kind, event.t, values)

@@ -1,0 +1,139 @@
+"""Two runs: what a gate is to fail for, what it is to doubt, and what is only told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import case, hang, stored
+
+from killpoint.cli import main
+from killpoint.report.diff import Difference, diff
+from killpoint.verdict import CaseOutcome
+
+
+def _diff(folder: Path, before: Any, now: Any, **more: Any) -> Difference:
+    first = stored(folder / "1", *_list(before))
+    return diff(first, stored(folder / "2", *_list(now), **more))
+
+
+def _list(outcomes: CaseOutcome | list[CaseOutcome]) -> list[CaseOutcome]:
+    return outcomes if isinstance(outcomes, list) else [outcomes]
+
+
+def _unsure(id: str = "Q6/a", **more: Any) -> CaseOutcome:
+    return case(id, "inconclusive", cause="not reached", **more)
+
+
+_HELD, _HUNG, _LACKING = case("Q6/a"), hang("Q6/a"), case("Q6/a", "unsupported", cause="lacks x")
+_OTHER = hang("Q6/b")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "where", "words", "status"),
+    [
+        (_HELD, _HUNG, "new", ("held", "hang"), 1),
+        (_OTHER, [_OTHER, _HUNG], "new", ("not run", "hang"), 1),
+        (_unsure(), _HUNG, "new", ("inconclusive", "hang"), 1),
+        (_HUNG, hang("Q6/a", "it spins"), "changed", ("hang", "hang"), 1),
+        (_HUNG, _HELD, "gone", ("hang", "held"), 0),
+        (_HELD, _unsure(), "undecided", ("held", "inconclusive"), 3),
+        (_HELD, _unsure(by_harness=True), "undecided", ("held", "infrastructure"), 3),
+        (_HELD, _LACKING, "undecided", ("held", "unsupported"), 3),
+        ([_HELD, _OTHER], _OTHER, "undecided", ("held", "not run"), 3),
+        (_HUNG, _unsure(), "undecided", ("hang", "inconclusive"), 0),
+        (_unsure(), _HELD, "decided", ("inconclusive", "held"), 0),
+    ],
+)
+def test_a_case_that_ended_otherwise_is_told_where_it_belongs(
+    tmp_path: Path, before: Any, now: Any, where: str, words: tuple[str, str], status: int
+) -> None:
+    found = _diff(tmp_path, before, now)
+    lists = {name: getattr(found, name) for name in ("new", "changed", "gone", "undecided")}
+    lists["decided"] = found.decided
+    assert [name for name, changes in lists.items() if changes] == [where]
+    (change,) = lists[where]
+    assert (change.id, change.before, change.after) == ("Q6/a", *words)
+    assert found.status() == status
+
+
+def test_one_bug_with_other_numbers_is_no_difference(tmp_path: Path) -> None:
+    again = hang("Q6/a", _HUNG.cause.replace("4.0 s", "9.7 s").replace("reader-0", "reader-1"))
+    beside = case("Q6/z", "unsupported")
+    found = _diff(tmp_path, [_HUNG, beside], [again, beside])
+    assert (found.new, found.changed, found.still, found.status()) == ([], [], 1, 0)
+
+
+def test_a_cause_that_took_anothers_place_is_told_with_both_signatures(tmp_path: Path) -> None:
+    (change,) = _diff(tmp_path, _HUNG, hang("Q6/a", "it spins")).changed
+    assert change.was.startswith("Q6/a:hang:")
+    assert change.signature not in ("", change.was)
+    assert change.cause == "it spins"
+
+
+def test_verdicts_that_changed_are_told(tmp_path: Path) -> None:
+    found = _diff(tmp_path, [_HELD, case("R3/a")], [_HUNG, case("W3/a")])
+    assert [(v.id, v.before, v.after) for v in found.verdicts] == [
+        ("Q6", "holds", "violated"),
+        ("W3", "not run", "holds"),
+        ("R3", "holds", "not run"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "weaker"),
+    [
+        ({"counts": {"points": 41}}, {"counts": {"points": 30}}, True),
+        ({"counts": {"points": 41}}, {}, True),
+        ({"counts": {"points": 41}}, {"counts": {"points": 40}}, False),
+        ({"runs": 20, "struck": 20}, {"runs": 20, "struck": 10}, True),
+        ({"runs": 20}, {"runs": 5}, True),
+    ],
+)
+def test_a_case_that_held_with_less_evidence_is_weaker(
+    tmp_path: Path, before: Any, now: Any, weaker: bool
+) -> None:
+    found = _diff(tmp_path, case("Q6/a", **before), case("Q6/a", **now))
+    assert bool(found.weaker) is weaker
+    assert found.status() == 0
+
+
+def test_two_targets_releases_seeds_and_budgets_are_told(tmp_path: Path) -> None:
+    assert "two targets are compared: own 1.5" in _diff(tmp_path, _HELD, _HELD, target="x").notes[0]
+    (note,) = _diff(tmp_path, _HELD, _HELD, version="2").notes
+    assert note == "two releases are compared: own 1.5 and 2"
+    (note,) = _diff(tmp_path, _HELD, _HELD, left_out=("W3/x",)).notes
+    assert note == "the second run left out 1 cases: its budget was spent"
+
+
+def test_the_command_tells_people_and_scripts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = [case(f"R3/c{n}") for n in range(20)]
+    _diff(tmp_path, [_HELD, *many], [_HUNG, hang("Q6/b")])
+    runs = [str(tmp_path / "1"), str(tmp_path / "2")]
+    assert main(["diff", *runs]) == 1
+    text = capsys.readouterr().out
+    assert "✗ Q6/a: hang, before: held\n  reader-0 still waited after 4.0 s" in text
+    assert "  killpoint replay runs/x/replays/Q6-a.toml\n" in text
+    assert "… and 8 more like it" in text
+    assert text.endswith("2 new, 20 undecided\n")
+    assert main(["diff", *runs, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [change["id"] for change in found["new"]] == ["Q6/a", "Q6/b"]
+    assert found["second"]["target"] == "own 1.5"
+    assert len(found["undecided"]) == 20
+
+
+def test_what_is_no_run_is_bad_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(tmp_path / "1", _HELD)
+    assert main(["diff", str(tmp_path / "1"), str(tmp_path)]) == 2
+    assert "expected the folder of a run" in capsys.readouterr().err
+
+
+def test_a_run_and_itself_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored(tmp_path, _HELD, hang("R3/a"))
+    assert main(["diff", str(tmp_path), str(tmp_path)]) == 0
+    assert capsys.readouterr().out.endswith("1 violated as before\n")
