@@ -1,4 +1,4 @@
-"""The command line: check, replay, recheck, explain, list, inspect, bench."""
+"""The command line: check, replay, recheck, explain, list, inspect, bench, matrix."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from killpoint.faults import FAULTS
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import Progress, judge
+from killpoint.matrix.command import add_parser as add_matrix_parser
 from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import verdict_json
@@ -109,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("what", choices=sorted(_LISTS))
     add_inspect_parser(commands)
     add_bench_parser(commands)
+    add_matrix_parser(commands)
     return parser
 
 
