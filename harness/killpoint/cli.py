@@ -1,4 +1,4 @@
-"""The command line: check, replay, recheck, explain, list, inspect, bench, report."""
+"""The command line: what is judged, played again, looked at, measured and reported."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from killpoint.faults import FAULTS
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import Progress, judge
+from killpoint.matrix.command import add_parser as add_matrix_parser
 from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import after_check, verdict_json
@@ -120,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     add_report_parser(commands)
     add_diff_parser(commands)
     add_trace_parser(commands)
+    add_matrix_parser(commands)
     return parser
 
 

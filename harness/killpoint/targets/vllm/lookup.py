@@ -32,6 +32,8 @@ class Listing(msgspec.Struct, frozen=True):
     """Every release that was named, also those without an archive that will do."""
     troubles: tuple[str, ...]
     """One line for each source that could not be read."""
+    yanked: frozenset[Version] = frozenset()
+    """Releases of which every file was withdrawn by those who had published them."""
 
 
 @contextmanager
@@ -59,6 +61,7 @@ def listing(index: Index, client: Fetcher, project: Project = VLLM) -> Listing:
     """Ask each source on its own, so that one that is down is not mistaken for an empty one."""
     archives: dict[Version, Link] = {}
     releases: set[Version] = set()
+    offered: set[Version] = set()
     troubles: list[str] = []
     for finder in _finders(index, client):
         place = Link(finder.sources[0]["url"]).redacted
@@ -71,9 +74,12 @@ def listing(index: Index, client: Fetcher, project: Project = VLLM) -> Listing:
         troubles.extend(line for line in said if "Client Error(404)" not in line)
         for version, package in _versions(packages):
             releases.add(version)
+            if not package.link.is_yanked:
+                offered.add(version)
             if project.wheels or not package.link.is_wheel:
                 archives.setdefault(version, package.link)
-    return Listing(archives, frozenset(releases), tuple(_one_line(line) for line in troubles))
+    told = tuple(_one_line(line) for line in troubles)
+    return Listing(archives, frozenset(releases), told, frozenset(releases - offered))
 
 
 def choose(wanted: Version, seen: Listing, project: Project = VLLM) -> Link:

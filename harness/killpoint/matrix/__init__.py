@@ -1,0 +1,1 @@
+"""The matrix: every invariant on many targets, played one target after the other."""

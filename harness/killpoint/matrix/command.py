@@ -1,0 +1,163 @@
+"""The command line of ``killpoint matrix``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from killpoint.cases import select
+from killpoint.errors import BadUsage
+from killpoint.matrix.choice import LANDMARKS, targets
+from killpoint.matrix.page import Head
+from killpoint.matrix.row import Asked
+from killpoint.matrix.run import Plan, run
+from killpoint.targets.registry import FORMS
+
+_BUDGET = 600.0
+_SHRINK = 10.0
+_DESCRIPTION = f"""\
+Judges one target after the other, and sets their verdicts side by side. What was played stays
+below DIR: begun again with the same options, the matrix goes on with the target at which it was
+interrupted. By default: the reference, {len(LANDMARKS)} releases of vLLM at which the judged code
+changed (and the newest, if it is newer), and SGLang's newest.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "matrix",
+        help="judge many targets, and set their verdicts side by side",
+        description=_DESCRIPTION,
+        epilog="Exit status: 0 every target was judged, and every violation reproduced where"
+        " --confirm asks for it; 2 bad usage; 3 a replay reproduced nothing; 70 a target could not"
+        " be judged.",
+    )
+    parser.set_defaults(command=command)
+    parser.add_argument("--targets", type=_words, metavar="SPEC,…", help=FORMS)
+    parser.add_argument(
+        "--releases",
+        metavar="N|PROJECT:FIRST..[LAST]",
+        help="so many of the default releases, or all releases of a range (vllm:0.8..)",
+    )
+    parser.add_argument("--only", type=_words, default=[], metavar="ID[/CASE],…")
+    parser.add_argument("--full", action="store_true", help="every point, larger samples")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--budget",
+        type=_seconds,
+        default=_BUDGET,
+        metavar="SECONDS",
+        help=f"for each target, after which no further case is begun (default {_BUDGET:g})",
+    )
+    parser.add_argument(
+        "--shrink",
+        type=_seconds,
+        default=_SHRINK,
+        metavar="SECONDS",
+        help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
+    )
+    parser.add_argument("--jobs", type=_count, metavar="N", help="plays at a time")
+    parser.add_argument("--out", type=Path, default=Path("runs", "matrix"), metavar="DIR")
+    parser.add_argument("--again", action="store_true", help="play what is there already, too")
+    parser.add_argument(
+        "--confirm",
+        action="store_true",
+        help="after all, play each violation's replay once more, alone",
+    )
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE.md",
+        help="the page (default: DIR/matrix.md); its cells and replays go into a folder beside it",
+    )
+
+
+def command(options: argparse.Namespace) -> int:
+    """Play what is not there yet, confirm if asked to, and write the page."""
+    select(options.only)
+    file: Path = options.markdown or options.out / "matrix.md"
+    if file.suffix != ".md":
+        raise BadUsage(f"--markdown {file}: expected a file whose name ends in .md")
+    plan = Plan(
+        targets(options.targets, options.releases),
+        Asked(tuple(options.only), options.budget, options.seed, options.full, options.shrink),
+        options.out,
+        file,
+        _head(options),
+        options.confirm,
+        options.again,
+        options.jobs,
+    )
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+    with _ending_on_sigterm():
+        status = run(plan, console.print)
+    Console(soft_wrap=True, highlight=False, markup=False).print(f"matrix: {file}")
+    return status
+
+
+def _head(options: argparse.Namespace) -> Head:
+    """What made the page, without what names the machine's folders."""
+    words = ["killpoint", "matrix"]
+    for name in ("targets", "only"):
+        if getattr(options, name):
+            words += [f"--{name}", ",".join(getattr(options, name))]
+    words += ["--releases", options.releases] if options.releases else []
+    words += ["--budget", f"{options.budget:g}", "--shrink", f"{options.shrink:g}"]
+    words += ["--seed", str(options.seed)] if options.seed else []
+    words += [f"--{name}" for name in ("full", "confirm") if getattr(options, name)]
+    if options.markdown and not options.markdown.is_absolute():
+        words += ["--markdown", str(options.markdown)]
+    today = datetime.datetime.now().date().isoformat()
+    return Head(shlex.join(words), today, options.confirm)
+
+
+@contextmanager
+def _ending_on_sigterm() -> Generator[None]:
+    """As on Ctrl-C: the check that runs is ended, and cleans up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing")
+    return words
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds")
+    return seconds
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of plays; expected 1 or more")
+    return int(text)

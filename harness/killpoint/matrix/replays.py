@@ -1,0 +1,71 @@
+"""The replay of each violation: copied to where it stays, and played once more on a quiet bench."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from killpoint.errors import BadUsage, KillpointError
+from killpoint.matrix.row import Place, Row
+from killpoint.replay import play_once
+from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.scenario import load
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+
+REPRODUCED = "reproduced"
+"""What :attr:`Row.replayed` says of a violation that came again."""
+
+
+def copy(run: StoredRun, into: Path) -> dict[str, Path]:
+    """Copy the replay of each violation into a folder of their own: the copies, by case.
+
+    The smaller scenario goes before the one that was found first, where there is one.
+    """
+    shutil.rmtree(into, ignore_errors=True)
+    copies: dict[str, Path] = {}
+    for case in run.cases():
+        kept = _file(case, run.folder) if case.outcome == "violated" else None
+        if kept is not None:
+            into.mkdir(parents=True, exist_ok=True)
+            copies[case.id] = Path(shutil.copyfile(kept, into / kept.name))
+    return copies
+
+
+def confirm(
+    place: Place, row: Row, copies: dict[str, Path], tell: Callable[[str, str], None]
+) -> None:
+    """Play each copy once, one after the other, and keep in the row how it ended.
+
+    What was replayed before stays as it was; what cannot be replayed now may be another time.
+    ``tell``: called with each case and its ending.
+    """
+    left = {id: file for id, file in copies.items() if id not in row.replayed}
+    if not left:
+        return
+    try:
+        with Stage(resolve(place.target)) as stage:
+            for id, file in left.items():
+                row.replayed[id] = _ending(stage, file, place.target)
+                place.keep(row)
+                tell(id, row.replayed[id])
+    except (KillpointError, OSError) as error:
+        tell(f"{len(left.keys() - row.replayed.keys())} replays", f"not played: {error}")
+
+
+def _ending(stage: Stage, file: Path, target: str) -> str:
+    try:
+        replayed = play_once(stage, load(file), target)
+    except BadUsage as error:
+        return " ".join(str(error).split())
+    if replayed.ending == "not-reached":
+        doubts = [outcome.cause for outcome in replayed.outcomes if outcome.cause]
+        return ": ".join(["not reached", *doubts[:1]])
+    return replayed.ending
+
+
+def _file(case: StoredCase, folder: Path) -> Path | None:
+    """Its replay in the run's folder, wherever the run was begun and has been moved since."""
+    named = [folder / "replays" / Path(name).name for name in (case.shrunk, case.replay) if name]
+    return next((file for file in named if file.is_file()), None)

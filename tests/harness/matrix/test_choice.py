@@ -1,0 +1,71 @@
+import os
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from killpoint.errors import BadUsage
+from killpoint.matrix.choice import LANDMARKS, targets, thinned
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index of files: vLLM 0.8.0 to 0.34.0, and no SGLang."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", tmp_path.as_uri())
+    folder = tmp_path / "vllm"
+    folder.mkdir()
+    files = [f"vllm-{v}.tar.gz" for v in ("0.8.0", "0.8.5.post1", "0.9.0rc1", "0.34.0", "0.9.0")]
+    lines = [f'<a href="{file}">{file}</a>' for file in files]
+    lines.append('<a href="vllm-0.9.1.tar.gz" data-yanked="broken">vllm-0.9.1.tar.gz</a>')
+    (folder / "index.html").write_text("\n".join(lines))
+
+
+def test_there_are_twelve_landmarks_and_more_from_the_oldest_to_the_newest():
+    assert len(LANDMARKS) >= 12
+    assert list(LANDMARKS) == sorted(LANDMARKS, key=Version)
+    assert next(iter(LANDMARKS)) == "0.8.0"
+
+
+@pytest.mark.usefixtures("index")
+def test_the_default_is_the_reference_every_landmark_and_what_is_newer_and_sglang():
+    chosen = targets(None, None)
+    assert chosen[0] == "refengine"
+    assert chosen[1:-1] == [*(f"vllm=={version}" for version in LANDMARKS), "vllm==0.34.0"]
+    assert chosen[-1].startswith("sglang==0.5.")
+
+
+@pytest.mark.usefixtures("index")
+def test_a_range_has_every_release_but_those_withdrawn_or_not_yet_made():
+    between = targets([], "vllm:0.8..0.33")
+    assert between == ["vllm==0.8.0", "vllm==0.8.5.post1", "vllm==0.9.0"]
+    assert targets([], "vllm:0.9.0..") == ["vllm==0.9.0", "vllm==0.34.0"]
+
+
+@pytest.mark.usefixtures("index")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("some", "expected a number, or PROJECT"),
+        ("0", "expected a number"),
+        ("own:1..2", "no such project; expected: vllm"),
+        ("vllm:x..", "expected X.Y.Z..X.Y.Z"),
+        ("vllm:0.10..0.20", "no release lies there"),
+    ],
+)
+def test_a_range_that_is_none_is_told(text: str, words: str):
+    with pytest.raises(BadUsage, match=words):
+        targets([], text)
+
+
+def test_named_targets_are_all_there_is_and_each_is_there_once():
+    assert targets(["refengine", "own:Queue", "refengine"], None) == ["refengine", "own:Queue"]
+
+
+def test_fewer_are_spread_from_the_first_to_the_last():
+    all = list("abcdefghi")
+    assert thinned(all, 3) == ["a", "e", "i"]
+    assert thinned(all, 1) == ["i"]
+    assert thinned(all, 20) == all

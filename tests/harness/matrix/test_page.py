@@ -1,0 +1,75 @@
+from pathlib import Path
+
+import pytest
+from stored_rows import ASKED, CASE, stored
+
+from killpoint.matrix.page import Head, Judged, write
+from killpoint.matrix.replays import copy
+from killpoint.matrix.row import Row
+
+HEAD = Head("killpoint matrix --only R7", "2026-01-02", confirmed=True)
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> list[Judged]:
+    """Two rows: one reproduced, one whose violation left no replay."""
+    found = []
+    for target, replay in (("vllm==0.26.0", "found"), ("vllm==0.25.0", None)):
+        place, row = stored(tmp_path / "runs", target, replay)
+        run = place.run(row)
+        copies = copy(run, tmp_path / "matrix" / "replays" / place.slug)
+        row.replayed = dict.fromkeys(copies, "reproduced")
+        found.append(Judged(row, run, copies))
+    return found
+
+
+def _written(folder: Path, judged: list[Judged], *absent: Row, head: Head = HEAD) -> str:
+    write(folder / "matrix.md", head, judged, list(absent))
+    return (folder / "matrix.md").read_text()
+
+
+def test_the_page_says_what_made_it_and_when(tmp_path: Path, judged: list[Judged]):
+    text = _written(tmp_path, judged)
+    assert "2026-01-02" in text
+    assert "$ killpoint matrix --only R7" in text
+    assert "Each invariant on 2 targets" in text
+
+
+def test_each_cell_leads_to_its_page_and_from_there_to_the_replay(
+    tmp_path: Path, judged: list[Judged]
+):
+    assert "[✗](<matrix/vllm-0.26.0.md#r7>)" in _written(tmp_path, judged)
+    cell = (tmp_path / "matrix" / "vllm-0.26.0.md").read_text()
+    assert "## R7\n" in cell
+    link = "[R7.toml](replays/vllm-0.26.0/R7.toml)"
+    assert f"Replay: {link}; played once more: reproduced" in cell
+    assert (tmp_path / "matrix" / "replays" / "vllm-0.26.0" / "R7.toml").read_text() == "found"
+
+
+def test_a_violation_that_did_not_come_again_is_not_hidden(tmp_path: Path, judged: list[Judged]):
+    judged[0].row.replayed[CASE] = "held"
+    text = _written(tmp_path, judged)
+    assert "there are 2, 1 of them with a replay. 0 of these 2 were reproduced" in text
+    assert f"- `vllm==0.26.0` `{CASE}`: held" in text
+    assert f"- `vllm==0.25.0` `{CASE}`: no replay was kept" in text
+
+
+def test_nothing_is_said_of_replays_that_nobody_asked_to_play(tmp_path: Path, judged: list[Judged]):
+    text = _written(tmp_path, judged, head=Head("killpoint matrix", "2026-01-02", False))
+    assert "reproduced" not in text
+    assert "played once more" not in (tmp_path / "matrix" / "vllm-0.26.0.md").read_text()
+
+
+def test_a_target_that_could_not_be_had_is_told(tmp_path: Path, judged: list[Judged]):
+    text = _written(tmp_path, judged, Row("vllm==0.15.0", ASKED, trouble="no such release"))
+    assert "- `vllm==0.15.0`: infrastructure: no such release" in text
+
+
+def test_no_folder_of_the_machine_is_told_and_no_text_is_markup(
+    tmp_path: Path, judged: list[Judged]
+):
+    _written(tmp_path, judged)
+    cell = (tmp_path / "matrix" / "vllm-0.26.0.md").read_text()
+    assert "in …/q.py:7, it came \\*twice\\*" in cell
+    assert "reader-0 at …/q.py:9" in cell
+    assert str(tmp_path) not in cell

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+from stored_rows import ASKED, CASE, stored
+
+from killpoint.judge import judge
+from killpoint.matrix.replays import confirm, copy
+from killpoint.matrix.row import Place, Row
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_the_smaller_scenario_is_copied_where_there_is_one(tmp_path: Path):
+    place, row = stored(tmp_path, shrunk="smaller")
+    copies = copy(place.run(row), tmp_path / "replays")
+    assert copies[CASE].read_text() == "smaller"
+    place, row = stored(tmp_path, "vllm==0.25.0")
+    assert copy(place.run(row), tmp_path / "replays")[CASE].read_text() == "found"
+
+
+def test_a_violation_without_a_file_has_no_copy(tmp_path: Path):
+    place, row = stored(tmp_path, replay=None)
+    assert copy(place.run(row), tmp_path / "replays") == {}
+
+
+def test_a_replay_is_played_once_and_its_ending_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    target, case = "broken_pipes:FlipsAByte", "R3/stream"
+    judge(target, [case], folder=tmp_path, jobs=1)
+    file = tmp_path / "replays" / "R3-stream.toml"
+    nonsense = tmp_path / "nonsense.toml"
+    nonsense.write_text("case = 3")
+    place = Place(tmp_path, target)
+    place.folder.mkdir()
+    row, told = Row(target, ASKED, replayed={"kept": "held"}), []
+    copies = {case: file, "typo": nonsense, "kept": file}
+    confirm(place, row, copies, lambda *words: told.append(words))
+    assert row.replayed[case] == "reproduced"
+    assert "nonsense.toml" in row.replayed["typo"]
+    assert row.replayed["kept"] == "held"
+    assert [id for id, _ in told] == [case, "typo"]
