@@ -17,27 +17,29 @@ from rich.console import Console
 from killpoint import __version__
 from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.cases import CASES
+from killpoint.durations import expected, store
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.explain import explain
 from killpoint.faults import FAULTS
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import Progress, judge
+from killpoint.judge import judge, plan
 from killpoint.matrix.command import add_parser as add_matrix_parser
+from killpoint.progress.display import watching
+from killpoint.progress.score import Score
 from killpoint.recheck import recheck
 from killpoint.replay import replay
 from killpoint.report import after_check, verdict_json
 from killpoint.report.card import print_card
 from killpoint.report.command import add_parser as add_report_parser
+from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.html import document
 from killpoint.report.stored import read
-from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS
-from killpoint.verdict import CaseOutcome
 
 _SHRINK = 10.0
 """Seconds: enough for some fifty plays of a case that fails at once."""
@@ -96,7 +98,19 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
     )
-    check.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N")
+    check.add_argument(
+        "--shard",
+        type=_shard,
+        default=(1, 1),
+        metavar="I/N",
+        help="one of N parts that take about as long as each other, by measured durations",
+    )
+    check.add_argument(
+        "--store-durations",
+        type=Path,
+        metavar="FILE",
+        help="note there how long each case took (durations.json of this package is such a file)",
+    )
     check.add_argument("--jobs", type=_jobs, help="plays at a time (default: two for each core)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
@@ -158,10 +172,12 @@ def _seconds_or_none(text: str) -> float:
 
 def _check(options: argparse.Namespace) -> int:
     outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
+    planned = plan(options.only or (), shard=options.shard, tier=options.tier)
+    watched = watching(Console(stderr=True), Score(expected(planned)))
     with (
         outlets.or_why_not(beside),
         _run_folder(options.out, options.target) as folder,
-        _progress() as progress,
+        watched as watcher,
     ):
         judgement = judge(
             options.target,
@@ -175,10 +191,13 @@ def _check(options: argparse.Namespace) -> int:
             tier=options.tier,
             device=options.device,
             depth=options.depth,
-            progress=progress,
+            progress=watcher.ended,
+            told=watcher.told,
             shrinking=options.shrink,
         )
         verdict_json.write(judgement, folder)
+    if options.store_durations is not None:
+        store(options.store_durations, (case for v in judgement.verdicts for case in v.cases))
     if options.json:
         print(verdict_json.text(judgement), end="")
     else:
@@ -213,34 +232,6 @@ def _run_folder(out: Path, target: str) -> Generator[Path]:
             with contextlib.suppress(OSError):
                 parent.rmdir()
         raise
-
-
-@contextlib.contextmanager
-def _progress() -> Generator[Progress]:
-    """Each violation as it is found; and a status line, where somebody is looking."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda outcome, _done, _total: _tell(outcome, console)
-        return
-    with console.status("starting the target") as status:
-        violated = 0
-
-        def tell(outcome: CaseOutcome, done: int, total: int) -> None:
-            nonlocal violated
-            _tell(outcome, console)
-            violated += outcome.outcome == "violated"
-            then = "; looking for smaller scenarios" if violated and done == total else ""
-            status.update(f"{done}/{total} cases, {violated} violated, last {outcome.id}{then}")
-
-        yield tell
-
-
-def _tell(outcome: CaseOutcome, console: Console) -> None:
-    """A violation, at once: it is there to be replayed while the rest is still played."""
-    if outcome.outcome == "violated":
-        text = f"✗ {outcome.id}: {outcome.kind}: {outcome.cause}"
-        replay = f"  killpoint replay {outcome.replay}" if outcome.replay else ""
-        console.print(text + "\n" + replay, markup=False, highlight=False, soft_wrap=True)
 
 
 def _replay(options: argparse.Namespace) -> int:

@@ -14,12 +14,14 @@ import msgspec
 
 from killpoint.cases import CASES, select
 from killpoint.cases.case import Case, Tier
+from killpoint.durations import expected
 from killpoint.errors import CannotWork
 from killpoint.explore.schedule_trial import PROCESSES
 from killpoint.explore.shrink.conviction import shrink
-from killpoint.explore.trial import Trial
+from killpoint.explore.trial import Told, Trial
 from killpoint.invariants import CATALOGUE, Invariant
 from killpoint.scenario import Depth, Scenario
+from killpoint.shards import shard as shared
 from killpoint.stage.channel import Loaded
 from killpoint.stage.gpus import require
 from killpoint.stage.stage import Stage
@@ -73,6 +75,7 @@ def judge(
     device: Device = "cpu",
     depth: Depth = "line",
     progress: Progress | None = None,
+    told: Told | None = None,
     shrinking: float = 0.0,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
@@ -87,7 +90,8 @@ def judge(
         jobs: plays at a time, each with a zygote of its own; two for each core by default, since
             most of a play is waiting.
         depth: how fine the points of the sweeps are.
-        shard: ``(i, n)``: only every n-th case, beginning with the i-th.
+        shard: ``(i, n)``: only the i-th of n parts that take about as long as each other.
+        told: called as a case begins, and as its sweeps go on; from several threads.
         shrinking: seconds for each violation, once every case has been played, in which a smaller
             scenario is looked for; they end with the budget.
 
@@ -96,14 +100,13 @@ def judge(
     """
     began = time.monotonic()
     require(device)
-    wanted = [case for case in select(list(only)) if tier in (None, case.tier)]
-    chosen = wanted[shard[0] - 1 :: shard[1]]
+    chosen = plan(only, shard=shard, tier=tier)
     resolved = resolve(target)
     bench = _Bench(resolved, min(jobs or 2 * (os.cpu_count() or 1), max(1, len(chosen))))
     try:
         with bench:
             loaded = bench.loaded()
-            run = _Run(bench, target, seed, full, folder, progress, depth, device)
+            run = _Run(bench, target, seed, full, folder, progress, told, depth, device)
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
             run.shrink(shrinking, end)
@@ -128,6 +131,18 @@ def judge(
         round(time.monotonic() - began, 1),
         left_out,
     )
+
+
+def plan(
+    only: Sequence[str] = (), *, shard: tuple[int, int] = (1, 1), tier: Tier | None = None
+) -> list[Case]:
+    """The cases that :func:`judge` plays if it is asked this.
+
+    Raises:
+        BadUsage: an id that no invariant or case has.
+    """
+    wanted = [case for case in select(list(only)) if tier in (None, case.tier)]
+    return wanted if shard[1] == 1 else shared(wanted, expected(wanted), *shard)
 
 
 def _ids(
@@ -210,6 +225,7 @@ class _Run:
         full: bool,
         folder: Path | None,
         progress: Progress | None,
+        told: Told | None,
         depth: Depth,
         device: Device,
     ) -> None:
@@ -221,6 +237,7 @@ class _Run:
         self._full = full
         self._folder = folder
         self._progress = progress
+        self._told = told
         self._depth: Depth = depth
         self._lock = threading.Lock()
         self._done = 0
@@ -293,7 +310,10 @@ class _Run:
             target=self._target,
             depth=self._depth,
             device=self._device,
+            told=self._told,
         )
+        if self._told is not None:
+            self._told(case.id, 0, 0)
         try:
             outcome = trial.judge(case.run, case.needs - self._capabilities)
         finally:

@@ -18,9 +18,10 @@ from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
 from killpoint.bench.pipes import command as pipes
 from killpoint.bench.pools import command as pools
 from killpoint.bench.rows import FULL, QUICK, READERS, ROWS, Row, plan
-from killpoint.bench.run import Bench, Tell
+from killpoint.bench.run import Bench
 from killpoint.bench.workload import KINDS, SIZES, Kind, parse_size, show_size
 from killpoint.errors import CannotWork
+from killpoint.progress.counting import counting
 from killpoint.targets.registry import FORMS
 
 _DESCRIPTION = f"""\
@@ -85,7 +86,7 @@ def command(options: argparse.Namespace) -> int:
     found, missing = opponents(options.target, list(dict.fromkeys(names)), asked)
     rows, kinds = cast("list[Row]", options.rows), cast("list[Kind]", options.payloads)
     cells = plan(rows, kinds, options.sizes, options.readers, quick=options.quick)
-    with _ending_on_sigterm(), _progress() as tell:
+    with _ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         pace = QUICK if options.quick else FULL
         if options.starts:
             pace = msgspec.structs.replace(pace, groups=options.starts)
@@ -101,7 +102,7 @@ def command(options: argparse.Namespace) -> int:
 
 def pool_command(options: argparse.Namespace) -> int:
     """Measure worker pools, and print."""
-    with _ending_on_sigterm(), _progress() as tell:
+    with _ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         outcome = pools.measure(options, tell)
     print(pools.report(outcome, options.json))
     if failures := outcome.failures():
@@ -111,7 +112,7 @@ def pool_command(options: argparse.Namespace) -> int:
 
 def pipe_command(options: argparse.Namespace) -> int:
     """Measure pipes, and print."""
-    with _ending_on_sigterm(), _progress() as tell:
+    with _ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         outcome = pipes.measure(options, tell)
     print(pipes.report(outcome, options.json))
     if failures := outcome.failures():
@@ -134,16 +135,6 @@ def _ending_on_sigterm() -> Generator[None]:
 
 def _leave(number: int, _frame: object) -> None:
     raise SystemExit(128 + number)
-
-
-@contextlib.contextmanager
-def _progress() -> Generator[Tell]:
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("starting") as status:
-        yield lambda text: status.update(text)
 
 
 def _words(known: Sequence[str] | None) -> Callable[[str], list[str]]:

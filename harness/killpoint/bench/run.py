@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,9 +20,9 @@ from killpoint.bench.rows import Cell, Pace, Row
 from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
 from killpoint.bench.workload import Payload
 from killpoint.errors import CannotWork
+from killpoint.progress.counting import Tell, quiet
 from killpoint.targets.protocol import QueueShape
 
-Tell = Callable[[str], None]
 _CHUNK = 24 << 20
 _CHUNKS = 10
 
@@ -101,7 +101,7 @@ class Bench:
     """The run's processes and its folder."""
 
     def __init__(
-        self, found: Sequence[Opponent], pace: Pace, seed: int, tell: Tell = lambda _: None
+        self, found: Sequence[Opponent], pace: Pace, seed: int, tell: Tell = quiet
     ) -> None:
         self._found, self._pace, self._tell = list(found), pace, tell
         self._seed, self._random = seed, random.Random(seed)
@@ -121,8 +121,8 @@ class Bench:
         folder = Path(tempfile.mkdtemp(prefix="killpoint-bench-"))
         entries: list[Entry] = []
         try:
-            for number, cell in enumerate(cells, 1):
-                self._tell(f"{number}/{len(cells)} {cell.title()}")
+            for number, cell in enumerate(cells):
+                self._tell(cell.title(), number, len(cells))
                 entries += self._measure(cell, folder)
             versions = {n.name: n.version for n in self._nurseries.values()}
         finally:

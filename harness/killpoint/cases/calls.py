@@ -23,7 +23,7 @@ def _run(trial: Trial) -> None:
     counted = Point("send", syscall=_SENDS)
     count = count_places(trial, "writer", counted, around, "calls")
     # How many more there are depends on how fast the readers empty their sockets.
-    for call in ends_and(trial, -(-count * 3 // 4), _SAMPLES):
+    for call in trial.over(ends_and(trial, -(-count * 3 // 4), _SAMPLES)):
         trial.play(around(Fault("kill", "writer", Point("send", syscall=_SENDS, call=call))))
 
 

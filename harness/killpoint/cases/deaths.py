@@ -112,7 +112,7 @@ def anywhere(trial: Trial, role: str, samples: int, remote: int = 0) -> None:
         at = Point(op, nth=nth, depth=trial.depth)
         count = count_lines(trial, role, at, around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
-        for line in chosen(trial, count, share):
+        for line in trial.over(chosen(trial, count, share)):
             where = msgspec.structs.replace(at, line=line)
             trial.play(around(Fault("kill", role, where)), may_miss=may_miss(where, count, remote))
 

@@ -63,7 +63,7 @@ def _barrier_killed_anywhere(trial: Trial) -> None:
         )
 
     count = count_lines(trial, "rank-2", Point("barrier"), around)
-    for line in chosen(trial, surely(count), 4):
+    for line in trial.over(chosen(trial, surely(count), 4)):
         trial.play(around(Fault("kill", "rank-2", Point("barrier", line=line))))
 
 
@@ -92,7 +92,7 @@ def _host_killed_anywhere(trial: Trial) -> None:
             return played(trial.outcome.id, *JOINED, step, operation, Wait(within=9.0))
 
         count = count_lines(trial, _HOST, Point(verb), counted)
-        for line in chosen(trial, surely(count), 3 if verb == "barrier" else 2):
+        for line in trial.over(chosen(trial, surely(count), 3 if verb == "barrier" else 2)):
             trial.play(around(Fault("kill", _HOST, Point(verb, line=line))))
 
 

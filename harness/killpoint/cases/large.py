@@ -58,7 +58,7 @@ def _killed(role: str, op: str, samples: int) -> Case:
 
     def run(trial: Trial) -> None:
         around = _around(id, role)
-        for line in chosen(trial, count_lines(trial, role, at, around), samples):
+        for line in trial.over(chosen(trial, count_lines(trial, role, at, around), samples)):
             fault = Fault("kill", role, Point(at.op, line=line, nth=at.nth))
             trial.play(around(fault), may_miss=True)  # the others' pace may set the lines
 

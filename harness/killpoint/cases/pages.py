@@ -55,7 +55,7 @@ def _strike(fault: FaultName) -> Case:
             return around_copy(id, "stop", step)
 
         count = count_places(trial, "writer", Point("send"), counted, "pages")
-        for page in ends_and(trial, count, _SAMPLES):
+        for page in trial.over(ends_and(trial, count, _SAMPLES)):
             trial.play(around(Fault(fault, "writer", Point("send", page=page))))
 
     does = "dies there" if fault == "kill" else "is stopped there, and goes on"

@@ -98,7 +98,7 @@ def _placed(
 ) -> Iterator[tuple[Cell, Struck]]:
     """The plays of these cells."""
     lines = _Lines(trial)
-    for cell in cells:
+    for cell in trial.over(cells):
         for rank in _ranks(cell, trial):
             struck = Struck(cell, rank, start)
             if not needs_line(cell):

@@ -76,7 +76,7 @@ def _stopped_writer(trial: Trial) -> None:
         )
 
     count = count_lines(trial, "writer", Point("send", nth=1), around)
-    for line in chosen(trial, count, 6):
+    for line in trial.over(chosen(trial, count, 6)):
         trial.play(around(Fault("stop", "writer", Point("send", line=line, nth=1))))
 
 

@@ -95,7 +95,7 @@ _STOPPED: dict[str, list[tuple[Verb, int]]] = {
 
 def _sweep(trial: Trial, role: str, op: Verb, around: Around, fault: Fault, nth: int = 0) -> int:
     count = count_places(trial, role, Point(op, nth=nth), around, "stores")
-    for store in range(count):
+    for store in trial.over(range(count)):
         at = Point(op, store=store, nth=nth)
         trial.play(around(Fault(fault.fault, role, at)))
     return count

@@ -108,7 +108,7 @@ def sweep_links(trial: Trial, samples: int, fault: Fault, story: Story) -> None:
         places = _places(marks)
         if not trial.full:
             places = sorted(trial.random.sample(places, max(1, samples // len(ways))))
-        for after in places:
+        for after in trial.over(places):
             at = Fault(fault.fault, _GUEST, toward=toward, after=after)
             trial.play(_scene(trial, *_OPENED, *story(source, taker, at)))
 

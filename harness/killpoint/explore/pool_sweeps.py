@@ -130,12 +130,12 @@ def _lines(
             count //= 4  # of what a waiting worker looks at, another call may come to less
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         edges = [count * part // share for part in range(share + 1)]
-        for low, high in itertools.pairwise(edges):
-            if low < high:
-                line = trial.random.randrange(low, high)
-                # How often anybody looks about while it waits differs from play to play.
-                late = operation.role == "executor" and line >= count // 4
-                yield operation, msgspec.structs.replace(at, line=line), late
+        stretches = [(low, high) for low, high in itertools.pairwise(edges) if low < high]
+        for stretch in trial.over(stretches):
+            line = trial.random.randrange(*stretch)
+            # How often anybody looks about while it waits differs from play to play.
+            late = operation.role == "executor" and line >= count // 4
+            yield operation, msgspec.structs.replace(at, line=line), late
 
 
 def sweep_pool(

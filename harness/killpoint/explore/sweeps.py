@@ -118,7 +118,7 @@ def placed(
         at = Point(operation.verb, depth=trial.depth)
         count = count_lines(trial, operation.role, at, around, plays=1)
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
-        for line in chosen(trial, operation.worth(count), share):
+        for line in trial.over(chosen(trial, operation.worth(count), share)):
             where = msgspec.structs.replace(at, line=line)
             yield operation, where, line >= operation.surely(count)
 

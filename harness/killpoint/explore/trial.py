@@ -6,10 +6,10 @@ import random
 import re
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import NoReturn, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -26,6 +26,11 @@ from killpoint.verdict import CaseOutcome, Violation
 
 _CRASHES = ("kill", "exit")
 _SIGNALS = ("sigterm", "sigint")
+_Point = TypeVar("_Point")
+
+Told = Callable[[str, int, int], None]
+"""Called with a case that goes on, how many points of its sweeps are done, and how many have been
+counted so far: both are 0 where nothing is swept, and each operation adds its own."""
 
 
 class Player(Protocol):
@@ -82,10 +87,12 @@ class Trial:
         target: str = "",
         depth: Depth = "line",
         device: Device = "cpu",
+        told: Told | None = None,
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
 
-        ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run.
+        ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
+        ``told``: who is told how far it has come.
         """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
         self.seed = seed
@@ -104,6 +111,8 @@ class Trial:
         """Each with whether the harness is at fault."""
         self._misses: list[str] = []
         self._began = time.monotonic()
+        self._told = told
+        self._points_done = self._points_counted = 0
 
     def judge(self, run: Callable[[Trial], None], lacking: Iterable[str] = ()) -> CaseOutcome:
         """Let a case play, and conclude; ``lacking``: what it needs and the target has not."""
@@ -153,6 +162,19 @@ class Trial:
         if not isinstance(self._player, Caller):
             raise Unsupported("nothing can be simulated here")
         return self._player.call(function, data, within)
+
+    def over(self, points: Collection[_Point]) -> Iterator[_Point]:
+        """Each of the points that a sweep plays; whoever watches is told how far it has come."""
+        self._tell(0, len(points))
+        for point in points:
+            yield point
+            self._tell(1, 0)
+
+    def _tell(self, done: int, counted: int) -> None:
+        self._points_done += done
+        self._points_counted += counted
+        if self._told is not None:
+            self._told(self.outcome.id, self._points_done, self._points_counted)
 
     @contextmanager
     def through(self, wrap: Callable[[Player], Player]) -> Generator[None]:

@@ -10,9 +10,10 @@ import msgspec
 
 from killpoint.bench.opponents import CONTROL
 from killpoint.bench.pipes import show
-from killpoint.bench.pipes.run import PipeBench, PipeOutcome, PipePace, Tell
+from killpoint.bench.pipes.run import PipeBench, PipeOutcome, PipePace
 from killpoint.bench.workload import parse_size
 from killpoint.errors import BadUsage, CannotWork
+from killpoint.progress.counting import Tell
 from killpoint.targets.registry import FORMS, resolve
 
 SOCKET = "socket"

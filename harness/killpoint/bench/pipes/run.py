@@ -6,7 +6,7 @@ import contextlib
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,9 +16,9 @@ from killpoint.bench.nursery import Member, NotMeasured, Nursery
 from killpoint.bench.pipes.orders import PipeOf
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
+from killpoint.progress.counting import Tell, quiet
 from killpoint.stage.meeting import free_port
 
-Tell = Callable[[str], None]
 _WITHIN = 120.0
 _HOST = "127.0.0.1"
 _WARM_UP = 3
@@ -110,7 +110,7 @@ class PipeBench:
         peers: Sequence[tuple[str, str]],
         pace: PipePace,
         seed: int,
-        tell: Tell = lambda _: None,
+        tell: Tell = quiet,
     ) -> None:
         """``peers``: names and what a zygote takes for them, the target first."""
         self._peers, self._pace, self._seed, self._tell = list(peers), pace, seed, tell
@@ -128,7 +128,7 @@ class PipeBench:
                     self._tell(f"loading {name}")
                     self._nurseries[name] = Nursery(name, spec, folder)
             for number in range(self._pace.groups):
-                self._tell(f"trips, {number + 1} of {self._pace.groups}")
+                self._tell("trips", number, self._pace.groups)
                 self._group(trips)
             versions = {name: each.version for name, each in self._nurseries.items()}
         finally:

@@ -10,8 +10,9 @@ import msgspec
 
 from killpoint.bench.opponents import CONTROL, NEWEST_VLLM
 from killpoint.bench.pools import show
-from killpoint.bench.pools.run import PoolBench, PoolOutcome, PoolPace, Tell
+from killpoint.bench.pools.run import PoolBench, PoolOutcome, PoolPace
 from killpoint.errors import BadUsage, CannotWork
+from killpoint.progress.counting import Tell
 from killpoint.targets.registry import FORMS, resolve
 
 PIPES = "pipe"

@@ -8,7 +8,7 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,9 +18,9 @@ from killpoint.bench.machine import Machine, Meanwhile, Watch, look
 from killpoint.bench.nursery import Member, NotMeasured, Nursery
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
+from killpoint.progress.counting import Tell, quiet
 from killpoint.targets.protocol import PoolShape
 
-Tell = Callable[[str], None]
 IDLE, TORCH = (f"killpoint.bench.pools.worker:{name}" for name in ("Idle", "WithTorch"))
 _WITHIN = 150.0
 _CALLERS, _STARTERS = 2, 4
@@ -117,7 +117,7 @@ class PoolBench:
         peers: Sequence[tuple[str, str]],
         pace: PoolPace,
         seed: int,
-        tell: Tell = lambda _: None,
+        tell: Tell = quiet,
     ) -> None:
         """``peers``: names and what a zygote takes for them, the target first."""
         self._peers, self._pace, self._seed, self._tell = list(peers), pace, seed, tell
@@ -136,7 +136,7 @@ class PoolBench:
                     self._tell(f"loading {name}")
                     self._nurseries[name] = Nursery(name, spec, folder)
             for number in range(self._pace.groups):
-                self._tell(f"calls, {number + 1} of {self._pace.groups}")
+                self._tell("calls", number, self._pace.groups)
                 self._calls(calls)
             self._starts(starts)
             versions = {name: each.version for name, each in self._nurseries.items()}
@@ -188,7 +188,7 @@ class PoolBench:
             with failing(figures["default"]):
                 member.do(_WITHIN, "have", "torch")
                 for number in range(self._pace.starts + 1):
-                    self._tell(f"starts, {number} of {self._pace.starts}")
+                    self._tell("starts", number, self._pace.starts + 1)
                     for method in _METHODS[: 2 if number else 1]:
                         shape = _starting(method)
                         took, _ = member.do(_WITHIN, "pool_start", shape, TORCH)
