@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from killpoint.matrix.choice import LANDMARKS
 from killpoint.matrix.replays import REPRODUCED
 from killpoint.matrix.row import Row, slug
 from killpoint.report.columns import SIGN
@@ -62,7 +63,7 @@ def write(file: Path, head: Head, judged: list[Judged], absent: list[Row]) -> No
         lambda run, invariant: f"{_relative(where[id(run)], file)}#{invariant.lower()}",
     )
     lines = ["# The matrix", "", *_intro(head, judged), "", table.rstrip(), ""]
-    lines += _absent(absent) + _unconfirmed(head, judged)
+    lines += _absent(absent) + _unconfirmed(head, judged) + _releases(judged)
     file.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
 
 
@@ -70,15 +71,17 @@ def _intro(head: Head, judged: list[Judged]) -> list[str]:
     found = [case for each in judged for case in each.violations()]
     kept = sum(case.id in each.replays for each in judged for case in each.violations())
     again = len(found) - sum(len(each.unreproduced()) for each in judged)
-    said = (
-        f" {again} of these {len(found)} were reproduced by their replay, each played once more"
-        " and alone, after all others."
-        if head.confirmed
-        else ""
-    )
+    said = [
+        f"Violated cases: {len(found)}, of which {kept} have a replay.",
+    ]
+    if head.confirmed:
+        said.append(
+            f"Reproduced by their replay, each played once more and alone after all others:"
+            f" {again} of {len(found)}."
+        )
     return [
-        f"Each invariant on {_count(len(judged), 'target')}. This page and those it leads to were"
-        f" made on {head.date} by",
+        f"Each invariant on {len(judged)} target{'s' * (len(judged) != 1)}. This page and those it"
+        f" leads to were made on {head.date} by",
         "",
         "```console",
         f"$ {head.command}",
@@ -86,13 +89,18 @@ def _intro(head: Head, judged: list[Judged]) -> list[str]:
         "",
         "A cell leads to what it rests on: the strength of the verdict, and for each violated case"
         " the cause, the lines of the history that show it, and the scenario that plays it again"
-        f" (`killpoint replay FILE`). Of violated cases there are {len(found)}, {kept} of them with"
-        f" a replay.{said}",
+        " (`killpoint replay FILE`).",
+        "",
+        *said,
     ]
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' * (number != 1)}"
+def _releases(judged: list[Judged]) -> list[str]:
+    """Why these releases, for those that are there because the code changed with them."""
+    names = [each.row.target.removeprefix("vllm==") for each in judged]
+    told = [f"- {name}: {LANDMARKS[name]}" for name in names if name in LANDMARKS]
+    said = "What changed in the judged code with a release, or shortly before it:"
+    return ["## The releases of vLLM", "", said, "", *told, ""] if told else []
 
 
 def _absent(rows: list[Row]) -> list[str]:
@@ -111,7 +119,7 @@ def _unconfirmed(head: Head, judged: list[Judged]) -> list[str]:
     if not (head.confirmed and told):
         return []
     said = "What their replay, played once, did not show again:"
-    return ["## Not reproduced", "", said, "", *told]
+    return ["## Not reproduced", "", said, "", *told, ""]
 
 
 def _cells(each: Judged, page: Path, matrix: Path, head: Head) -> str:
@@ -124,7 +132,7 @@ def _cells(each: Judged, page: Path, matrix: Path, head: Head) -> str:
         "",
     ]
     for note in each.run.notes:
-        lines.append(f"- {_line(note)}")
+        lines.append(f"- {_line(_URL.sub('', note))}")
     if each.run.left_out:
         lines.append(f"- left out, for want of time: {', '.join(each.run.left_out)}")
     for id, verdict in each.run.invariants.items():
@@ -138,7 +146,7 @@ def _cases(verdict: StoredVerdict, each: Judged, page: Path, head: Head) -> list
     lines: list[str] = []
     for case in verdict.cases:
         if case.outcome == "violated":
-            lines += ["", f"### {case.id}: {case.kind}", "", f"{_line(case.cause)}."]
+            lines += ["", f"### {case.id}: {case.kind}", "", f"{_line(case.cause).rstrip('.')}."]
             if case.evidence:
                 lines += ["", "```text", *(_plain(line) for line in case.evidence), "```"]
             lines += ["", _replay(case, each, page, head)]
@@ -161,6 +169,8 @@ def _relative(file: Path, page: Path) -> str:
     return Path(os.path.relpath(file, page.parent)).as_posix()
 
 
+_URL = re.compile(r"https?://\S*/")
+"""All but the file's name: an archive is told by its hash, wherever it came from."""
 _FOLDERS = "home|root|tmp|var|opt|usr|work|mnt"
 _OF_THE_MACHINE = re.compile(rf"(?<![\w./])/(?:{_FOLDERS})/(?:[^\s:'\")]*/)?")
 """Folders of the machine that the page was made on. They say nothing to a reader."""

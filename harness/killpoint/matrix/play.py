@@ -56,7 +56,11 @@ def _check(place: Place, asked: Asked, jobs: int | None, log: Path, within: floa
 
 
 def _begin(command: list[str], out: BinaryIO) -> subprocess.Popen[bytes]:
-    """Start it, ended again if we are interrupted before we hold it."""
+    """Start it, ended again if we are interrupted before we hold it.
+
+    It heeds an interrupt even where we were begun to ignore it, in a shell's background: what we
+    handle while it starts, it does not inherit as ignored.
+    """
     interrupted: list[int] = []
     mine = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)

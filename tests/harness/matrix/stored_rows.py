@@ -10,8 +10,8 @@ from killpoint.matrix.row import Asked, Place, Row
 from killpoint.report import verdict_json
 from killpoint.verdict import CaseOutcome, combine
 
-ASKED = Asked(only=("R7",), budget=5.0)
 CASE = "R7/undecodable-message"
+ASKED = Asked(only=(CASE,), budget=5.0)
 
 
 def stored(
