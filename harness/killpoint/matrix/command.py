@@ -82,10 +82,16 @@ def add_parser(commands: Any) -> None:
         metavar="FILE.md",
         help="the page (default: DIR/matrix.md); its cells and replays go into a folder beside it",
     )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE.html",
+        help="the same with the plays of its cells, for a browser (default: DIR/matrix.html)",
+    )
 
 
 def command(options: argparse.Namespace) -> int:
-    """Play what is not there yet, confirm if asked to, and write the page."""
+    """Play what is not there yet, confirm if asked to, and write the page and the report."""
     select(options.only)
     file: Path = options.markdown or options.out / "matrix.md"
     if file.suffix != ".md":
@@ -99,12 +105,11 @@ def command(options: argparse.Namespace) -> int:
         options.confirm,
         options.again,
         options.jobs,
+        options.report,
     )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     with _ending_on_sigterm():
-        status = run(plan, console.print)
-    Console(soft_wrap=True, highlight=False, markup=False).print(f"matrix: {file}")
-    return status
+        return run(plan, console.print)
 
 
 def _head(options: argparse.Namespace) -> Head:

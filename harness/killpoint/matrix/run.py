@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +15,8 @@ from killpoint.matrix import page, replays
 from killpoint.matrix.page import Head, Judged
 from killpoint.matrix.play import play
 from killpoint.matrix.row import Asked, Place, Row
-from killpoint.report.stored import StoredRun
+from killpoint.report.html import document
 
-Report = Callable[[Sequence[StoredRun], Path], object]
-"""Writes one document of all runs to a file."""
 Tell = Callable[[str], None]
 """Called with a line as the matrix comes on."""
 
@@ -37,10 +35,11 @@ class Plan(msgspec.Struct):
     """Whether targets are played that have a finished run."""
     jobs: int | None = None
     report: Path | None = None
+    """Where the HTML report of all runs goes; by default beside the runs."""
 
 
-def run(plan: Plan, tell: Tell, report: Report | None = None) -> int:
-    """Play what is not there yet, confirm if asked to, and write the page.
+def run(plan: Plan, tell: Tell) -> int:
+    """Play what is not there yet, confirm if asked to, and write the page and the report.
 
     Returns:
         The exit status: 0 all is there; 3 a replay reproduced nothing; 70 a target was not judged.
@@ -59,8 +58,9 @@ def run(plan: Plan, tell: Tell, report: Report | None = None) -> int:
             _confirm(places, judged, tell)
         absent = [row for row in rows if row.trouble]
         page.write(plan.markdown, plan.head, judged, absent)
-        if plan.report and report and judged:
-            report([each.run for each in judged], plan.report)
+        tell(f"table: {plan.markdown}")
+        if judged:
+            _report(judged, plan.report or plan.out / "matrix.html", tell)
     if absent:
         return 70
     return 3 if plan.confirm and any(each.unreproduced() for each in judged) else 0
@@ -104,6 +104,15 @@ def _judged(places: list[Place], rows: list[Row], into: Path) -> list[Judged]:
             run = place.run(row)
             judged.append(Judged(row, run, replays.copy(run, into / place.slug)))
     return judged
+
+
+def _report(judged: list[Judged], file: Path, tell: Tell) -> None:
+    """One file with the plays of all cells, as far as they fit."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    written = document.write([each.run for each in judged], file)
+    tell(f"report: {written.path}, {written.size / 1e6:.2f} MB")
+    for cut in written.cuts:
+        tell(f"  {cut}")
 
 
 def _confirm(places: list[Place], judged: list[Judged], tell: Tell) -> None:

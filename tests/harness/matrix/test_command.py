@@ -30,6 +30,7 @@ def test_what_was_played_is_kept_and_what_cannot_be_had_holds_nobody_up(
     page = (tmp_path / "matrix.md").read_text()
     assert "- `nobody`: infrastructure" in page
     assert "[✗](<matrix/vllm-0.26.0.md#r7>)" in page
+    assert CASE in (tmp_path / "matrix.html").read_text()
 
 
 def test_an_interrupt_ends_the_check_and_leaves_what_was_finished(tmp_path: Path):
