@@ -86,10 +86,13 @@ class Outcome(msgspec.Struct):
     chunk_bytes: int
     entries: list[Entry]
     notes: list[str]
+    interrupted: str = ""
+    """How far it came, if somebody broke it off."""
 
     def failures(self) -> list[str]:
         """What should have been measured and was not."""
-        return [
+        broken_off = [self.interrupted] if self.interrupted else []
+        return broken_off + [
             f"{entry.what}: {name}: {figures.missing}"
             for entry in self.entries
             for name, figures in entry.figures.items()
@@ -111,7 +114,7 @@ class Bench:
         self._chunks = _CHUNKS
 
     def run(self, cells: Sequence[Cell], missing: dict[str, str]) -> Outcome:
-        """Measure every cell.
+        """Measure every cell; if it is interrupted, those measured by then are told.
 
         Raises:
             CannotWork: the target cannot be measured at all, or there is no room for its memory.
@@ -120,10 +123,16 @@ class Bench:
         self._make_room(cells)
         folder = Path(tempfile.mkdtemp(prefix="killpoint-bench-"))
         entries: list[Entry] = []
+        number, interrupted = 0, ""
         try:
-            for number, cell in enumerate(cells):
-                self._tell(cell.title(), number, len(cells))
-                entries += self._measure(cell, folder)
+            try:
+                for number, cell in enumerate(cells):
+                    self._tell(cell.title(), number, len(cells))
+                    entries += self._measure(cell, folder)
+            except (KeyboardInterrupt, SystemExit):
+                if not number:
+                    raise
+                interrupted = f"interrupted: {number} of {len(cells)} cells were measured"
             versions = {n.name: n.version for n in self._nurseries.values()}
         finally:
             for nursery in self._nurseries.values():
@@ -141,6 +150,7 @@ class Bench:
             chunk_bytes=_CHUNK,
             entries=entries,
             notes=self._notes,
+            interrupted=interrupted,
         )
 
     def _make_room(self, cells: Sequence[Cell]) -> None:

@@ -142,7 +142,8 @@ def _short(figure: float) -> str:
 
 
 def _remarks(outcome: Outcome) -> Iterator[str]:
-    reasons = [f"{name}: {why}" for name, why in outcome.missing.items()]
+    reasons = [outcome.interrupted] if outcome.interrupted else []
+    reasons += [f"{name}: {why}" for name, why in outcome.missing.items()]
     reasons += [
         f"{entry.what}: {name}: {figures.missing}"
         for entry in outcome.entries

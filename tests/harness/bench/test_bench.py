@@ -97,6 +97,18 @@ class TestRun:
         ]
         assert places == sorted(places)
 
+    def test_what_was_measured_before_an_interrupt_is_not_lost(self):
+        def tell(_: str, number: int = 0, total: int = 0) -> None:
+            if number == 1:
+                raise KeyboardInterrupt
+
+        found, _ = opponents("refengine", ["pipe"], [])
+        cell = Cell("throughput", SMALL)
+        outcome = Bench(found, PACE, 0, tell).run([cell, cell], {})
+        assert len(outcome.entries) == 1
+        assert outcome.failures() == ["interrupted: 1 of 2 cells were measured"]
+        assert "interrupted: 1 of 2" in show.text(outcome)
+
     def test_posix_queues_refuse_what_is_too_large_for_them(self):
         found = [Opponent("pipe", "pipe", False), Opponent("posix-mq", "posix-mq", False, 100)]
         outcome = Bench(found, PACE, 0).run([Cell("throughput", Payload("bytes", 4096))], {})
