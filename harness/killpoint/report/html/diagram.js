@@ -1,6 +1,6 @@
 // The space-time diagram: time runs down, a lane for each process, messages are arrows.
 
-const ROW = 20, GUTTER = 84, TOP = 8, LANE = 132, LETTER = 6.3;
+const ROW = 20, GUTTER = 84, TOP = 8, LANE = 104, LETTER = 6.3;
 const XMLNS = "http://www.w3.org/2000/svg";
 let diagrams = 0;
 
