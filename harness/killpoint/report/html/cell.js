@@ -50,8 +50,6 @@ function caseSection(id, about, open) {
     about.cause ? make("p", { class: "cause" }, about.cause) : null,
     make("p", { class: "quiet" }, about.facts.join(", ")),
     about.commands.map(command),
-    about.evidence.length ? make("div", { class: "evidence" }, make("h3", {}, "The lines that show it"),
-      make("pre", { tabindex: 0 }, about.evidence.join("\n"))) : null,
     about.cut ? make("p", { class: "note", "data-cut": true }, about.cut) : null,
     play);
   const fill = () => {
@@ -80,7 +78,7 @@ async function showPlay(about, box) {
   box.append(make("span", {}, ""));
   if (!about.play) {
     box.append(make("p", { class: "quiet" }, about.folder ? "" : "No record of a play was kept:"
-      + " it was decided by a search, or not played."));
+      + " it was decided by a search, or not played."), evidence(about));
     return;
   }
   const play = await part(about.play);
@@ -97,7 +95,12 @@ async function showPlay(about, box) {
   const log = make("details", { class: "log" }, make("summary", {},
     `Log: ${play.events.length} events${about.log ? ", and what the processes wrote" : ""}`));
   log.addEventListener("toggle", () => fillLog(log, play, about), { once: true });
-  box.append(log);
+  box.append(evidence(about), log);
+}
+
+function evidence(about) {
+  return about.evidence.length ? make("div", {}, make("h3", {}, "The lines that show it"),
+    make("pre", { tabindex: 0 }, about.evidence.join("\n"))) : "";
 }
 
 function whichPlay(about, play) {

@@ -16,7 +16,6 @@ from killpoint.report.html.waits import Wait, waits
 from killpoint.scenario import Scenario, load
 
 _STRUCK = (
-    "intent",
     "fault",
     "reached",
     "not-reached",
@@ -29,6 +28,7 @@ _STRUCK = (
 )
 _ENDED = ("exit", "gone", "failure-callback")
 _QUIET = (
+    "intent",
     "begin",
     "end",
     "late-tick",
