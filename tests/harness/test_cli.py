@@ -16,6 +16,7 @@ from killpoint.cases import CASES
 from killpoint.cli import main
 from killpoint.faults import FAULTS
 from killpoint.invariants import CATALOGUE
+from killpoint.report.html import document
 from killpoint.stage.stage import Stage
 
 Leftovers = Callable[[], set[str]]
@@ -204,6 +205,21 @@ def test_a_shard_without_a_case_ran_nothing(folder: Path) -> None:
     assert main([*arguments, "--shard", "2/2"]) == 3
     (written,) = folder.glob("runs/*/verdict.json")
     assert json.loads(written.read_text())["invariants"] == {}
+    assert (written.parent / "report.html").is_file()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_verdict_as_it_is(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(document, "beside", full)
+    arguments = ["check", "--only", "R8/missing-segment", "--jobs", "1", "--json"]
+    assert main([*arguments, "--shard", "2/2"]) == 3
+    out, err = capsys.readouterr()
+    assert json.loads(out)["invariants"] == {}
+    assert err == "report.html was not written: OSError: [Errno 28] No space left on device\n"
 
 
 def test_what_the_budget_left_no_time_for_is_inconclusive_and_told(
@@ -256,6 +272,7 @@ def test_a_check_that_holds_writes_its_verdict_and_leaves_no_process(
     (written,) = folder.glob("runs/*/verdict.json")
     assert json.loads(written.read_text()) == printed
     assert printed["invariants"]["R8"]["verdict"] == "holds"
+    assert "1 holds" in (written.parent / "report.html").read_text("utf-8")
     assert leftovers() == set()
     assert main(["recheck", str(written.parent)]) == 0
 

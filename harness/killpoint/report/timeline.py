@@ -9,7 +9,7 @@ import msgspec
 from killpoint.history.event import Event
 from killpoint.history.record import History
 
-_ENDS = {
+ENDS = {
     "begin": ("end", "order"),
     "send": ("sent", "seq"),
     "receive": ("got", ""),
@@ -40,9 +40,9 @@ _ENDS = {
     "request": ("answer", "n"),
 }
 """What ends a span that an event of this kind begins, and the field that both have."""
-_MAY_END_ELSEWHERE = frozenset({"request"})
+MAY_END_ELSEWHERE = frozenset({"request"})
 """Without an end it is a mark, no span that never ended."""
-_ONE_AT_A_TIME = frozenset({"serving"})
+ONE_AT_A_TIME = frozenset({"serving"})
 """The next one's begin is the end of one that told no end: its work raised."""
 _ARROWS = (
     ("message", "send", "got", "seq", "seq"),
@@ -130,14 +130,14 @@ def timeline(history: History) -> Timeline:
 
 def _spans(history: History) -> tuple[list[Span], dict[int, Span]]:
     """All spans, and by ``id`` of an event the one that it begins or ends."""
-    ends = {end: (kind, key) for kind, (end, key) in _ENDS.items()}
+    ends = {end: (kind, key) for kind, (end, key) in ENDS.items()}
     open: dict[tuple[str, str, str], list[tuple[Event, Span]]] = {}
     spans: list[Span] = []
     inside: dict[int, Span] = {}
     for event in history.events:
-        if event.kind in _ENDS:
-            key = _ENDS[event.kind][1]
-            if event.kind in _ONE_AT_A_TIME:
+        if event.kind in ENDS:
+            key = ENDS[event.kind][1]
+            if event.kind in ONE_AT_A_TIME:
                 _cut(open, event)
             span = Span(event.role, event.kind, event.t, -1, dict(event.data))
             waiting = open.setdefault((event.role, event.kind, event.text(key)), [])
@@ -153,7 +153,7 @@ def _spans(history: History) -> tuple[list[Span], dict[int, Span]]:
                 span.data |= event.data
     for waiting in open.values():
         for event, span in waiting:
-            if event.kind in _MAY_END_ELSEWHERE:
+            if event.kind in MAY_END_ELSEWHERE:
                 spans.remove(span)
                 del inside[id(event)]
             elif span.stop < 0:

@@ -24,8 +24,9 @@ async function cellPage(runs, slug, id) {
     make("h1", {}, `${id} `, badge(cell.verdict), " ",
       make("small", {}, `${clause.level} hold, ${run.label}`)),
     make("p", { class: "clause" }, clause.clause),
-    make("p", { class: "strength-of" }, make("b", {}, "Strength: "), cell.strength, ". ",
-      make("span", { class: "quiet" }, `At least ${clause.minimum} are asked for. ${run.about}.`)),
+    make("p", { class: "strength-of" }, make("b", {}, "Strength: "), `${cell.strength || "not told"}. `,
+      make("span", { class: "quiet" }, clause.minimum ? `Asked for: at least ${clause.minimum}. ` : "",
+        `${run.about}.`)),
     siblings(runs, slug, id),
     cell.cases.length ? null : make("p", {}, "No case of it was played."),
     cell.cases.map((each) => caseSection(id, each, open.includes(each))));
@@ -49,8 +50,6 @@ function caseSection(id, about, open) {
     about.cause ? make("p", { class: "cause" }, about.cause) : null,
     make("p", { class: "quiet" }, about.facts.join(", ")),
     about.commands.map(command),
-    about.evidence.length ? make("div", { class: "evidence" }, make("h3", {}, "The lines that show it"),
-      make("pre", { tabindex: 0 }, about.evidence.join("\n"))) : null,
     about.cut ? make("p", { class: "note", "data-cut": true }, about.cut) : null,
     play);
   const fill = () => {
@@ -79,18 +78,14 @@ async function showPlay(about, box) {
   box.append(make("span", {}, ""));
   if (!about.play) {
     box.append(make("p", { class: "quiet" }, about.folder ? "" : "No record of a play was kept:"
-      + " it was decided by a search, or not played."));
+      + " it was decided by a search, or not played."), evidence(about));
     return;
   }
   const play = await part(about.play);
-  const lost = about.outcome === "violated" && play.violation < 0;
   box.append(
     waitList(play),
     make("h3", {}, play.title ? `The play: ${play.title}` : "The play"),
-    make("p", { class: "quiet" }, about.outcome === "violated"
-      ? (lost ? "This is the first play of the case; the violation came up in another, which the"
-        + " command above plays again." : "The play that violated.")
-      : "The first play of the case."),
+    make("p", { class: "quiet" }, whichPlay(about, play)),
     play.events.length < play.total ? make("p", { class: "note", "data-cut": true },
       `${play.events.length} of ${play.total} events are shown; all of them are in ${play.folder}.`)
       : "");
@@ -100,7 +95,20 @@ async function showPlay(about, box) {
   const log = make("details", { class: "log" }, make("summary", {},
     `Log: ${play.events.length} events${about.log ? ", and what the processes wrote" : ""}`));
   log.addEventListener("toggle", () => fillLog(log, play, about), { once: true });
-  box.append(log);
+  box.append(evidence(about), log);
+}
+
+function evidence(about) {
+  return about.evidence.length ? make("div", {}, make("h3", {}, "The lines that show it"),
+    make("pre", { tabindex: 0 }, about.evidence.join("\n"))) : "";
+}
+
+function whichPlay(about, play) {
+  if (about.outcome !== "violated") return "The first play of the case.";
+  if (play.violation >= 0) return "The play that violated.";
+  return about.evidence.length
+    ? "The first play of the case. The violation is in another, which the command above plays again."
+    : "The play that violated; no single event shows it.";
 }
 
 async function fillLog(log, play, about) {

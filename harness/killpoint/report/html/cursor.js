@@ -103,10 +103,14 @@ function everybody(play, index) {
     const inside = play.spans.filter(([lane, begin, end]) => lane === number && begin <= index
       && (end < 0 || end > index)).pop();
     const doing = inside && life !== "gone"
-      ? `in ${inside[3]} for ${clock(t - play.events[inside[1]][0])}` : "";
+      ? `in ${inside[3]} for ${lasting(t - play.events[inside[1]][0])}` : "";
     return make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, life), make("td", {}, doing));
   });
   return make("table", { class: "then" }, rows);
+}
+
+function lasting(us) {
+  return us >= 1e6 ? `${(us / 1e6).toFixed(2)} s` : `${(us / 1e3).toFixed(1)} ms`;
 }
 
 function describe(play, index) {

@@ -1,6 +1,6 @@
 // The space-time diagram: time runs down, a lane for each process, messages are arrows.
 
-const ROW = 20, GUTTER = 84, TOP = 8, LANE = 132, LETTER = 6.3;
+const ROW = 20, GUTTER = 84, MARGIN = 30, TOP = 8, LANE = 104, LETTER = 6.3;
 const XMLNS = "http://www.w3.org/2000/svg";
 let diagrams = 0;
 
@@ -124,10 +124,13 @@ function render(view) {
   view.place = layOut(play, view.rows);
   view.y = heightOf(view.place, view.rows);
   view.width = box.clientWidth;
-  const count = Math.max(1, play.lanes.length);
-  const lane = Math.min(300, Math.max(LANE, (view.width - GUTTER - 20) / count));
-  view.x = (number) => GUTTER + 14 + number * lane;
-  const width = GUTTER + 14 + count * lane;
+  // The director has a lane only where it did something that is no process's.
+  view.lanes = play.lanes.filter((name, number) => name !== "director"
+    || view.rows.some((index) => play.events[index][1] === number));
+  const count = Math.max(1, view.lanes.length);
+  const lane = Math.min(300, Math.max(LANE, (view.width - GUTTER - MARGIN) / count));
+  view.x = (number) => GUTTER + MARGIN + number * lane;
+  const width = Math.max(view.width, GUTTER + MARGIN + count * lane);
   const svg = draw("svg", { width, height: view.place.height, class: "diagram" });
   const mark = `d${diagrams += 1}`;
   svg.append(heads(mark));
@@ -139,7 +142,7 @@ function render(view) {
   drawArrows(view, svg, mark);
   drawWaits(view, svg, mark);
   drawEvents(view, svg, lane);
-  const names = make("div", { class: "names", style: `width:${width}px` }, play.lanes.map(
+  const names = make("div", { class: "names", style: `width:${width}px` }, view.lanes.map(
     (name, number) => make("span", { style: `left:${view.x(number) - 8}px;max-width:${lane - 8}px` }, name)));
   box.replaceChildren(names, svg);
   if (state.cursor < 0 && view.rows.length) state.cursor = view.faults[0] ?? view.rows[0];
@@ -164,12 +167,12 @@ function drawViolation({ play, y }, svg, width) {
   if (play.violation < 0) return;
   const top = y(play.violation) - ROW / 2;
   svg.append(draw("rect", { class: "violation", x: 0, y: top, width, height: ROW }),
-    draw("text", { class: "violation-word", x: 4, y: top - 2 }, "▼ violation"));
+    draw("text", { class: "violation-word", x: width - 10, y: top + ROW / 2 + 4 }, "◀ violation"));
 }
 
 /** Each process from the top to its end; dotted while it is stopped, thin when it is gone. */
-function drawLanes({ play, place, x, y }, svg) {
-  play.lanes.forEach((name, number) => {
+function drawLanes({ play, lanes, place, x, y }, svg) {
+  lanes.forEach((name, number) => {
     let [from, word] = [TOP, "alive"];
     const until = (to) => {
       svg.append(draw("line", { class: `lane ${word}`, x1: x(number), x2: x(number), y1: from, y2: to }));
@@ -242,21 +245,28 @@ const SHAPES = {
 function drawEvents({ play, rows, place, x }, svg, lane) {
   const shown = new Set(play.evidence);
   for (const [y, gap] of place.gaps) {
-    svg.append(draw("text", { class: "gap", x: GUTTER - 8, y: y + 3 }, `⋮ ${clock(gap)}`));
+    svg.append(draw("text", { class: "gap", x: GUTTER - 8, y: y + 3 }, `⋮ ${long(gap)}`));
   }
   for (const index of rows) {
     const [t, number, kind, data] = play.events[index];
     const [name, type] = play.kinds[kind];
     const [left, y] = [x(number), place.at.get(index)];
-    const group = draw("g", { class: `event ${type}` });
+    const bold = type === "fault" || type === "hang";
+    const well = type === "ended" && !data.signal && !data.code;
+    const group = draw("g", { class: `event ${type}${well ? " well" : ""}` });
     const [shape, attributes] = SHAPES[type](left, y);
     if (shown.has(index)) group.append(draw("circle", { class: "shows", cx: left, cy: y, r: 9 }));
     group.append(draw(shape, attributes),
       draw("text", { class: "time", x: GUTTER - 8, y: y + 4 }, clock(t)),
       draw("text", { class: "label", x: left + 12, y: y + 4 },
-        clip(brief(name, data), (lane - 20) / LETTER)));
+        clip(brief(name, data), (lane - 20) / (LETTER + (bold ? 0.9 : 0)))));
     svg.append(group);
   }
+}
+
+/** A long time, roughly. */
+function long(us) {
+  return us >= 1e6 ? `${(us / 1e6).toFixed(1)} s` : `${Math.round(us / 1e3)} ms`;
 }
 
 function clip(said, most) {

@@ -16,7 +16,6 @@ from killpoint.report.html.waits import Wait, waits
 from killpoint.scenario import Scenario, load
 
 _STRUCK = (
-    "intent",
     "fault",
     "reached",
     "not-reached",
@@ -27,8 +26,9 @@ _STRUCK = (
     "intrude",
     "exiting",
 )
-_ENDED = ("exit", "gone", "failure-callback")
+_ENDED = ("exit", "gone")
 _QUIET = (
+    "intent",
     "begin",
     "end",
     "late-tick",
@@ -99,8 +99,7 @@ def diagram(folder: Path, evidence: Sequence[str] = (), most: int | None = None)
     """
     history = History.read(folder)
     scenario = _scenario(folder)
-    lines = {line: n for n, line in reversed(list(enumerate(history.lines(history.events))))}
-    shown = sorted({lines[line] for line in evidence if line in lines})
+    shown = _shown(history, evidence)
     violation = _violation(history.events, shown)
     whole = _drawn(history, scenario, shown, violation, str(folder))
     return whole if most is None or len(whole.events) <= most else _window(whole, most)
@@ -111,6 +110,14 @@ def _scenario(folder: Path) -> Scenario | None:
         return load(folder / "scenario.toml")
     except BadUsage:  # of another release: its roles are read off the record
         return None
+
+
+def _shown(history: History, evidence: Sequence[str]) -> list[int]:
+    """The events that the lines which convict are of."""
+    if not evidence:
+        return []
+    lines = {line: n for n, line in reversed(list(enumerate(history.lines(history.events))))}
+    return sorted({lines[line] for line in evidence if line in lines})
 
 
 def _violation(events: Sequence[Event], shown: Sequence[int]) -> int:
@@ -129,6 +136,8 @@ def _drawn(
     events, start = history.events, history.start()
     lanes = _lanes(events, scenario)
     kinds = list(dict.fromkeys(event.kind for event in events))
+    number = {kind: n for n, kind in enumerate(kinds)}
+    lane = {name: n for n, name in enumerate(lanes)}
     inside = spans(events)
     return Diagram(
         title=scenario.title if scenario else "",
@@ -137,8 +146,8 @@ def _drawn(
         events=[
             (
                 (event.t - start) // 1000,
-                lanes.index(_whose(event)),
-                kinds.index(event.kind),
+                lane[_whose(event)],
+                number[event.kind],
                 {key: value for key, value in event.data.items() if value not in (None, "")},
             )
             for event in events

@@ -24,7 +24,7 @@ class Said(msgspec.Struct, frozen=True):
 
 def pack(data: object) -> str:
     """Data as one word of base64."""
-    return base64.b64encode(zlib.compress(_ENCODER.encode(data), 9)).decode()
+    return base64.b64encode(zlib.compress(_ENCODER.encode(data), 6)).decode()
 
 
 def unpack(text: str) -> bytes:

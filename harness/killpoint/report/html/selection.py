@@ -13,7 +13,7 @@ from killpoint.report.html.cells import CaseCell
 from killpoint.report.html.diagram import diagram
 from killpoint.report.html.packing import pack, said
 
-_MOST_EVENTS = 4000
+_MOST_EVENTS = 3000
 """A page with more of them would be slow to open."""
 _FEWEST_EVENTS = 60
 _AROUND = 60

@@ -6,32 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from killpoint.checkers import pool_record
 from killpoint.history.event import Event
-from killpoint.report.html import arrows
+from killpoint.report.timeline import ENDS, MAY_END_ELSEWHERE, ONE_AT_A_TIME
 
-_ENDS = {
-    **arrows.ENDS,
-    **pool_record.ENDS,
-    "receive": "got",
-    "receive-from": "got-from",
-    "broadcast": "broadcast-done",
-    "gather": "gathered",
-    "barrier": "barrier-done",
-    "pipe-receive": "pipe-got",
-    "pipe-close": "pipe-closed",
-    "blocks-receive": "blocks-got",
-    "serving": "served",
-    "hear": "hear-done",
-    "coordinator-start": "coordinator-started",
-    "coordinator-close": "coordinator-closed",
-    "engine-start": "engine-started",
-    "engine-stop": "engine-stopped",
-    "begin": "end",
-}
-_BEGINS = {end: begin for begin, end in _ENDS.items()}
-_NUMBERS = ("seq", "n", "request", "order", "call")
-"""Fields that tell operations of one kind apart, where a role is in several at once."""
+_ENDS = {begin: (end, key) for begin, (end, key) in ENDS.items() if begin not in MAY_END_ELSEWHERE}
+"""A bar on a lane is not for requests, of which a front end has hundreds at once."""
+_BEGINS = {end: (begin, key) for begin, (end, key) in _ENDS.items()}
 
 
 class Span(msgspec.Struct, array_like=True, frozen=True):
@@ -53,10 +33,16 @@ def spans(events: Sequence[Event]) -> list[Span]:
     inside: dict[tuple[str, str], list[int]] = {}
     for index, event in enumerate(events):
         if event.kind in _ENDS:
-            inside.setdefault((event.role, event.kind), []).append(index)
+            waiting = inside.setdefault((event.role, event.kind), [])
+            if event.kind in ONE_AT_A_TIME:  # what raised told no end
+                found += [_span(events, begun, index, "raised") for begun in waiting]
+                waiting.clear()
+            waiting.append(index)
         elif event.kind in _BEGINS:
-            waiting = inside.get((event.role, _BEGINS[event.kind]), [])
-            begun = _match(events, waiting, event)
+            begin, key = _BEGINS[event.kind]
+            waiting = inside.get((event.role, begin), [])
+            same = (n for n in waiting if events[n].text(key) == event.text(key))
+            begun = next(same, None)
             if begun is not None:
                 waiting.remove(begun)
                 found.append(_span(events, begun, index, event.text("outcome")))
@@ -67,15 +53,6 @@ def spans(events: Sequence[Event]) -> list[Span]:
                     waiting.clear()
     found += [_span(events, begun, -1, "") for each in inside.values() for begun in each]
     return sorted(found, key=lambda span: span.begin)
-
-
-def _match(events: Sequence[Event], waiting: list[int], end: Event) -> int | None:
-    """The oldest begin that this may be the end of."""
-    for begun in waiting:
-        first = events[begun].data
-        if all(first[key] == end.data[key] for key in _NUMBERS if key in first and key in end.data):
-            return begun
-    return None
 
 
 def _span(events: Sequence[Event], begun: int, end: int, outcome: str) -> Span:

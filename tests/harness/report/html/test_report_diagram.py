@@ -73,6 +73,12 @@ def test_two_threads_in_one_kind_of_call_are_told_apart_by_number() -> None:
     assert [(span.begin, span.end) for span in spans(tape.events)] == [(0, 3), (1, 2)]
 
 
+def test_work_that_raised_told_no_end_and_ends_with_the_next() -> None:
+    tape = Tape().tell("worker-0", "serving", call=1).tell("worker-0", "serving", call=2)
+    tape.tell("worker-0", "served", call=2)
+    assert [(span.end, span.outcome) for span in spans(tape.events)] == [(1, "raised"), (2, "ok")]
+
+
 def test_a_window_keeps_the_violation_and_its_places(tmp_path: Path) -> None:
     whole = _hanging(tmp_path / "whole", 40)
     part = _hanging(tmp_path / "part", 40, most=60)
