@@ -50,6 +50,13 @@ def test_a_broadcast_goes_from_its_source_to_the_others() -> None:
     assert [(s["pid"], f["pid"]) for s, f in zip(by["s"], by["f"], strict=True)] == [(1, 2)]
 
 
+def test_a_tensor_is_known_again_by_its_digest() -> None:
+    tape = Tape().tell("pipe-1", "pipe-receive").tell("pipe-0", "pipe-send", seq=0, digest="ab")
+    tape.tell("pipe-0", "pipe-sent", seq=0, outcome="ok")
+    by = _drawn(tape.tell("pipe-1", "pipe-got", outcome="ok", digest="ab"))
+    assert _names(by["s"]) == ["tensor"]
+
+
 def test_a_call_goes_to_the_workers_that_serve_it_and_their_replies_come_back() -> None:
     tape = Tape().tell("executor", "call", n=3, method="work")
     tape.tell("worker-0", "serving", call=3).tell("worker-1", "serving", call=3)
