@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from synthetic import Tape, scene
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import MS, Tape, scene
 from trace_rules import rules
 
 from killpoint.cli import main
+from killpoint.history.event import Event
+from killpoint.history.record import History
 from killpoint.report import trace
 from killpoint.scenario import dump
 
@@ -74,6 +78,11 @@ def test_what_never_ended_lasts_until_its_role_died() -> None:
     assert never["ts"] + never["dur"] == pytest.approx(death["ts"])
 
 
+def test_of_a_role_that_was_started_again_it_is_the_end_of_the_life_it_was_in() -> None:
+    never = _drawn(Tape().exits("writer").sends(0).exits("writer").later(9).exits("writer"))["X"][0]
+    assert (never["ts"], never["dur"]) == (1000.0, 1000.0)
+
+
 def test_faults_hangs_and_exits_are_marks_of_whom_they_befell() -> None:
     by = _drawn(Tape().sends(0).waits().hangs("reader-0", "receive").exits("writer"))
     pids = {e["args"]["name"]: e["pid"] for e in by["M"] if e["name"] == "process_name"}
@@ -110,6 +119,31 @@ def test_a_request_that_another_process_ends_is_a_mark() -> None:
 
 def test_a_history_without_an_event_is_a_trace() -> None:
     assert _drawn(Tape()) == {"X": [], "i": [], "C": [], "M": [], "s": [], "f": []}
+
+
+_KINDS = [
+    *("begin", "end", "send", "sent", "receive", "got", "call", "call-done", "serving", "served"),
+    *("request", "answer", "exit", "fault", "late-tick", "send-to", "got-from", "anything"),
+]
+_EVENTS = st.builds(
+    lambda t, role, kind, number, other: Event(
+        1_000 * MS + t,
+        role,
+        kind,
+        {"order": number, "seq": number, "n": number, "call": number, "ns": t, "target": other},
+    ),
+    st.integers(0, 40),
+    st.sampled_from("abc"),
+    st.sampled_from(_KINDS),
+    st.integers(0, 2),
+    st.sampled_from(["", "a", "d"]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_EVENTS, max_size=40))
+def test_any_history_is_drawn_by_the_rules(events: list[Event]) -> None:
+    rules(trace.text(trace.trace_of(History(events))))
 
 
 def _recorded(run: Path) -> Path:
