@@ -6,7 +6,7 @@ import faulthandler
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
@@ -14,9 +14,12 @@ import msgspec
 import pytest
 
 from killpoint.cases.case import Case
-from killpoint.errors import CannotWork, KillpointError
+from killpoint.errors import KillpointError
 from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
+from killpoint.report.known import Known, find
+from killpoint.report.known import load as load_known
+from killpoint.report.properties import properties
 from killpoint.scenario import Scenario, load
 from killpoint.stage.gpus import require
 from killpoint.stage.stage import Stage
@@ -24,7 +27,8 @@ from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
 from killpoint.verdict import CaseOutcome, pace
 
-_PROPERTY = "killpoint"
+_TOLD = "killpoint_outcomes"
+"""What a report carries beside pytest's own, for the card: outcomes as JSON."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=0, help="seed of samples and payloads")
     group.addoption("--budget", type=float, help="seconds after which no further case is begun")
     group.addoption("--full", action="store_true", help="every point, larger samples")
+    group.addoption(
+        "--known", type=Path, help="known failures: xfail, and a failure once they hold"
+    )
     group.addoption("--killpoint-out", type=Path, help="keep replays and records in this folder")
 
 
@@ -53,7 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
     faulthandler.disable()
     try:
         require(str(config.getoption("--device")))
-    except CannotWork as error:
+        known: Path | None = config.getoption("--known")
+        config.stash[_KNOWN] = load_known(known) if known is not None else []
+    except KillpointError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[_STAGES] = Stages(config)
 
@@ -105,25 +114,27 @@ class Stages:
 
 
 _STAGES = pytest.StashKey[Stages]()
+_KNOWN = pytest.StashKey[list[Known]]()
+_OUTCOMES = pytest.StashKey[list[str]]()
 
 
 class Referee:
     """Judges cases on the target of this session and reports them to pytest."""
 
-    def __init__(self, stages: Stages, record: Callable[[str, object], None]) -> None:
+    def __init__(self, stages: Stages, item: pytest.Item) -> None:
         self._stages = stages
-        self._record = record
+        self._item = item
 
     def judge(self, case: Case, target: str | None = None) -> CaseOutcome:
         """Play one case; fail or skip the running test unless it is held."""
         outcome = self.outcome(case, target)
-        self.report(outcome)
+        self.report(outcome, target)
         return outcome
 
-    def report(self, outcome: CaseOutcome) -> None:
+    def report(self, outcome: CaseOutcome, target: str | None = None) -> None:
         """Put an outcome on the card, and fail or skip the running test as it says."""
-        self._record(_PROPERTY, msgspec.json.encode(outcome).decode())
-        conclude(outcome)
+        stage = self.stage() if target is None else self._stages.of(target)
+        tell(self._item, stage, [outcome], int(self._item.config.getoption("--seed") or 0))
 
     def stage(self) -> Stage:
         """The stage of this session's target."""
@@ -151,19 +162,44 @@ class Referee:
 
 
 @pytest.fixture
-def referee(
-    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
-) -> Referee:
+def referee(request: pytest.FixtureRequest) -> Referee:
     """Judges cases on this session's target."""
-    return Referee(request.config.stash[_STAGES], record_property)
+    return Referee(request.config.stash[_STAGES], cast("pytest.Item", request.node))
 
 
-def conclude(outcome: CaseOutcome) -> None:
-    """Pass, skip or fail the running test as a case ended."""
-    if outcome.outcome == "unsupported":
-        pytest.skip(f"{outcome.id}: unsupported: {outcome.cause}")
-    if outcome.outcome != "held":
-        pytest.fail(describe(outcome), pytrace=False)
+def tell(item: pytest.Item, stage: Stage, outcomes: Sequence[CaseOutcome], seed: int) -> None:
+    """Put outcomes on the card and into JUnit's properties, and end the item as they say."""
+    loaded = stage.zygote.loaded
+    told = item.stash.setdefault(_OUTCOMES, [])
+    for outcome in outcomes:
+        told.append(msgspec.json.encode(outcome).decode())
+        facts = properties(outcome, f"{loaded.name} {loaded.version}", seed)
+        item.user_properties.extend(facts.items())
+    known = item.config.stash[_KNOWN]
+    conclude(outcomes, [k for k in known if k.is_of(loaded.name, loaded.version)])
+
+
+def conclude(outcomes: Sequence[CaseOutcome], known: Sequence[Known] = ()) -> None:
+    """Fail, skip or pass the running test: what is new fails it, whatever else is known.
+
+    Args:
+        known: failures of this target's release; one that is strict must not hold.
+    """
+    entries = {o.id: find(known, o.id, o.kind, o.cause) for o in outcomes}
+    for outcome in outcomes:
+        if outcome.outcome in ("violated", "inconclusive") and entries[outcome.id] is None:
+            pytest.fail(describe(outcome), pytrace=False)
+    for outcome in outcomes:
+        for gone in (k for k in known if k.strict and k.case == outcome.id):
+            if outcome.outcome == "held":
+                words = f"known failure no longer fails: {gone.words()}; remove it"
+                pytest.fail(words, pytrace=False)
+    for outcome in outcomes:
+        if (entry := entries[outcome.id]) is not None:
+            pytest.xfail(f"known failure: {entry.words()}")
+    for outcome in outcomes:
+        if outcome.outcome == "unsupported":
+            pytest.skip(f"{outcome.id}: unsupported: {outcome.cause}")
 
 
 def describe(outcome: CaseOutcome) -> str:
@@ -219,10 +255,7 @@ class ScenarioItem(pytest.Item):
         stages = self.config.stash[_STAGES]
         spec: str = self.config.getoption("--target") or self.scenario.target or "refengine"
         replayed = play_once(stages.of(spec), self.scenario, spec, stages.folder())
-        for outcome in replayed.outcomes:
-            self.user_properties.append((_PROPERTY, msgspec.json.encode(outcome).decode()))
-        for outcome in replayed.outcomes:
-            conclude(outcome)
+        tell(self, stages.of(spec), replayed.outcomes, self.scenario.seed)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the item is, for pytest's lines."""
@@ -232,15 +265,25 @@ class ScenarioItem(pytest.Item):
 # -- summary --------------------------------------------------------------------------------
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the report of an item carry its outcomes, also from a worker of xdist."""
+    report = yield
+    if report.when == "call" and _OUTCOMES in item.stash:
+        vars(report)[_TOLD] = item.stash[_OUTCOMES]
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The card of this session: each invariant with the outcomes of its cases."""
     outcomes = [
-        msgspec.json.decode(str(value), type=CaseOutcome)
+        msgspec.json.decode(told, type=CaseOutcome)
         for reports in terminalreporter.stats.values()
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "call"
-        for name, value in report.user_properties
-        if name == _PROPERTY
+        for told in cast("list[str]", vars(report).get(_TOLD, []))
     ]
     if not outcomes:
         return

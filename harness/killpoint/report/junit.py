@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from killpoint.report.gate import Gate, gate
+from killpoint.report.properties import properties
 from killpoint.report.stored import StoredCase, StoredRun
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
@@ -58,18 +59,7 @@ def _suite(run: StoredRun, judged: Gate) -> ET.Element:
 
 def _case(suite: ET.Element, case: StoredCase, run: StoredRun, judged: Gate) -> None:
     element = _element(suite, case.id, case.seconds)
-    facts = {
-        "case": case.id,
-        "target": run.target.label(),
-        "strength": case.strength,
-        "seed": str(run.seed),
-        "class": case.failure_class or "",
-        "kind": case.kind or "",
-        "signature": case.signature,
-        "replay": case.replay or "",
-        "shrunk": case.shrunk or "",
-    }
-    _properties(element, {name: value for name, value in facts.items() if value})
+    _properties(element, properties(case, run.target.label(), run.seed))
     if case.failure_class is None:
         return
     known = judged.entry_of(case)

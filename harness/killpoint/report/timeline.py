@@ -48,7 +48,7 @@ _ARROWS = (
     ("message", "send", "got", "seq", "seq"),
     ("message", "send-to", "got-from", "seq", "seq"),
     ("message", "broadcast", "broadcast-done", "seq", "seq"),
-    ("tensor", "pipe-send", "pipe-got", "seq", "seq"),
+    ("tensor", "pipe-send", "pipe-got", "digest", "digest"),
     ("blocks", "blocks-send", "blocks-got", "request", "request"),
     ("call", "call", "serving", "n", "call"),
     ("call", "submit", "serving", "n", "call"),

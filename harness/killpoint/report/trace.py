@@ -74,8 +74,10 @@ def read(play: Path) -> Trace:
 def trace_of(history: History) -> Trace:
     """The trace of a history; its times are µs since the first event."""
     drawn = timeline(history)
+    # Names first; and of two spans that begin together the one around the other.
     events = sorted(
-        _Drawing(drawn, history.start()).events(), key=lambda e: (e.ts, -(e.dur or 0.0))
+        _Drawing(drawn, history.start()).events(),
+        key=lambda e: (e.ph != "M", e.ts, -(e.dur or 0.0)),
     )
     clock: dict[str, object] = {"clock": "CLOCK_MONOTONIC", "began_ns": history.start()}
     return Trace(events, "ms", clock)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from junit_rules import cases
-from runs import case, hang, stored
+from made_runs import case, hang, stored
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.report.after_check import Outlets, add_options

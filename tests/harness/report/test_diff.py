@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import case, hang, stored
+from made_runs import case, hang, stored
 
 from killpoint.cli import main
 from killpoint.report.diff import Difference, diff

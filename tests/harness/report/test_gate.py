@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import case, hang, judgement, stored
+from made_runs import case, hang, judgement, stored
 
 from killpoint.report.gate import gate
 from killpoint.report.known import Known

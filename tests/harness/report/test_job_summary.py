@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runs import case, hang, stored
+from made_runs import case, hang, stored
 
 from killpoint.report.gate import gate
 from killpoint.report.job_summary import failure, markdown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from junit_rules import cases, properties
-from runs import case, hang, stored
+from made_runs import case, hang, stored
 
 from killpoint.report import junit
 from killpoint.report.gate import gate

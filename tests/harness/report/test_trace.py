@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from synthetic import Tape, scene
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import MS, Tape, scene
 from trace_rules import rules
 
 from killpoint.cli import main
+from killpoint.history.event import Event
+from killpoint.history.record import History
 from killpoint.report import trace
 from killpoint.scenario import dump
 
@@ -50,6 +54,13 @@ def test_a_broadcast_goes_from_its_source_to_the_others() -> None:
     assert [(s["pid"], f["pid"]) for s, f in zip(by["s"], by["f"], strict=True)] == [(1, 2)]
 
 
+def test_a_tensor_is_known_again_by_its_digest() -> None:
+    tape = Tape().tell("pipe-1", "pipe-receive").tell("pipe-0", "pipe-send", seq=0, digest="ab")
+    tape.tell("pipe-0", "pipe-sent", seq=0, outcome="ok")
+    by = _drawn(tape.tell("pipe-1", "pipe-got", outcome="ok", digest="ab"))
+    assert _names(by["s"]) == ["tensor"]
+
+
 def test_a_call_goes_to_the_workers_that_serve_it_and_their_replies_come_back() -> None:
     tape = Tape().tell("executor", "call", n=3, method="work")
     tape.tell("worker-0", "serving", call=3).tell("worker-1", "serving", call=3)
@@ -65,6 +76,11 @@ def test_what_never_ended_lasts_until_its_role_died() -> None:
     assert never["args"]["ended"] is False
     death = next(e for e in by["i"] if e["name"] == "exit")
     assert never["ts"] + never["dur"] == pytest.approx(death["ts"])
+
+
+def test_of_a_role_that_was_started_again_it_is_the_end_of_the_life_it_was_in() -> None:
+    never = _drawn(Tape().exits("writer").sends(0).exits("writer").later(9).exits("writer"))["X"][0]
+    assert (never["ts"], never["dur"]) == (1000.0, 1000.0)
 
 
 def test_faults_hangs_and_exits_are_marks_of_whom_they_befell() -> None:
@@ -103,6 +119,31 @@ def test_a_request_that_another_process_ends_is_a_mark() -> None:
 
 def test_a_history_without_an_event_is_a_trace() -> None:
     assert _drawn(Tape()) == {"X": [], "i": [], "C": [], "M": [], "s": [], "f": []}
+
+
+_KINDS = [
+    *("begin", "end", "send", "sent", "receive", "got", "call", "call-done", "serving", "served"),
+    *("request", "answer", "exit", "fault", "late-tick", "send-to", "got-from", "anything"),
+]
+_EVENTS = st.builds(
+    lambda t, role, kind, number, other: Event(
+        1_000 * MS + t,
+        role,
+        kind,
+        {"order": number, "seq": number, "n": number, "call": number, "ns": t, "target": other},
+    ),
+    st.integers(0, 40),
+    st.sampled_from("abc"),
+    st.sampled_from(_KINDS),
+    st.integers(0, 2),
+    st.sampled_from(["", "a", "d"]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_EVENTS, max_size=40))
+def test_any_history_is_drawn_by_the_rules(events: list[Event]) -> None:
+    rules(trace.text(trace.trace_of(History(events))))
 
 
 def _recorded(run: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runs import case, hang, stored
+from made_runs import case, hang, stored
 
 from killpoint.report.gate import gate
 from killpoint.report.known import Known
