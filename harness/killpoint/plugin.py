@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import cast, get_args
 
@@ -71,8 +71,21 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if told else 2 * (os.cpu_count() or 1)
 
 
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """End the zygotes before others sum up: what they measured (``--cov``) is written by then."""
+    try:
+        return (yield)
+    finally:
+        _end_zygotes(session.config)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the zygotes of this worker."""
+    """End the zygotes of this worker, if something broke the loop off."""
+    _end_zygotes(config)
+
+
+def _end_zygotes(config: pytest.Config) -> None:
     stages = config.stash.get(_STAGES, None)
     if stages is not None:
         stages.close()

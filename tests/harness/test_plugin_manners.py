@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest_plugins = ("pytester",)
+
+_SUMS_UP = """
+import os
+from pathlib import Path
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop():
+    done = yield
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in children]
+    print("zygotes:", sum("killpoint.stage.zygote" in command for command in commands))
+    return done
+"""
+"""As a measurer of coverage does, once all have run."""
 
 
 @pytest.fixture
@@ -50,3 +67,14 @@ def test_help_has_the_options_in_a_group_of_their_own(project: pytest.Pytester) 
 
 def test_the_marks_are_explained(project: pytest.Pytester) -> None:
     assert "@pytest.mark.gpu: needs an accelerator" in _said(project, "--markers")[1]
+
+
+def test_no_zygote_lives_when_others_sum_up(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "examples")
+    project.makeconftest(_SUMS_UP)
+    case = ["-k", "R3/stream", "--target", "pipe_queue:PipeTarget"]
+    status, said = _said(project, "--pyargs", "killpoint.conformance", ".", *case)
+    assert status == 0, said
+    assert "zygotes: 0" in said
