@@ -32,7 +32,7 @@ def row(name: str, counts: Counter[str]) -> str:
 
 def main(report: str, least: float) -> int:
     files = json.loads(Path(report).read_text("utf-8"))["files"]
-    status = 0
+    short = False
     for tree, home in TREES.items():
         packages: dict[str, Counter[str]] = {}
         for name, found in files.items():
@@ -49,9 +49,10 @@ def main(report: str, least: float) -> int:
         print(*(row(name, counts) for name, counts in worst), row(f"{tree}/", whole), sep="\n")
         print()
         if tree == "impl" and share(whole, "lines", "branches") < least:
-            print(f"impl/ is below {least:g} %")
-            status = 1
-    return status
+            short = True
+    if short:
+        print(f"impl/ is below {least:g} %")
+    return int(short)
 
 
 if __name__ == "__main__":
