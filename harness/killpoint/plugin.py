@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -16,6 +17,7 @@ import pytest
 from killpoint.cases.case import Case
 from killpoint.errors import KillpointError
 from killpoint.explore.trial import Trial
+from killpoint.invariants import CATALOGUE
 from killpoint.replay import play_once
 from killpoint.report.known import Known, find
 from killpoint.report.known import load as load_known
@@ -29,6 +31,8 @@ from killpoint.verdict import CaseOutcome, pace
 
 _TOLD = "killpoint_outcomes"
 """What a report carries beside pytest's own, for the card: outcomes as JSON."""
+_STEPS = re.compile(r"^(\[\[steps\]\]|steps\b)", re.MULTILINE)
+_CASE = re.compile(r"^(case|judges)\s*=", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,8 +55,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Nothing may change how a process under test dies: faulthandler is turned off.
 
-    Last of all, because pytest's own plugin turns it on while it is being configured.
+    Last of all, because pytest's own plugin turns it on while it is being configured. Our marks are
+    made known here, too: whoever runs the suite need not list them.
     """
+    config.addinivalue_line("markers", "gpu: needs an accelerator")
     os.environ.pop("PYTHONFAULTHANDLER", None)
     plugin = config.pluginmanager.get_plugin("faulthandler")
     if plugin is not None:
@@ -74,8 +80,21 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return None if told else 2 * (os.cpu_count() or 1)
 
 
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """End the zygotes before others sum up: what they measured (``--cov``) is written by then."""
+    try:
+        return (yield)
+    finally:
+        _end_zygotes(session.config)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the zygotes of this worker."""
+    """End the zygotes of this worker, if something broke the loop off."""
+    _end_zygotes(config)
+
+
+def _end_zygotes(config: pytest.Config) -> None:
     stages = config.stash.get(_STAGES, None)
     if stages is not None:
         stages.close()
@@ -220,11 +239,16 @@ def describe(outcome: CaseOutcome) -> str:
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> ScenarioFile | None:
-    """A TOML file that holds steps is a scenario; reading it runs no target."""
+    """A TOML file that holds a case and its steps is a scenario; reading it runs no target.
+
+    One that was named itself need hold steps alone: what it lacks is told. Where a folder is
+    searched, other tools' files of steps are left to them.
+    """
     if file_path.suffix != ".toml" or file_path.name == "pyproject.toml":
         return None
     text = file_path.read_text("utf-8", errors="replace")
-    if "[[steps]]" not in text and "\nsteps" not in text:
+    named = parent.session.isinitpath(file_path)
+    if not _STEPS.search(text) or not (named or _CASE.search(text)):
         return None
     make = cast("Callable[..., ScenarioFile]", ScenarioFile.from_parent)
     return make(parent, path=file_path)
@@ -288,8 +312,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not outcomes:
         return
     terminalreporter.section("killpoint")
-    ids = dict.fromkeys(outcome.invariant for outcome in outcomes)
-    for id in ids:
+    told = {outcome.invariant for outcome in outcomes}
+    for id in (item.id for item in CATALOGUE if item.id in told):  # in whatever order they ran
         words = [outcome.outcome for outcome in outcomes if outcome.invariant == id]
         counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         aimed = [o for o in outcomes if o.invariant == id and o.struck is not None]

@@ -44,9 +44,16 @@ def begin_below(watch: Traced | Monitored, is_own: Callable[[CodeType], bool]) -
 
 
 def abandon() -> None:
-    """End a watch that a fork has copied from another process: nobody else will."""
+    """End a watch that a fork has copied from another process: nobody else will.
+
+    What measures coverage here goes on.
+    """
     if _MONITORING is None:
-        sys.settrace(None)
+        tracer = sys.gettrace()
+        watch = getattr(tracer, "__self__", None)
+        if isinstance(watch, Traced):
+            tracer = watch.before
+        sys.settrace(tracer if type(tracer).__module__ == "coverage" else None)
     elif _MONITORING.get_tool(_TOOL) is not None:
         _MONITORING.set_events(_TOOL, 0)
         for event in (_MONITORING.events.INSTRUCTION, _MONITORING.events.LINE):
@@ -63,9 +70,11 @@ class Traced:
         self._opcodes = opcodes
         self._event = "opcode" if opcodes else "line"
         self._pid = os.getpid()
+        self.before: Any = None
+        """What traced this thread when the watch began."""
 
     def __enter__(self) -> None:
-        self._before = sys.gettrace()
+        self.before = sys.gettrace()
         sys.settrace(self._call)
 
     def __exit__(
@@ -74,7 +83,7 @@ class Traced:
         error: BaseException | None,
         tb: TracebackType | None,
     ) -> None:
-        sys.settrace(self._before)
+        sys.settrace(self.before)
 
     def _call(self, frame: FrameType, event: str, _arg: object) -> Any:
         if event != "call" or not self._is_own(frame.f_code):

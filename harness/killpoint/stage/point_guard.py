@@ -20,6 +20,7 @@ from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.stage.interruption import InjectedError, Interrupter
 from killpoint.stage.page_guard import at_pages
 from killpoint.stage.presence import EXIT_FAULT
+from killpoint.stage.saving import save_coverage
 from killpoint.stage.store_guard import at_stores
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
@@ -86,6 +87,7 @@ class PointGuard:
     def meet(self, arm: Arm, where: str) -> None:
         """Stand at the point until the director has acted."""
         self.log.write("at-point", arm=arm.id, where=where)
+        save_coverage()
         self.channel.put(Reached(arm.id, where))
         if arm.stop:
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -17,6 +17,7 @@ import msgspec
 
 from killpoint.history.log import Log
 from killpoint.stage.interruption import InjectedError
+from killpoint.stage.saving import save_coverage
 
 PLAY = "KILLPOINT_PLAY"
 """The environment's word for a play's folder."""
@@ -130,6 +131,7 @@ class Presence:
 
     def _stand(self, arm: Armed, where: str, inside: Callable[[], bool] | None) -> str:
         self.log.write("at-point", arm=arm.id, where=where)
+        save_coverage()
         self._put(_Reached(arm.id, where))
         if arm.stop:
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -29,6 +29,7 @@ from killpoint.stage.names import journal_names
 from killpoint.stage.pipe_acts import PipeActs
 from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
 from killpoint.stage.pool_acts import PoolActs
+from killpoint.stage.saving import save_coverage
 from killpoint.stage.stores import StoreRecorder
 from killpoint.targets.protocol import (
     Cancels,
@@ -170,6 +171,7 @@ class Role:
         seconds = round(time.monotonic() - began, 6)
         self.log.write("end", order=order.id, op=verb, outcome=outcome, error=error, s=seconds)
         done = Done(order.id, outcome, error, self.handle, self._addresses, self.coordinator.pid)
+        save_coverage()
         self.channel.put(done)
 
     # -- life of the queue ------------------------------------------------------------------

@@ -54,19 +54,25 @@ class Zygote:
         finally:
             theirs.close()
         self.pid = self._process.pid
-        ours.settimeout(_START_WITHIN)
+        try:
+            self.loaded = self._answer(spec)
+        except BaseException:  # a Ctrl-C, too, or the timeout of a test that waits for it
+            self.close()
+            raise
+
+    def _answer(self, spec: str) -> Loaded:
+        """What it says once the target is loaded."""
+        self.channel.sock.settimeout(_START_WITHIN)
         try:
             loaded = self.channel.get()
         except (Closed, TimeoutError) as error:
-            self.close()
             raise CannotWork(f"target {spec}: its process ended or hung while loading") from error
-        ours.settimeout(None)
+        self.channel.sock.settimeout(None)
         assert isinstance(loaded, Loaded)
         if loaded.error:
-            self.close()
             kind = BadUsage if loaded.missing else CannotWork
             raise kind(f"target {spec}: {loaded.error}")
-        self.loaded = loaded
+        return loaded
 
     def fork(self, order: ForkRole) -> int:
         """A new process for a role; its pid (of its launcher, for other start methods).

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -88,6 +90,25 @@ def test_a_forked_copy_sees_nothing_and_can_be_replaced() -> None:
 
 
 def test_where_nothing_is_watched_nothing_is_abandoned() -> None:
-    if sys.gettrace() is not None:
-        pytest.skip("coverage traces this process")
+    before = sys.gettrace()
     abandon()
+    assert sys.gettrace() is before
+
+
+@pytest.mark.skipif(hasattr(sys, "monitoring"), reason="there, a watch is no trace function")
+def test_whoever_abandons_a_watch_goes_on_being_measured(tmp_path: Path) -> None:
+    """In an interpreter of its own: this one may be measured itself."""
+    asks = """
+import sys
+from coverage import Coverage
+from killpoint.points.tracing import abandon, traced
+measured = Coverage(data_file=None)
+measured.start()
+tracer = sys.gettrace()
+with traced(lambda code: False, print, False):
+    abandon()
+    sys.exit(sys.gettrace() is not tracer)
+"""
+    bare = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    asked = [sys.executable, "-c", asks]
+    assert subprocess.run(asked, env=bare, cwd=tmp_path, timeout=30, check=False).returncode == 0

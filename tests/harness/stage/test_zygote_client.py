@@ -7,7 +7,12 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from killpoint.stage.zygote_client import Zygote
 
 _DIRECTOR = """
 import signal
@@ -37,3 +42,24 @@ def test_nothing_is_left_when_the_director_is_killed() -> None:
     finally:
         os.close(watched)
     assert not Path(root).exists()
+
+
+class _Late(BaseException):
+    """What a test's timeout raises, wherever it waits."""
+
+
+def _late(_number: int, _frame: object) -> None:
+    raise _Late
+
+
+def test_nothing_is_left_of_a_start_that_was_broken_off(
+    tmp_path: Path, leftovers: Callable[[], set[str]]
+) -> None:
+    before = signal.signal(signal.SIGALRM, _late)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)  # a start takes longer
+    try:
+        with pytest.raises(_Late):
+            Zygote("refengine", tmp_path)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert leftovers() == set()
