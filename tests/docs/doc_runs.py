@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
+import pytest
 from doc_pages import ROOT, Block, Command, blocks, in_a_copy
 
 _LIMIT = 300.0
@@ -58,29 +61,19 @@ def _edit(page: Path, block: Block, folder: Path) -> None:
     assert made.returncode == 0, f"{page.name}:{block.line}: {made.stderr}"
 
 
-def run(commands: Sequence[Command], folder: Path) -> list[Ran]:
-    """Run these in one bash, so that what one leaves the next one finds."""
+def run(
+    commands: Sequence[Command], folder: Path, surroundings: Mapping[str, str] | None = None
+) -> list[Ran]:
+    """Run these in one bash, so that what one leaves the next one finds.
+
+    ``surroundings``: its environment; None: this interpreter's, with the folder's own packages.
+    """
     script = "".join(
         f"printf '{_MARK}begin\\n'\n{command.words()}\nprintf '{_MARK}end %s\\n' $?\n"
         for command in commands
     )
-    paths = [str(folder / "impl"), str(folder / "harness"), os.environ.get("PYTHONPATH", "")]
-    surroundings = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": ":".join(filter(None, paths)),
-        "COLUMNS": "100",
-    }
-    surroundings.pop("PYTEST_ADDOPTS", None)
     with (folder / "said").open("w+") as said:
-        subprocess.run(
-            ["bash", "-c", script],
-            cwd=folder,
-            env=surroundings,
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            timeout=_LIMIT,
-        )
+        _wait(["bash", "-c", script], folder, surroundings or _as_here(folder), said)
         said.seek(0)
         parts = re.findall(f"{_MARK}begin\n(.*?){_MARK}end (\\d+)\n", said.read(), re.DOTALL)
     assert len(parts) == len(commands), "the shell ended before its last command"
@@ -88,6 +81,44 @@ def run(commands: Sequence[Command], folder: Path) -> list[Ran]:
         Ran(command, int(status), output)
         for command, (output, status) in zip(commands, parts, strict=True)
     ]
+
+
+def _wait(words: list[str], folder: Path, surroundings: Mapping[str, str], said: IO[str]) -> None:
+    """Run to the end; what is not there by the limit is ended with all that it has started."""
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        env=surroundings,
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as shell:
+        try:
+            shell.wait(_LIMIT)
+        except BaseException:
+            os.killpg(shell.pid, signal.SIGKILL)
+            raise
+
+
+def _as_here(folder: Path) -> dict[str, str]:
+    paths = [str(folder / "impl"), str(folder / "harness"), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": ":".join(filter(None, paths)),
+        "PYTEST_ADDOPTS": "",
+        "COLUMNS": "100",
+    }
+
+
+def compare(page: Path, command: Command, status: int, output: str) -> None:
+    """A command ended as its page says, and what the page shows came."""
+    where = f"{page.relative_to(ROOT)}:{command.line}: {command.text}"
+    if status == 70 and "==" in command.text and not os.environ.get("CI"):
+        pytest.skip(f"{where}: {output}")
+    assert status == command.status, f"{where}\n{output}"
+    absent = missing(command.shown, output)
+    assert absent is None, f"{where}\nshows a line that did not come: {absent}\n{output}"
 
 
 def missing(shown: Sequence[str], output: str) -> str | None:
