@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status (the contract is in the README)."""
     try:
-        options = _parser().parse_args(arguments)
+        options = command_line().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = options.command
         return command(options)
     except KillpointError as error:
@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands; what it refuses is `BadUsage`."""
     parser = _Parser(prog="killpoint", description=__doc__)
     parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
