@@ -5,7 +5,7 @@ import math
 import os
 import signal
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -65,7 +65,12 @@ class Birth:
     """Whether it steps together with others."""
 
 
-def be_core(birth: Birth, link: Connection, death: Connection) -> None:
+def be_core(
+    birth: Birth,
+    link: Connection,
+    death: Connection,
+    stepper: Callable[[EngineSettings], Stepper] = Stepper,
+) -> None:
     """In the child: serve until told to close, until the workers fail, or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
     hangup.last_a_second()
@@ -73,13 +78,15 @@ def be_core(birth: Birth, link: Connection, death: Connection) -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(f"refengine:{birth.name}"[:_TITLE_BYTES])
     os.umask(0o077)
-    CoreProcess(birth, link).serve()
+    CoreProcess(birth, link, stepper(birth.settings)).serve()
 
 
 class CoreProcess:
     """The shell. One thread turns; another has the workers step."""
 
-    def __init__(self, birth: Birth, link: Connection, clock: Clock = monotonic) -> None:
+    def __init__(
+        self, birth: Birth, link: Connection, stepper: Stepper, clock: Clock = monotonic
+    ) -> None:
         self._birth, self._link, self._clock = birth, link, clock
         settings = birth.settings
         wave = EngineWave(birth.rank) if birth.waves else None
@@ -92,9 +99,8 @@ class CoreProcess:
         self._peers: dict[int, tuple[Peer, Any]] = {}
         self._coordinator: EngineLink | None = None
         self._meeting: Meet | None = None
-        self._stepper = Stepper(settings)
+        self._stepper = stepper
         self._workers = WorkerProcesses()
-        self._serves = False
         self._ended = ""
         self._beat_at = 0.0
         self._told: tuple[int, int] = (0, 0)
@@ -173,7 +179,6 @@ class CoreProcess:
         match news:
             case Started(pids):
                 self._workers = WorkerProcesses(pids)
-                self._serves = True
                 self._link.send(Ready(*self._addresses, pids))
             case Stepped(results):
                 self._do(self._core.stepped(results, self._clock()))
@@ -227,8 +232,6 @@ class CoreProcess:
         self._beat_at, self._told = now, load
         if os.getppid() != self._birth.parent:  # a copy of its end of the link may live on
             self._orphaned()
-        if not self._serves:
-            return
         since = core.stepping_since
         busy = 0.0 if since is None else now - since
         beat = Beat(*load, core.taken, core.steps, busy, core.imported, core.waits_for())
@@ -275,10 +278,8 @@ class CoreProcess:
         """In good order, as far as workers go along."""
         with contextlib.suppress(OSError):
             self._link.send(Down(self._ended))
-        self._serves = False
         try:
-            if not self._stepper.shut_down():
-                self._workers.kill(_TO_KILL)
+            self._stepper.shut_down()
         finally:
             self._context.destroy(linger=0)
             if self._coordinator is not None:

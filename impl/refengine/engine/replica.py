@@ -3,7 +3,8 @@
 import contextlib
 import multiprocessing
 import signal
-from multiprocessing.context import SpawnContext
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from .. import ownership
@@ -14,6 +15,7 @@ from .core_process import Birth, be_core
 from .messages import Close, Down, FromChild, Ready, ToChild
 from .worker_processes import WorkerProcesses
 
+_SPAWN = multiprocessing.get_context("spawn")
 _TO_BE_TOLD = 0.5  # seconds from a process's end to its status
 _TO_REAP = 3.0  # seconds for a process to be gone that was killed
 
@@ -21,7 +23,7 @@ _TO_REAP = 3.0  # seconds for a process to be gone that was killed
 class Replica:
     """One life of a replica. It is started at once, and ends when this process does."""
 
-    def __init__(self, birth: Birth) -> None:
+    def __init__(self, birth: Birth, process: Callable[..., BaseProcess] = _SPAWN.Process) -> None:
         self.name, self.life = birth.name, birth.life
         self.ready: Ready | None = None
         self.listens = True
@@ -30,14 +32,11 @@ class Replica:
         self._core: Forked | None = None
         self._workers = WorkerProcesses()
         self._folder = Path(birth.folder)
-        context: SpawnContext = multiprocessing.get_context("spawn")
-        self.link, theirs = context.Pipe()
-        hears_death, self._alive = context.Pipe(duplex=False)
+        self.link, theirs = multiprocessing.Pipe()
+        hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (self.link, self._alive):
             hold(end)
-        self._process = context.Process(
-            target=be_core, args=(birth, theirs, hears_death), name=birth.name
-        )
+        self._process = process(target=be_core, args=(birth, theirs, hears_death), name=birth.name)
         try:
             self._process.start()
             self._core = Forked(self.pid)

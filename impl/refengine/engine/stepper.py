@@ -55,8 +55,8 @@ News = Started | Stepped | Called | Failed
 class Stepper:
     """One thing at a time, in order. `take` has what came of them; `fileno` is readable then."""
 
-    def __init__(self, settings: EngineSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: EngineSettings, pool: Callable[..., Executor] = Executor) -> None:
+        self._settings, self._pool = settings, pool
         self._orders: queue.SimpleQueue[Callable[[Executor], News]] = queue.SimpleQueue()
         self._news: deque[News] = deque()
         self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
@@ -90,11 +90,10 @@ class Stepper:
             news.append(self._news.popleft())
         return news
 
-    def shut_down(self) -> bool:
+    def shut_down(self) -> None:
         """End the workers, if they have all been started; from the core's other thread."""
         for executor in self._executors:
             executor.shutdown()
-        return bool(self._executors)
 
     def _run(self) -> None:
         try:
@@ -107,7 +106,7 @@ class Stepper:
 
     def _start(self) -> Executor:
         settings = self._settings
-        executor = Executor(
+        executor = self._pool(
             _WORKER,
             settings.tensor_parallel,
             device=settings.device,

@@ -6,6 +6,7 @@ import os
 import queue
 import signal
 import threading
+from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
@@ -42,8 +43,16 @@ _TURNS_WITHIN = 2.0 + _COORDINATOR_STARTS  # seconds; one that has not turned fo
 class Supervisor:
     """One thread, which alone starts and ends processes; others ask, and wait."""
 
-    def __init__(self, settings: EngineSettings, clock: Clock = monotonic) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        clock: Clock = monotonic,
+        *,
+        replica: Callable[[Birth], Replica] = Replica,
+        coordinator: Callable[..., Coordinator] = Coordinator,
+    ) -> None:
         self._settings, self._clock = settings, clock
+        self._new_replica, self._new_coordinator = replica, coordinator
         self._decodes = [f"core-{rank}" for rank in range(settings.data_parallel)]
         self._prefills = [f"prefill-{number}" for number in range(settings.prefill)]
         self._waves = settings.data_parallel > 1
@@ -158,7 +167,7 @@ class Supervisor:
         waves = self._waves and not prefills
         birth = Birth(name, rank, life, self._settings, str(folder), os.getpid(), waves)
         try:
-            replica = self._replicas[name] = Replica(birth)
+            replica = self._replicas[name] = self._new_replica(birth)
         except OSError as error:
             ownership.remove_directory(folder)
             self._lost(name, str(error))
@@ -167,7 +176,7 @@ class Supervisor:
 
     def _start_coordinator(self, era: int) -> None:
         try:
-            made = Coordinator(self._settings.data_parallel, timeout=_COORDINATOR_STARTS)
+            made = self._new_coordinator(self._settings.data_parallel, timeout=_COORDINATOR_STARTS)
         except (RefengineError, OSError) as error:
             self._lost(COORDINATOR, str(error))
             return

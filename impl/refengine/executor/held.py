@@ -5,6 +5,7 @@ died. New programs do not inherit ours; a fork does, and puts something harmless
 at once: the numbers stay taken, since inherited objects may still close them.
 """
 
+import contextlib
 import os
 import stat
 import weakref
@@ -14,10 +15,10 @@ from typing import Protocol
 
 
 class HasFileno(Protocol):
-    """A socket, or an `End`."""
+    """A socket, a `Connection`, or an `End`."""
 
     def fileno(self) -> int:
-        """Negative once closed."""
+        """Once closed it is negative, or raises OSError."""
         ...
 
 
@@ -74,7 +75,11 @@ def _blank(fds: list[int]) -> None:
 
 
 def _after_fork() -> None:
-    _blank([thing.fileno() for thing in list(_held) if thing.fileno() >= 0])
+    fds: list[int] = []
+    for thing in list(_held):
+        with contextlib.suppress(OSError):
+            fds.append(thing.fileno())
+    _blank([fd for fd in fds if fd >= 0])
     _held.clear()
 
 

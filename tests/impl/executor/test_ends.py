@@ -1,6 +1,7 @@
 """Lines and ends that tell of a death, and who may hold them (W4, W9)."""
 
 import fcntl
+import multiprocessing
 import os
 import signal
 import socket
@@ -122,8 +123,11 @@ class TestHeld:
         reading, writing = os.pipe()
         end, free = End(os.dup(reading)), End(os.dup(reading))
         held.hold(end)
-        gone = End(-1)
-        held.hold(gone)
+        gone, (closed, other) = End(-1), multiprocessing.Pipe()
+        for each in (gone, closed):
+            held.hold(each)
+        for each in (closed, other):
+            each.close()
 
         def child(say: Any) -> None:
             names = [str(Path(f"/proc/self/fd/{e.fileno()}").readlink()) for e in (end, free)]
