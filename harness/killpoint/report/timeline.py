@@ -8,6 +8,7 @@ import msgspec
 
 from killpoint.history.event import Event
 from killpoint.history.record import History
+from killpoint.report.html.arrows import arrows
 
 ENDS = {
     "begin": ("end", "order"),
@@ -44,18 +45,6 @@ MAY_END_ELSEWHERE = frozenset({"request"})
 """Without an end it is a mark, no span that never ended."""
 ONE_AT_A_TIME = frozenset({"serving"})
 """The next one's begin is the end of one that told no end: its work raised."""
-_ARROWS = (
-    ("message", "send", "got", "seq", "seq"),
-    ("message", "send-to", "got-from", "seq", "seq"),
-    ("message", "broadcast", "broadcast-done", "seq", "seq"),
-    ("tensor", "pipe-send", "pipe-got", "digest", "digest"),
-    ("blocks", "blocks-send", "blocks-got", "request", "request"),
-    ("call", "call", "serving", "n", "call"),
-    ("call", "submit", "serving", "n", "call"),
-    ("reply", "served", "call-done", "call", "n"),
-    ("reply", "served", "result-done", "call", "n"),
-)
-"""What went from one role to another: its name, the kinds of both events, the field of each."""
 _SAMPLES = {
     "weight": ("rss", "pss"),
     "late-tick": ("ns",),
@@ -197,26 +186,13 @@ def _spread(spans: list[Span]) -> None:
 
 
 def _arrows(history: History, inside: dict[int, Span]) -> Iterator[Arrow]:
-    """Each end takes what was last begun for it, in another role."""
-    for name, source_kind, taker_kind, source_key, taker_key in _ARROWS:
-        begun: dict[str, list[Event]] = {}
-        for event in history.of(source_kind, taker_kind):
-            if id(event) not in inside:
-                continue
-            if event.kind == source_kind and event.text(source_key):
-                begun.setdefault(event.text(source_key), []).append(event)
-            elif event.kind == taker_kind:
-                sources = begun.get(event.text(taker_key), [])
-                source = next((e for e in reversed(sources) if _may(e, event)), None)
-                if source is not None:
-                    yield Arrow(name, _place(source, inside), _place(event, inside))
-
-
-def _may(source: Event, taker: Event) -> bool:
-    """Whether this one may have gone there."""
-    named = taker.text("source") or source.role
-    to = source.text("to") or taker.role
-    return source.role != taker.role and named == source.role and to == taker.role
+    """Of each message whose ends lie in spans."""
+    for way in arrows(history.events):
+        source, taker = history.events[way.source], history.events[way.to]
+        if way.to >= 0 and id(source) in inside and id(taker) in inside:
+            words = [source.kind, way.label, way.odd and f"({way.odd})"]
+            name = " ".join(word for word in words if word)
+            yield Arrow(name, _place(source, inside), _place(taker, inside))
 
 
 def _place(event: Event, inside: dict[int, Span]) -> Place:

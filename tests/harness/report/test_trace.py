@@ -58,15 +58,16 @@ def test_a_tensor_is_known_again_by_its_digest() -> None:
     tape = Tape().tell("pipe-1", "pipe-receive").tell("pipe-0", "pipe-send", seq=0, digest="ab")
     tape.tell("pipe-0", "pipe-sent", seq=0, outcome="ok")
     by = _drawn(tape.tell("pipe-1", "pipe-got", outcome="ok", digest="ab"))
-    assert _names(by["s"]) == ["tensor"]
+    assert _names(by["s"]) == ["pipe-send 0"]
 
 
 def test_a_call_goes_to_the_workers_that_serve_it_and_their_replies_come_back() -> None:
     tape = Tape().tell("executor", "call", n=3, method="work")
     tape.tell("worker-0", "serving", call=3).tell("worker-1", "serving", call=3)
     tape.tell("worker-1", "served", call=3).tell("worker-0", "served", call=3)
-    by = _drawn(tape.tell("executor", "call-done", n=3, outcome="ok"))
-    assert sorted(_names(by["s"])) == ["call", "call", "reply"]
+    replies = [[0, 3, "digest"], [1, 2, "digest"]]
+    by = _drawn(tape.tell("executor", "call-done", n=3, outcome="ok", replies=replies))
+    assert sorted(_names(by["s"])) == ["call 3", "call 3", "served 3"]
 
 
 def test_what_never_ended_lasts_until_its_role_died() -> None:
@@ -81,6 +82,11 @@ def test_what_never_ended_lasts_until_its_role_died() -> None:
 def test_of_a_role_that_was_started_again_it_is_the_end_of_the_life_it_was_in() -> None:
     never = _drawn(Tape().exits("writer").sends(0).exits("writer").later(9).exits("writer"))["X"][0]
     assert (never["ts"], never["dur"]) == (1000.0, 1000.0)
+
+
+def test_a_message_that_came_altered_says_so() -> None:
+    by = _drawn(Tape().sent(0).gets(0, digest="other"))
+    assert _names(by["s"]) == _names(by["f"]) == ["send 0 (altered)"]
 
 
 def test_faults_hangs_and_exits_are_marks_of_whom_they_befell() -> None:
@@ -104,12 +110,20 @@ def test_what_was_measured_is_a_counter_of_whom_it_is_of() -> None:
     assert weight["args"] == {"rss": 7, "pss": 5}
     assert late["args"] == {"ns": 2_000_000}
     assert weight["pid"] != late["pid"]
+    assert by["i"] == []
 
 
 def test_serving_that_raised_ends_when_the_next_begins() -> None:
     tape = Tape().tell("w", "serving", call=0).tell("w", "serving", call=1)
     first, _ = _drawn(tape.tell("w", "served", call=1))["X"]
     assert (first["name"], first["dur"]) == ("serving (never ended)", 1000.0)
+
+
+def test_requests_to_an_engine_are_periods_that_may_cross() -> None:
+    tape = Tape().tell("front-end", "request", n=0).tell("front-end", "request", n=1)
+    tape.tell("front-end", "answer", n=0, outcome="ok").tell("front-end", "answer", n=1)
+    by = _drawn(tape)
+    assert [(x["name"], x["tid"]) for x in by["X"]] == [("request", 1), ("request", 2)]
 
 
 def test_a_request_that_another_process_ends_is_a_mark() -> None:
