@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from killpoint.plugin import ScenarioItem
@@ -15,6 +17,12 @@ PLAYED_AS_FILES = {
 }
 """Of each folder of scenarios one. All of them are plays of cases (``test_scenario_files``), and
 cases are judged in the same run."""
+
+
+def pytest_configure() -> None:
+    """A ``check`` that a test makes is no verdict of the job that runs the tests."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        os.environ.pop(name, None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -40,7 +40,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "cwd"
     place.mkdir()
     monkeypatch.chdir(place)
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     return place
 
 

@@ -17,12 +17,6 @@ from killpoint.report.after_check import Outlets, add_options
 _KNOWN = '[[known]]\ncase = "Q6/hung"\nkind = "hang"\ntarget = "own"\ncause = "waited"\n'
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-
-
 def _outlets(*arguments: str) -> Outlets:
     parser = argparse.ArgumentParser()
     parser.add_argument("--target", default="own")

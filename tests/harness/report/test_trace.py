@@ -84,6 +84,10 @@ def test_of_a_role_that_was_started_again_it_is_the_end_of_the_life_it_was_in() 
     assert (never["ts"], never["dur"]) == (1000.0, 1000.0)
 
 
+def test_a_message_that_never_came_has_no_arrow() -> None:
+    assert _names(_drawn(Tape().sent(0).sent(1).gets(1))["s"]) == ["send 1"]
+
+
 def test_a_message_that_came_altered_says_so() -> None:
     by = _drawn(Tape().sent(0).gets(0, digest="other"))
     assert _names(by["s"]) == _names(by["f"]) == ["send 0 (altered)"]
