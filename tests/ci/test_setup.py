@@ -55,6 +55,7 @@ def test_a_cuda_build_is_told_by_what_it_needs_here(version, needs, expected):
     assert brings_cuda.brings_cuda(report) is expected
 
 
+@pytest.mark.full  # makes an environment of its own
 def test_an_unreachable_index_is_one_line_and_status_70(project):
     ended = set_up(project)
     assert ended.returncode == 70

@@ -29,6 +29,11 @@ class Mutant:
     Or how many plays where a busy machine may have carried all away before it was dropped.
     """
 
+    @property
+    def invariant(self) -> str:
+        """What it breaks."""
+        return self.caught_by.split("/")[0]
+
 
 def one(name: str, caught_by: str, kinds: str, file: str, old: str, new: str) -> Mutant:
     """A mutant of a single edit."""

@@ -124,6 +124,7 @@ def test_a_release_stored_without_its_engine_is_completed(
     assert "coordinator" in vllm.build(vllm.resolve("vllm==1.2.3")).capabilities
 
 
+@pytest.mark.full  # the record's rows of C2 are played always
 @pytest.mark.network
 @pytest.mark.parametrize(
     ("version", "wakes_again"),

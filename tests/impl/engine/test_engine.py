@@ -17,9 +17,10 @@ from .engines import PATIENCE, PROMPTS, engine, expected, nothing_is_left, until
 
 TOPOLOGIES = [
     {},
-    pytest.param({"tensor_parallel": 2}, marks=pytest.mark.full),  # E2's cases have it always
-    {"data_parallel": 2},
-    {"prefill": 1},
+    *(  # E2's cases have these always
+        pytest.param(shape, marks=pytest.mark.full)
+        for shape in ({"tensor_parallel": 2}, {"data_parallel": 2}, {"prefill": 1})
+    ),
 ]
 
 

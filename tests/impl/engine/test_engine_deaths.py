@@ -24,6 +24,7 @@ from .engines import (
 STEP_TIMEOUT = 3.0
 
 
+@pytest.mark.full  # a soak of a minute does the same, always
 def test_whatever_is_killed_under_load_comes_back_and_no_token_changes():
     parts = ["core-0", "coordinator", "prefill-0", "core-1/worker-0"]
     killed = []
