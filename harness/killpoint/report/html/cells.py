@@ -20,6 +20,7 @@ from killpoint.scenario import load
 from killpoint.verdict import CaseWord, Kind, VerdictWord
 
 _SUMMARIES = {case.id: case.summary for case in CASES}
+_NO_SMALLER = "no smaller"
 _ORDER = ("violated", "inconclusive", "held", "unsupported")
 
 
@@ -145,6 +146,8 @@ def _facts(case: StoredCase) -> list[str]:
     facts += [*case.searched, *case.measured]
     if case.by_machine:
         facts.append("not permitted by this machine: it says nothing of the target")
+    if case.shrinkage.startswith(_NO_SMALLER):
+        facts.append(case.shrinkage)
     if case.seconds:
         facts.append(f"{case.seconds:.1f} s")
     return facts
@@ -154,7 +157,7 @@ def _commands(run: StoredRun, case: StoredCase, target: str) -> list[Command]:
     found: list[Command] = []
     if case.replay:
         found.append(Command("play it again", shlex.join(["killpoint", "replay", case.replay])))
-    if case.shrunk:
+    if case.shrunk and not case.shrinkage.startswith(_NO_SMALLER):
         line = shlex.join(["killpoint", "replay", case.shrunk])
         found.append(Command(f"the smallest found ({case.shrinkage or 'shrunk'})", line))
     only = case.id if case.id in _SUMMARIES else case.invariant

@@ -6,17 +6,22 @@ const BACK = ["continue", "resume", "heal"];
 /** The events that change whether a process lives, runs or is reached. */
 function lives(play, name) {
   const lane = play.lanes.indexOf(name);
-  return play.events.map((_, index) => index).filter((index) => {
-    const [, whose, kind, data] = play.events[index];
-    const word = play.kinds[kind][0];
-    return whose === lane && (word === "exit" || word === "gone"
-      || (word === "fault" && (WORDS[data.fault] || BACK.includes(data.fault))));
+  const found = [];
+  let gone = false;
+  play.events.forEach(([, whose, kind, data], index) => {
+    if (whose !== lane) return;
+    const [word, type] = play.kinds[kind];
+    const born = gone && type === "act"; // the next process of this name
+    const turned = word === "fault" && (WORDS[data.fault] || BACK.includes(data.fault));
+    if (type === "ended" || born || turned) found.push(index);
+    gone = type === "ended" || (gone && !born);
   });
+  return found;
 }
 
 function lifeAfter(play, index) {
   const [, , kind, data] = play.events[index];
-  if (play.kinds[kind][0] !== "fault") return "gone";
+  if (play.kinds[kind][1] === "ended") return "gone";
   return WORDS[data.fault] ? "away" : "alive";
 }
 
@@ -89,8 +94,13 @@ function showCursor(view) {
       index === play.violation ? make("b", {}, " here the violation shows") : "",
       state.pinned ? " (pinned)" : ""),
     make("dl", {}, Object.entries(data).flatMap(
-      ([key, value]) => [make("dt", {}, key), make("dd", {}, text(value))])),
+      ([key, value]) => [make("dt", {}, key), make("dd", {}, lined(value))])),
     make("h4", {}, "Everybody then"), everybody(play, index), ...flags(play, index));
+}
+
+/** A list has a line for each. */
+function lined(value) {
+  return Array.isArray(value) ? value.map(text).join("\n") : text(value);
 }
 
 /** Who was alive, and inside what, when this event happened. */
@@ -102,7 +112,7 @@ function everybody(play, index) {
     const life = last === undefined ? "runs" : describe(play, last);
     const inside = play.spans.filter(([lane, begin, end]) => lane === number && begin <= index
       && (end < 0 || end > index)).pop();
-    const doing = inside && life !== "gone"
+    const doing = inside
       ? `in ${inside[3]} for ${lasting(t - play.events[inside[1]][0])}` : "";
     return make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, life), make("td", {}, doing));
   });
@@ -115,7 +125,7 @@ function lasting(us) {
 
 function describe(play, index) {
   const [, , kind, data] = play.events[index];
-  if (play.kinds[kind][0] === "fault") return WORDS[data.fault] || "runs";
+  if (play.kinds[kind][1] !== "ended") return WORDS[data.fault] || "runs";
   return data.signal ? `ended by signal ${data.signal}` : `ended, status ${data.code ?? 0}`;
 }
 

@@ -114,7 +114,8 @@ function drawPlay(play, stage) {
 function legend() {
   const item = (sign, text) => make("span", {}, make("b", { "aria-hidden": "true" }, sign), ` ${text}`);
   return make("p", { class: "quiet key" }, item("●", "event"), item("◆", "fault"), item("✕", "end of a process"),
-    item("■", "hang"), item("\u2192", "message"), item("┄✕", "accepted, not seen to arrive"),
+    item("■", "hang"), item("\u2192", "message"), item("╌\u2192", "altered, repeated or stale"),
+    item("┄✕", "accepted, not seen to arrive"),
     item("⇢", "waits for"), item("▮", "inside an operation"), item("◎", "shows the violation"));
 }
 

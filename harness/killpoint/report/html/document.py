@@ -21,7 +21,9 @@ from killpoint.report.stored import StoredRun
 BUDGET = 5_000_000
 """Bytes that the file may have."""
 _PATIENCE = 0.7
-"""Seconds that a check spends on the plays of what held."""
+"""Seconds that a check spends on plays; a long one a little more."""
+_SHARE = 1 / 300
+"""Of a check's own time."""
 _MARGIN = 16 * 1024
 """Bytes for what is known only when the parts are chosen: their names, and what was cut."""
 _SCRIPTS = ("page.js", "cell.js", "diagram.js", "cursor.js")
@@ -46,7 +48,7 @@ def write(
     Args:
         runs: a column each.
         budget: bytes; plays and logs are left out to stay below, and the page says so.
-        patience: seconds for the plays of cases that held; without limit if None.
+        patience: seconds for reading plays; without limit if None.
 
     Raises:
         OSError: the file cannot be written, or a record not read.
@@ -74,7 +76,7 @@ def beside(run: StoredRun) -> Written:
     Raises:
         OSError: it cannot be written.
     """
-    return write([run], run.folder / "report.html", patience=_PATIENCE)
+    return write([run], run.folder / "report.html", patience=max(_PATIENCE, run.seconds * _SHARE))
 
 
 def _text(heads: Sequence[Column], cells: Sequence[RunCells], chosen: Selection) -> str:

@@ -12,7 +12,7 @@ from killpoint.history.record import History
 from killpoint.report.html.spans import Span
 
 _LONG = 1.0
-"""Seconds from which on a call that came back is told as a wait."""
+"""Seconds from which on a call that came back with an error is told as a wait."""
 _MOST = 8
 
 
@@ -33,7 +33,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 def waits(history: History, spans: Sequence[Span]) -> list[Wait]:
-    """Those who hang, then those who waited long, the longest first."""
+    """Those who hang, then those who waited long and in vain, the longest first."""
     events = history.events
     hung = [
         _hang(history, index, event) for index, event in enumerate(events) if event.kind == "hang"
@@ -41,7 +41,7 @@ def waits(history: History, spans: Sequence[Span]) -> list[Wait]:
     long = [
         Wait(span.role, span.op, seconds, span.end, span.outcome, "", _others(history, span))
         for span in spans
-        if not span.order and span.end >= 0 and span.outcome != "ended"
+        if not span.order and span.end >= 0 and span.outcome not in ("ok", "raised", "ended")
         if (seconds := (events[span.end].t - events[span.begin].t) / 1e9) >= _LONG
     ]
     return [*hung, *sorted(long, key=lambda wait: -wait.seconds)[: max(0, _MOST - len(hung))]]
