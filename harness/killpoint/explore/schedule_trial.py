@@ -19,6 +19,7 @@ from killpoint.simulation.waking import Waking
 
 _WHERE = "killpoint.explore.simulated:answer"
 _WITHIN = 900.0
+_DECODER = msgspec.msgpack.Decoder(Explored)  # made once: see killpoint.scenario.file
 PROCESSES = 8
 """Among so many a search is divided at most."""
 _SHOWN = 14
@@ -35,7 +36,7 @@ def search(trial: Trial, scenario: Scenario, asks: Sequence[Ask]) -> Explored:
     several = 1 if asks[0].way == "replay" else min(PROCESSES, len(os.sched_getaffinity(0)))
     errand = Errand(play_of(scenario), simulated.memory, list(asks), trial.seed, processes=several)
     answer = trial.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
-    explored = msgspec.msgpack.decode(answer, type=Explored)
+    explored = _DECODER.decode(answer)
     if explored.error:
         trial.doubt(f"it could not be simulated: {explored.error}", by_harness=True)
         return explored

@@ -14,6 +14,9 @@ from killpoint.scenario.scenario import Scenario
 from killpoint.scenario_errors import explain, line_of
 from killpoint.targets.protocol import QueueShape
 
+# msgspec learns a type at its first use; two threads in that at once crash the process (0.22).
+_LEARNT = msgspec.json.Decoder(Scenario)
+
 
 def dump(scenario: Scenario) -> str:
     """The scenario as TOML text that :func:`parse` takes back."""

@@ -62,6 +62,11 @@ class Seen(msgspec.Struct):
     """TCP segments that its kernel has sent again, since the host was made."""
 
 
+# Made once, by one thread: see killpoint.scenario.file.
+_READY = msgspec.json.Decoder(_Ready)
+_SEEN = msgspec.json.Decoder(dict[str, Seen] | str)
+
+
 class Hosts:
     """The hosts of one play, as the stage sees them from outside."""
 
@@ -97,7 +102,7 @@ class Hosts:
                     ) from None
                 self._zygote.pause(0.01)
         self._channel.settimeout(_WITHIN)
-        ready = msgspec.json.decode(self._hear(), type=_Ready)
+        ready = _READY.decode(self._hear())
         self._doors = ready.doors
         return ready.why_not and f"network namespaces cannot be made here: {ready.why_not}"
 
@@ -142,7 +147,7 @@ class Hosts:
             self._channel.send(msgspec.json.encode(order))
         except OSError as error:
             raise CannotWork(f"the hosts' keeper (pid {self.pid}) has died: {error}") from error
-        answer = msgspec.json.decode(self._hear(), type=dict[str, Seen] | str)
+        answer = _SEEN.decode(self._hear())
         if isinstance(answer, str):
             raise CannotWork(f"the hosts' keeper cannot {order.act}: {answer}")
         return answer

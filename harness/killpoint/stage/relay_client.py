@@ -38,6 +38,9 @@ class Traffic(msgspec.Struct):
     """Bytes that wait, or waited until the heal, because of a cut."""
 
 
+_LEARNT = msgspec.json.Decoder(Traffic)  # once, by one thread: see killpoint.scenario.file
+
+
 class Relay:
     """A relay process of one play; it ends when this is closed, or this process ends."""
 

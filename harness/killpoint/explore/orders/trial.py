@@ -14,6 +14,7 @@ _WHERE = "killpoint.explore.orders.errand:answer"
 _BESIDE = 60.0
 """Seconds for everything but the search."""
 _SHOWN = 14
+_DECODER = msgspec.msgpack.Decoder(Explored)  # made once: see killpoint.scenario.file
 
 
 def explore(trial: Trial, scenario: Scenario, seconds: float) -> Explored:
@@ -26,7 +27,7 @@ def explore(trial: Trial, scenario: Scenario, seconds: float) -> Explored:
     orders = scenario.orders or Orders()
     errand = Errand(orders, trial.outcome.invariant, seconds)
     said = trial.call(_WHERE, msgspec.msgpack.encode(errand), seconds + _BESIDE)
-    explored = msgspec.msgpack.decode(said, type=Explored)
+    explored = _DECODER.decode(said)
     found = explored.searched
     trial.count(Finding([], {"orders' states": found.states if found else len(explored.lines)}))
     if found is not None:
