@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from killpoint.explore.trial import Trial, Violated
 from killpoint.scenario import (
@@ -60,16 +61,19 @@ def fuzz_messages(trial: Trial, case: str, examples: int) -> None:
 def fuzz(trial: Trial, scenarios: st.SearchStrategy[Scenario], examples: int) -> None:
     """Let Hypothesis choose scenarios, and shrink the first that violates.
 
+    With a folder of examples, those that violated before are played first.
+
     Raises:
         Violated: the smallest violating scenario found has been recorded in the outcome.
     """
+    known = DirectoryBasedExampleDatabase(trial.examples) if trial.examples else None
 
-    @seeded(trial.seed)
-    @settings(
+    @settings(  # above the seed, which would take the database away again
         max_examples=examples,
-        database=None,
+        database=known,
+        derandomize=False,  # what a profile may ask for, and no database goes with
         deadline=None,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.reuse, Phase.generate, Phase.shrink],
         suppress_health_check=(
             HealthCheck.too_slow,
             HealthCheck.data_too_large,
@@ -78,6 +82,7 @@ def fuzz(trial: Trial, scenarios: st.SearchStrategy[Scenario], examples: int) ->
         print_blob=False,
         report_multiple_bugs=False,
     )
+    @seeded(trial.seed)
     @given(scenarios)
     def attempt(scenario: Scenario) -> None:
         trial.play(scenario)

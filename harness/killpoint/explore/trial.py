@@ -88,16 +88,21 @@ class Trial:
         depth: Depth = "line",
         device: Device = "cpu",
         told: Told | None = None,
+        examples: Path | None = None,
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
 
         ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
-        ``told``: who is told how far it has come.
+        ``told``: who is told how far it has come;
+        ``examples``: the folder of this case's Hypothesis examples, tried first and added to.
         """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
         self.seed = seed
         self.full = full
-        self.depth: Depth = depth
+        self.swept = False
+        """Whether the depth was asked for: the case has sweeps over points of the target's code."""
+        self.examples = examples
+        self._depth: Depth = depth
         self.device: Device = device
         self.random = random.Random(f"{seed}/{case}")
         self.leaks: list[Leak] = []
@@ -113,6 +118,12 @@ class Trial:
         self._began = time.monotonic()
         self._told = told
         self._points_done = self._points_counted = 0
+
+    @property
+    def depth(self) -> Depth:
+        """How fine the points of sweeps are."""
+        self.swept = True
+        return self._depth
 
     def judge(self, run: Callable[[Trial], None], lacking: Iterable[str] = ()) -> CaseOutcome:
         """Let a case play, and conclude; ``lacking``: what it needs and the target has not."""

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.history.record import History
+from killpoint.ledger import owned_names
 from killpoint.stage import errand, intruder, mounts, netns
 from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.stage.entry import enter_play, live_as_role
@@ -169,6 +171,7 @@ def _serve(channel: Channel, root: Path) -> NoReturn:
                 order = channel.get()
             except Closed:
                 _end_descendants()
+                _remove_segments(root)
                 shutil.rmtree(root, ignore_errors=True)
                 sys.exit(0)
             if isinstance(order, ForkRole):
@@ -247,6 +250,14 @@ def _end_descendants() -> None:
         for kid in kids:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(int(kid), 0)
+
+
+def _remove_segments(root: Path) -> None:
+    """Of plays that nobody looked at to their end: what their roles had made has no owner now."""
+    for play in root.glob("*"):
+        for name in owned_names(History.read(play)):
+            with contextlib.suppress(OSError):
+                Path("/dev/shm", Path(name).name).unlink()
 
 
 if __name__ == "__main__":

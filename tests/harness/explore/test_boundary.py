@@ -85,6 +85,18 @@ def test_a_violation_is_shrunk_to_one_message_at_the_size_that_breaks() -> None:
     assert told[-1].shape.readers == 1
 
 
+def test_what_violated_once_is_the_first_thing_that_the_next_trial_plays(tmp_path: Path) -> None:
+    told: list[Scenario] = []
+    for seed in (2, 3):
+        player = Playing(100)
+        trial = Trial("Q1/fuzz", player, seed=seed, full=False, folder=None, examples=tmp_path)
+        trial.keep = lambda play, _name: told.append(play.scenario)
+        before = len(told)
+        with pytest.raises(Violated):
+            fuzz(trial, workloads("Q1/fuzz", 2), 60)
+    assert told[before] == told[before - 1]
+
+
 def test_what_a_target_cannot_do_passes_through() -> None:
     with pytest.raises(Unsupported):
         fuzz(_trial(Playing(10, *[Unsupported("no")] * 50)), workloads("Q1/fuzz", 2), 5)

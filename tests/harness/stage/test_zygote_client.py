@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.history.log import Log
 from killpoint.stage.zygote_client import Zygote
 
 _DIRECTOR = """
@@ -34,6 +35,12 @@ def test_nothing_is_left_when_the_director_is_killed() -> None:
     with director.stdout as said:
         root, zygote = said.readline().split()
     assert Path(root).is_dir()
+    segment = Path(f"/dev/shm/killpoint-test-{director.pid}")
+    segment.touch()
+    (play := Path(root) / "1").mkdir()
+    log = Log(play / "writer.jsonl", "writer")
+    log.write("segment", act="create", name=segment.name)
+    log.close()
     watched = os.pidfd_open(int(zygote))
     try:
         director.send_signal(signal.SIGKILL)
@@ -42,6 +49,7 @@ def test_nothing_is_left_when_the_director_is_killed() -> None:
     finally:
         os.close(watched)
     assert not Path(root).exists()
+    assert not segment.exists()
 
 
 class _Late(BaseException):

@@ -1,0 +1,1 @@
+"""Campaigns: cases played for hours, deeper each round, every finding kept once."""

@@ -1,0 +1,194 @@
+"""``killpoint campaign``: cases for hours, on this machine or on a Ray cluster."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import shlex
+import signal
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, get_args
+
+from rich.console import Console
+
+from killpoint.campaign import duration, settings
+from killpoint.campaign.crew import Crew, Machine
+from killpoint.campaign.findings import Findings
+from killpoint.campaign.journal import Journal
+from killpoint.campaign.past import Past
+from killpoint.campaign.run import Campaign
+from killpoint.campaign.settings import Settings
+from killpoint.campaign.summary import print_summary, status
+from killpoint.campaign.telling import telling
+from killpoint.durations import expected
+from killpoint.errors import BadUsage
+from killpoint.stage.gpus import require
+from killpoint.targets.protocol import Device
+from killpoint.targets.registry import FORMS, resolve
+
+_FIXED = ("target", "only", "tier", "device", "seed")
+"""Options that say what is played."""
+_FREE = ("jobs", "ray")
+"""Options that say who plays it."""
+_OFF = "off"
+_DESCRIPTION = """\
+Plays every case once, as check does, then gives each invariant its share of the time and goes
+deeper with each round: other seeds, full strength, sweeps by opcode. What is violated is kept
+once for each signature, shrunk, and written as a scenario file. Status: 1 something was found,
+0 nothing, 3 nothing was judged, 130 or 143 interrupted. docs/campaigns.md says more.
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """The command and its options."""
+    parser = commands.add_parser(
+        "campaign",
+        help="play for hours, deeper each round; interrupt and resume as you like",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(command=campaign)
+    parser.add_argument("--budget", type=_budget, metavar="TIME", help="8h, 90m, 1h30m, 45s")
+    parser.add_argument("--target", help=f"default: refengine; {FORMS}")
+    parser.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
+    parser.add_argument(
+        "--tier", choices=["process", "simulated", "model"], help="only cases of it"
+    )
+    parser.add_argument(
+        "--device", choices=get_args(Device), help="where a pool's workers run (default: cpu)"
+    )
+    parser.add_argument("--seed", type=int, help="default: 0")
+    parser.add_argument("--jobs", type=_jobs, help="items at a time (default: two for each core)")
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", help="an existing Ray cluster plays: auto, HOST:PORT; off"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="its folder (default: a new one in campaigns/)"
+    )
+    parser.add_argument(
+        "--resume", type=Path, metavar="DIR", help="go on with it, for --budget or what was left"
+    )
+    parser.add_argument("--status", type=Path, metavar="DIR", help="what has come of it so far")
+
+
+def campaign(options: argparse.Namespace) -> int:
+    """Begin a campaign, go on with one, or tell of one."""
+    if options.status is not None:
+        return _tell(options.status)
+    if options.resume is not None:
+        return _resume(options)
+    if options.budget is None:
+        raise BadUsage("killpoint campaign: --budget TIME is missing; expected such as 8h or 90m")
+    asked = {name: getattr(options, name) for name in (*_FIXED, *_FREE)}
+    chosen = Settings(**{name: value for name, value in asked.items() if value is not None})
+    chosen.cases()
+    resolve(chosen.target)
+    if chosen.ray == _OFF:
+        chosen.ray = None
+    folder: Path = options.out or _new_folder(chosen.target)
+    settings.create(folder, chosen)
+    return _play(folder, chosen, options.budget)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    """What is played stays as it was begun; who plays may be another."""
+    for name in (*_FIXED, "out"):
+        if getattr(options, name) is not None:
+            raise BadUsage(f"--{name}: a campaign that is resumed keeps its own; expected none")
+    chosen = settings.load(options.resume)
+    chosen.jobs = options.jobs or chosen.jobs
+    chosen.ray = options.ray or chosen.ray
+    if options.ray == _OFF:
+        chosen.ray = None
+    return _play(options.resume, chosen, options.budget)
+
+
+def _tell(folder: Path) -> int:
+    chosen = settings.load(folder)
+    past = Past(settings.entries_of(folder))
+    found = Findings(folder / "findings").all()
+    print_summary(chosen, past, found, Console())
+    return status(past, found)
+
+
+def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
+    console = Console(stderr=True)
+    with settings.owned(folder):
+        past = Past(settings.entries_of(folder), expected(chosen.cases()))
+        seconds = budget if budget is not None else past.budget - past.spent
+        if seconds <= 0:
+            raise BadUsage(f"{folder}: its budget is spent; expected --budget TIME for more")
+        with (
+            closing(_crew(chosen)) as crew,
+            Journal(settings.journal_of(folder)) as journal,
+            telling(console) as tell,
+            _stopped() as stopped,
+        ):
+            session = Campaign(folder, chosen, crew, journal, past, tell)
+            why = session.play(os.getpid(), seconds, stopped)
+        found = Findings(folder / "findings").all()
+        print_summary(chosen, past, found, Console())
+        console.print(f"{why}; campaign: {folder}", markup=False, highlight=False, soft_wrap=True)
+        if by := stopped():
+            again = f"killpoint campaign --resume {shlex.quote(str(folder))}"
+            console.print(f"to go on: {again}", markup=False, highlight=False, soft_wrap=True)
+            return 128 + (signal.SIGTERM if "SIGTERM" in by else signal.SIGINT)
+        return status(past, found)
+
+
+def _crew(chosen: Settings) -> Crew:
+    resolve(chosen.target)
+    if chosen.ray is not None:
+        from killpoint.campaign.ray_cluster import Cluster
+
+        return Cluster(chosen.ray, chosen.jobs)
+    require(chosen.device)
+    return Machine(chosen.target, chosen.device, chosen.jobs or 2 * (os.cpu_count() or 1))
+
+
+@contextmanager
+def _stopped() -> Generator[Callable[[], str]]:
+    """Tells by which signal the campaign was asked to stop; empty while it was by none."""
+    asked: list[str] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(f"stopped by {signal.Signals(number).name}")
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked[0] if asked else ""
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _new_folder(target: str) -> Path:
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = "".join(c if c.isalnum() or c in ".-=" else "-" for c in target).strip("-")
+    return Path("campaigns") / f"{stamp}-{name[:40]}-{os.getpid()}"
+
+
+def _budget(text: str) -> float:
+    try:
+        return duration.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time above 0; expected such as 8h, 90m, 1h30m or 45s"
+        ) from None
+
+
+def _only(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing; expected ID or ID/CASE")
+    return words
+
+
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of items; expected 1 or more")
+    return int(text)

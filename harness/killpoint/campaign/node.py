@@ -1,0 +1,34 @@
+"""What a node of a Ray cluster does for a campaign: it has a lane for each of Ray's workers."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+import msgspec
+
+from killpoint import __version__
+from killpoint.campaign.lane import Lane
+from killpoint.campaign.order import Order
+
+_lanes: dict[tuple[str, str, str], Lane] = {}
+"""This worker's lane: one, for Ray gives a worker one item at a time."""
+
+
+def play(order: bytes) -> bytes:
+    """Play an order; both as MessagePack. The player stays for the next one.
+
+    It sees the devices that Ray has given this task, so with others there is another player.
+    """
+    asked = msgspec.msgpack.decode(order, type=Order)
+    key = asked.target, asked.device, os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    for other in [other for other in _lanes if other != key]:
+        _lanes.pop(other).close()
+    if key not in _lanes:
+        _lanes[key] = Lane(asked.target, asked.device)
+    return msgspec.msgpack.encode(_lanes[key].play(asked))
+
+
+def greet() -> str:
+    """Of which version killpoint and Python are there."""
+    return f"killpoint {__version__}, Python {platform.python_version()}"

@@ -1,0 +1,79 @@
+"""What a campaign asks of a player, and what it is told back; all of it may cross machines."""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.campaign.item import Item
+from killpoint.targets.protocol import Device
+from killpoint.verdict import CaseOutcome
+
+
+class Order(msgspec.Struct):
+    """Play this item."""
+
+    item: Item
+    target: str
+    device: Device
+    within: float
+    """Seconds after which its player is ended: it hangs."""
+    examples: str = ""
+    """Folder of the case's examples, where the player sees the campaign's folder."""
+    sent: dict[str, bytes] | None = None
+    """The examples themselves, where it does not."""
+    scenario: str = ""
+    """Of a finding that is to be shrunk, as TOML."""
+    convicted: CaseOutcome | None = None
+    """How it was violated."""
+    seconds: float = 0.0
+    """For the shrinking."""
+
+
+class Found(msgspec.Struct):
+    """A violation, with all that is kept of it."""
+
+    outcome: CaseOutcome
+    scenario: str
+    """Its replay file."""
+    record: dict[str, bytes]
+    """The files of its play's record, by name."""
+
+
+class Target(msgspec.Struct):
+    """What was played on, as it names itself."""
+
+    name: str
+    version: str
+    notes: list[str]
+
+
+class Played(msgspec.Struct):
+    """How an item ended."""
+
+    key: str
+    word: str
+    """Outcome of the case; ``reproduced``, ``held``, ``not-reached`` of a finding;
+    ``infrastructure`` if the harness failed."""
+    cause: str = ""
+    seconds: float = 0.0
+    plays: int = 0
+    swept: bool = False
+    found: list[Found] = []
+    shrunk: str = ""
+    """The smallest scenario found, as TOML."""
+    shrinkage: str = ""
+    examples: dict[str, bytes] = {}
+    """Of those that were sent, all there are now."""
+    target: Target | None = None
+
+
+class Lost(msgspec.Struct):
+    """The player is gone through no fault of the item: it is played again."""
+
+    key: str
+    cause: str
+
+
+def failed(item: Item, cause: str, seconds: float = 0.0) -> Played:
+    """The harness could not play it: that says nothing of the target."""
+    return Played(item.key, "infrastructure", cause, seconds)

@@ -1,0 +1,98 @@
+"""What a campaign was begun with, kept in its folder: a resumed one has the same."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from killpoint.campaign.journal import Entry, read
+from killpoint.cases import select
+from killpoint.cases.case import Case, Tier
+from killpoint.errors import BadUsage
+from killpoint.targets.protocol import Device
+
+_FILE = "campaign.json"
+
+
+class Settings(msgspec.Struct):
+    """The options of ``killpoint campaign`` that say what is played."""
+
+    target: str = "refengine"
+    only: list[str] = []
+    tier: Tier | None = None
+    device: Device = "cpu"
+    seed: int = 0
+    jobs: int | None = None
+    """Items at a time on one machine; two for each core if none."""
+    ray: str | None = None
+    """The cluster that plays: ``auto`` or its address."""
+
+    def cases(self) -> list[Case]:
+        """The cases that are played.
+
+        Raises:
+            BadUsage: one that does not exist, or none at all.
+        """
+        chosen = [case for case in select(self.only) if self.tier in (None, case.tier)]
+        if not chosen:
+            raise BadUsage("no case is of that tier; see killpoint list cases")
+        return chosen
+
+
+def create(folder: Path, settings: Settings) -> None:
+    """Make the campaign's folder.
+
+    Raises:
+        BadUsage: there is one already.
+    """
+    file = folder / _FILE
+    if file.exists():
+        raise BadUsage(f"{folder}: a campaign is there; expected --resume {folder}, or another DIR")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = msgspec.json.format(msgspec.json.encode(settings), indent=2)
+    file.write_bytes(text + b"\n")
+
+
+def load(folder: Path) -> Settings:
+    """The settings of the campaign in a folder.
+
+    Raises:
+        BadUsage: there is none, or they are damaged.
+    """
+    file = folder / _FILE
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Settings)
+    except OSError as error:
+        raise BadUsage(f"{file}: {error.strerror}; expected the folder of a campaign") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{file}: {error}; expected the settings of a campaign") from error
+
+
+def journal_of(folder: Path) -> Path:
+    """Where its journal is."""
+    return folder / "journal.jsonl"
+
+
+def entries_of(folder: Path) -> list[Entry]:
+    """What its journal says; nothing if it was never played."""
+    journal = journal_of(folder)
+    return read(journal) if journal.exists() else []
+
+
+@contextmanager
+def owned(folder: Path) -> Generator[None]:
+    """Until it is left, no other process plays this campaign.
+
+    Raises:
+        BadUsage: another one does.
+    """
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BadUsage(f"{folder}: this campaign is being played by another process") from error
+        yield
