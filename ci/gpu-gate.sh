@@ -51,17 +51,24 @@ told() { # PID…: each with what it runs
     for pid; do printf '%s (%s) ' "$pid" "$(cat "/proc/$pid/cmdline" 2>/dev/null | tr '\0' ' ')"; done
 }
 
+gone() { # SECONDS: whether nobody of them is left by then
+    local end=$((SECONDS + $1))
+    while [[ -n $(owned) ]]; do
+        ((SECONDS < end)) || return
+        sleep 0.1
+    done
+}
+
 end_owned() { # SIGTERM, then SIGKILL; prints who was there
-    local pids end
+    local pids
     mapfile -t pids < <(owned)
     ((${#pids[@]})) || return 0
     told "${pids[@]}"
     kill "${pids[@]}" 2>/dev/null
-    end=$((SECONDS + ends_within))
-    while ((SECONDS < end)) && [[ -n $(owned) ]]; do sleep 0.1; done
+    gone "$ends_within" && return 0
     mapfile -t pids < <(owned)
     ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null
-    return 0
+    gone "$ends_within" || say "cannot be ended: $(owned | tr '\n' ' ')"
 }
 
 devices=()
