@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status (the contract is in the README)."""
+    """Run one command; its exit status (the contract is in docs/tiers.md)."""
     try:
         options = command_line().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = options.command
@@ -286,7 +286,7 @@ def _list_targets() -> Iterator[str]:
         "vllm@PATH        the queue of a vLLM working tree",
         "sglang==X.Y.Z    the queue of a published SGLang release, from its source or a wheel",
         "sglang@PATH      the queue of an SGLang working tree",
-        "module:object    your own adapter (docs/targets.md)",
+        "module:object    your own adapter (docs/own-implementation.md)",
     )
 
 
