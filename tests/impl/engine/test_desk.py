@@ -167,7 +167,7 @@ def test_a_replica_that_says_nothing_is_evicted_though_nothing_happens(office: O
     office.now = 111.0
     before = time.monotonic()
     until(lambda: office.evicted, 5.0)
-    assert time.monotonic() - before < 1.0
+    assert time.monotonic() - before < 1.1  # it looks four times a second
     assert (office.evicted[0].name, office.evicted[0].life) == ("core-0", 1)
 
 

@@ -157,6 +157,13 @@ def test_a_coordinator_that_cannot_be_started_is_named(house: Any) -> None:
     assert len(made.cores.all) == 2  # they come up while it is waited for
 
 
+def test_a_supervisor_that_cannot_go_on_says_so_at_the_start(house: Any) -> None:
+    made = house()
+    made.cores.failures["core-0"] = RuntimeError("what is that")
+    with pytest.raises(EngineFailed, match="the supervisor cannot serve: what is that"):
+        made.start()
+
+
 def test_one_that_ends_before_it_serves_is_named_with_its_cause(house: Any) -> None:
     made = house()
     made.cores.mute.add("core-0")
@@ -228,6 +235,17 @@ def test_who_is_evicted_is_ended_in_that_life_alone(house: Any) -> None:
     assert len(made.cores.all) == 3
 
 
+def test_one_that_cannot_be_started_again_is_tried_soon_and_then_later(house: Any) -> None:
+    made = house().start()
+    made.cores.failures["core-0"] = OSError("no process")
+    made.kill("core-0")
+    before = time.monotonic()
+    made.until(lambda: made.cores.tries == 3)
+    assert 0.7 < time.monotonic() - before < 1.7  # a quarter of a second, and then a half
+    made.cores.failures.clear()
+    made.until(lambda: made.supervisor.pids())
+
+
 def test_one_that_comes_too_late_to_serve_again_is_ended(house: Any) -> None:
     made = house().start()
     made.cores.mute.add("core-0")
@@ -275,12 +293,13 @@ def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(house: A
     (old,) = made.coordinators.all
     made.until(lambda: made.desk.quiet() > 0)
     os.kill(old.pid, signal.SIGSTOP)
-    made.ahead = 3.5
-    made.supervisor.evict(Evict("nobody", 1, "look at the time"))
-    assert made.desk.quiet() > 3.0
-    made.ahead = 4.6
-    made.supervisor.evict(Evict("nobody", 1, "look at the time"))
+    made.ahead = 3.2
+    made.kill("core-1")
+    made.back("core-1")
+    assert len(made.coordinators.all) == 1
+    made.ahead, before = 4.8, time.monotonic()
     made.until(lambda: len(made.coordinators.all) == 2)
+    assert time.monotonic() - before < 1.8  # it looks once a second, whatever happens
     assert old.closed
     assert made.desk.quiet() < 3.0
 
