@@ -101,8 +101,8 @@ class CoreProcess:
         self._stepper = stepper
         self._workers = WorkerProcesses()
         self._ended = ""
-        self._beat_at = 0.0
-        self._told: tuple[int, int] = (0, 0)
+        self._beat_at = float("-inf")
+        self._told: tuple[int, int] | None = None
         self._poller = zmq.Poller()
         for thing in (self._link.fileno(), self._stepper.fileno(), self._front, self._votes):
             self._poller.register(thing, zmq.POLLIN)

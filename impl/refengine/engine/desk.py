@@ -207,7 +207,6 @@ class Desk:
         """Nobody is left waiting, whatever the thread ended of."""
         with self._lock:
             streams = list(self._streams.values())
-            self._streams.clear()
         for stream in streams:
             with contextlib.suppress(Exception):
                 stream.put(EngineClosed(f"request {stream.request_id}"))

@@ -191,6 +191,22 @@ def test_it_gives_a_sign_of_life_every_quarter_of_a_second(core: Cores) -> None:
     assert 0.4 < time.monotonic() - before < 2.2
 
 
+def test_it_does_not_turn_for_nothing(core: Cores) -> None:
+    looks = [0]
+
+    def clock() -> float:
+        looks[0] += 1
+        return time.monotonic()
+
+    one = core(clock=clock)
+    one.ask(begin("a"))
+    one.made("a")
+    one.answer(Beat)
+    before = looks[0]
+    one.answer(Beat)
+    assert looks[0] - before < 30
+
+
 def test_a_load_that_changes_is_told_at_once_and_how_long_a_step_takes(core: Cores) -> None:
     now = [100.0]
     one = core(clock=lambda: now[0])
@@ -303,6 +319,8 @@ def test_it_moves_to_another_coordinator(core: Cores) -> None:
     coordinator.gone(0)
     another.publish(Start(0, (0, 1)))
     assert vote(other).era == 2
+    one.say(Close())
+    another.gone(0)
 
 
 def test_without_an_answer_it_comes_to_the_coordinator_anew(core: Cores) -> None:

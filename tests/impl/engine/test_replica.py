@@ -20,7 +20,7 @@ from refengine.engine.replica import Replica
 from refengine.engine.settings import EngineSettings
 from refengine.executor.children import Forked, has_ended, send
 
-from ..roles import Role, until
+from ..roles import Role, descriptors, until
 from .pools import NOBODY
 from .relayed import Core
 
@@ -50,6 +50,12 @@ class Kept:
         for each in self.workers:
             each.kill()
             each.join(5.0)
+
+
+def pidfds() -> int:
+    """How many processes this one holds by a descriptor."""
+    fds = [Path(f"/proc/self/fd/{number}") for number in descriptors()]
+    return sum(str(fd.readlink()) == "anon_inode:[pidfd]" for fd in fds if fd.is_symlink())
 
 
 @pytest.fixture
@@ -133,6 +139,7 @@ def test_one_that_is_still_there_was_ended_for_another_reason(keep: Any) -> None
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_ended_neither_process_nor_folder_is_left(stopped: bool, keep: Any) -> None:
+    before = pidfds()
     kept = keep(1)
     kept.hear()
     pid = kept.replica.pid
@@ -146,6 +153,7 @@ def test_ended_neither_process_nor_folder_is_left(stopped: bool, keep: Any) -> N
     assert kept.workers[0].exitcode == -signal.SIGKILL
     assert not kept.folder.exists()
     assert kept.replica.link.closed
+    assert pidfds() == before
     assert kept.replica.pids() == {}
 
 
