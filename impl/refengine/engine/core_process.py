@@ -44,7 +44,6 @@ from .stepper import Called, Failed, News, Started, Stepped, Stepper
 from .worker_processes import WorkerProcesses
 
 _BEAT = 0.25  # seconds between two signs of life
-_TITLE_BYTES = 15
 _AT_ONCE = 64  # messages of one socket before the others have their turn
 _TO_KILL = 1.0  # seconds for workers to be gone when nobody needs them any more
 
@@ -76,7 +75,7 @@ def be_core(
     hangup.last_a_second()
     hangup.send_at_hangup(death.fileno(), os.getpid())
     with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(f"refengine:{birth.name}"[:_TITLE_BYTES])
+        Path("/proc/self/comm").write_text(f"refengine:{birth.name}")  # the kernel cuts it
     os.umask(0o077)
     CoreProcess(birth, link, stepper(birth.settings)).serve()
 
@@ -92,7 +91,7 @@ class CoreProcess:
         wave = EngineWave(birth.rank) if birth.waves else None
         patience = min(5.0, settings.step_timeout)
         self._core = Core(Scheduler(settings), wave, Agreement(birth.rank, birth.life, patience))
-        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
+        self._context: zmq.Context[Any] = zmq.Context()
         self._front, front = self._bind(zmq.DEALER, "front")
         self._votes, votes = self._bind(zmq.PULL, "votes")
         self._addresses = front, votes
@@ -102,8 +101,8 @@ class CoreProcess:
         self._stepper = stepper
         self._workers = WorkerProcesses()
         self._ended = ""
-        self._beat_at = 0.0
-        self._told: tuple[int, int] = (0, 0)
+        self._beat_at = float("-inf")
+        self._told: tuple[int, int] | None = None
         self._poller = zmq.Poller()
         for thing in (self._link.fileno(), self._stepper.fileno(), self._front, self._votes):
             self._poller.register(thing, zmq.POLLIN)

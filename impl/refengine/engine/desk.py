@@ -40,7 +40,7 @@ class Desk:
         self._deeds: deque[Deed] = deque()
         self._streams: dict[str, Stream] = {}
         self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
-        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
+        self._context: zmq.Context[Any] = zmq.Context()
         self._sockets: dict[str, Any] = {}
         self._poller = zmq.Poller()
         self._poller.register(self._bell.fileno(), zmq.POLLIN)
@@ -207,7 +207,6 @@ class Desk:
         """Nobody is left waiting, whatever the thread ended of."""
         with self._lock:
             streams = list(self._streams.values())
-            self._streams.clear()
         for stream in streams:
             with contextlib.suppress(Exception):
                 stream.put(EngineClosed(f"request {stream.request_id}"))

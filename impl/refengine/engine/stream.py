@@ -102,9 +102,9 @@ class Stream:
             if self.ended:
                 return
             self._news.append(news)
+            self._changed.notify_all()  # first: a listener may fail
             for listener in self._listeners:
                 listener(news)
-            self._changed.notify_all()
 
 
 def is_last(news: News) -> bool:

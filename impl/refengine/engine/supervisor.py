@@ -248,7 +248,6 @@ class Supervisor:
     def _look_at_coordinator(self) -> None:
         """One that is stopped keeps all replicas from stepping."""
         if self._coordinator is not None and self._desk.quiet() > _COORDINATOR_SILENT:
-            self._desk.meet(None)
             self._lost(COORDINATOR, "gave no sign of life")
 
     def _cores(self) -> list[Replica]:
@@ -295,7 +294,6 @@ class Supervisor:
         for replica in replicas:
             with contextlib.suppress(Exception):
                 replica.end(max(0.0, end - self._clock()))
-        self._replicas.clear()
         with contextlib.suppress(Exception):
             self._end_coordinator()
 

@@ -88,9 +88,10 @@ class Cores:
 
     def __init__(self) -> None:
         self.all: list[Core] = []
+        self.tries = 0
         self.mute: set[str] = set()
         """Who says nothing of itself."""
-        self.failures: dict[str, OSError] = {}
+        self.failures: dict[str, Exception] = {}
         """Who cannot be started."""
         self.held = threading.Event()
         """Not set: a start takes until it is."""
@@ -98,6 +99,7 @@ class Cores:
 
     def new(self, birth: Birth) -> Replica:
         """In the place of `Replica`."""
+        self.tries += 1
         self.held.wait(PATIENCE)
         if birth.name in self.failures:
             raise self.failures[birth.name]

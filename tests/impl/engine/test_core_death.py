@@ -48,7 +48,7 @@ def living(*, moved: int = 0) -> Living:
         link.close()
         alive.close()
         worker = worker_with_a_folder()
-        folder = str(ownership.new_directory())
+        folder, _ = str(ownership.new_directory()), ownership.new_directory()
         say((worker, folder))
         birth = Birth("core-7", 7, 1, EngineSettings(), folder, os.getppid() + moved, False)
         be_core(birth, theirs, hears, Pool((worker,)).stepper)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,8 +35,14 @@ class Office:
         self.now = 100.0
         self.evicted: list[Evict] = []
         settings = EngineSettings(data_parallel=2)
-        self.desk = Desk(FrontEnd(settings), self.evicted.append, lambda: self.now)
+        self.looks = 0
+        """How often somebody has looked at the clock."""
+        self.desk = Desk(FrontEnd(settings), self.evicted.append, self.clock)
         self.lives = 0
+
+    def clock(self) -> float:
+        self.looks += 1
+        return self.now
 
     def replica(self, name: str = "core-0") -> Any:
         """It serves from now on; where it hears and answers."""
@@ -91,6 +99,16 @@ def test_a_request_goes_to_a_replica_and_its_tokens_to_its_stream(office: Office
     give(replica, attempt, 6, finish="length")
     assert stream.result(5.0) == Completion((5, 6), "length")
     assert office.desk.ask(lambda book, now: (book.open, now)) == (0, 100.0)
+
+
+def test_a_stream_that_has_ended_is_nobodys_but_its_users(office: Office) -> None:
+    stream = office.submit()
+    stream.cancel()
+    stream.result(5.0)
+    office.desk.ask(lambda *_: None)
+    there = weakref.ref(stream)
+    del stream
+    until(lambda: gc.collect() + 1 and there() is None, 5.0)
 
 
 def test_one_that_is_cancelled_is_so_at_the_replica_too(office: Office) -> None:
@@ -167,8 +185,15 @@ def test_a_replica_that_says_nothing_is_evicted_though_nothing_happens(office: O
     office.now = 111.0
     before = time.monotonic()
     until(lambda: office.evicted, 5.0)
-    assert time.monotonic() - before < 1.0
+    assert time.monotonic() - before < 1.1  # it looks four times a second
     assert (office.evicted[0].name, office.evicted[0].life) == ("core-0", 1)
+
+
+def test_it_does_not_turn_for_nothing(office: Office) -> None:
+    office.desk.meet(None)  # rung once, and never again
+    before, looks = time.monotonic(), office.looks
+    until(lambda: office.looks >= looks + 6, 5.0)  # two in each turn
+    assert time.monotonic() - before > 0.2
 
 
 def test_it_is_alive_while_its_thread_turns(office: Office) -> None:
@@ -197,13 +222,16 @@ def test_it_is_alive_while_its_thread_turns(office: Office) -> None:
 
 def test_closed_every_stream_ends_and_so_does_the_thread(office: Office) -> None:
     before = set(threading.enumerate())
+    replica = office.replica()
     streams = [office.submit(name) for name in "ab"]
+    request(replica)
     assert not office.desk.closed
     office.desk.close()
     assert office.desk.closed
     for stream in streams:
         with pytest.raises(EngineClosed, match=f"request {stream.request_id}"):
             stream.result(0)
+    until(lambda: not replica.poll(0, zmq.POLLOUT), 5.0)
     office.desk.close()
     assert len(before - set(threading.enumerate())) == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -19,7 +20,7 @@ from refengine.engine.replica import Replica
 from refengine.engine.settings import EngineSettings
 from refengine.executor.children import Forked, has_ended, send
 
-from ..roles import Role, until
+from ..roles import Role, descriptors, until
 from .pools import NOBODY
 from .relayed import Core
 
@@ -49,6 +50,12 @@ class Kept:
         for each in self.workers:
             each.kill()
             each.join(5.0)
+
+
+def pidfds() -> int:
+    """How many processes this one holds by a descriptor."""
+    fds = [Path(f"/proc/self/fd/{number}") for number in descriptors()]
+    return sum(str(fd.readlink()) == "anon_inode:[pidfd]" for fd in fds if fd.is_symlink())
 
 
 @pytest.fixture
@@ -103,7 +110,7 @@ def test_one_that_has_ended_says_why_if_it_can(keep: Any) -> None:
 
 @pytest.mark.parametrize(
     ("number", "told"),
-    [(signal.SIGKILL, "SIGKILL"), (signal.SIGTERM, "SIGTERM")],
+    [(signal.SIGKILL, "SIGKILL"), (signal.SIGHUP, "SIGHUP")],
 )
 def test_one_that_was_killed_is_dead_of_that_signal(number: int, told: str, keep: Any) -> None:
     kept = keep()
@@ -125,11 +132,14 @@ def test_one_that_left_by_itself_has_a_status(keep: Any) -> None:
 
 
 def test_one_that_is_still_there_was_ended_for_another_reason(keep: Any) -> None:
-    assert keep().replica.cause() == "was ended"
+    replica, before = keep().replica, time.monotonic()
+    assert replica.cause() == "was ended"
+    assert time.monotonic() - before < 1.4  # it is waited for half a second
 
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_ended_neither_process_nor_folder_is_left(stopped: bool, keep: Any) -> None:
+    before = pidfds()
     kept = keep(1)
     kept.hear()
     pid = kept.replica.pid
@@ -143,6 +153,7 @@ def test_ended_neither_process_nor_folder_is_left(stopped: bool, keep: Any) -> N
     assert kept.workers[0].exitcode == -signal.SIGKILL
     assert not kept.folder.exists()
     assert kept.replica.link.closed
+    assert pidfds() == before
     assert kept.replica.pids() == {}
 
 

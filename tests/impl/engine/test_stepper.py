@@ -56,6 +56,7 @@ def test_what_is_asked_is_done_in_order_and_told() -> None:
     ]
     assert pool.calls[1:] == [("execute_model", (BATCH,)), ("dummy", ()), ("kv_link", ("l", 3))]
     assert stepper.take() == []
+    assert select.select([stepper.fileno()], [], [], 0)[0] == []
 
 
 def test_workers_are_told_what_the_engine_was_and_leave_within_a_second() -> None:

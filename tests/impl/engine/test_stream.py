@@ -86,3 +86,22 @@ def test_cancelling_is_told_to_the_engine():
     told = []
     Stream("a", lambda: told.append(1)).cancel()
     assert told == [1]
+
+
+def test_whoever_waits_is_woken_though_a_listener_fails():
+    stream = Stream("a", lambda: None)
+    stream.subscribe(lambda _: 1 / 0)
+    there, heard = threading.Event(), []
+
+    def wait():
+        there.set()
+        heard.append(stream.next(5.0))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert there.wait(5.0)
+    with pytest.raises(ZeroDivisionError):
+        stream.put(Delta((1,)))
+    waiting.join(2.0)
+    assert heard == [Delta((1,))]
+    waiting.join()

@@ -30,16 +30,22 @@ class House:
 
     def __init__(self, **given: Any) -> None:
         self.settings = EngineSettings(**({"start_timeout": 9.0} | given))
+        self.looks = 0
+        """How often the supervisor has looked at the clock."""
         self.ahead = 0.0
         """Seconds by which its clock is ahead of the time."""
         self.cores, self.coordinators = Cores(), Coordinators()
         self.supervisor = Supervisor(
             self.settings,
-            self.clock,
+            self.look,
             replica=self.cores.new,
             coordinator=self.coordinators.new,
         )
         self.desk = Desk(FrontEnd(self.settings), self.supervisor.evict, self.clock)
+
+    def look(self) -> float:
+        self.looks += 1
+        return self.clock()
 
     def clock(self) -> float:
         return time.monotonic() + self.ahead
@@ -157,6 +163,13 @@ def test_a_coordinator_that_cannot_be_started_is_named(house: Any) -> None:
     assert len(made.cores.all) == 2  # they come up while it is waited for
 
 
+def test_a_supervisor_that_cannot_go_on_says_so_at_the_start(house: Any) -> None:
+    made = house()
+    made.cores.failures["core-0"] = RuntimeError("what is that")
+    with pytest.raises(EngineFailed, match="the supervisor cannot serve: what is that"):
+        made.start()
+
+
 def test_one_that_ends_before_it_serves_is_named_with_its_cause(house: Any) -> None:
     made = house()
     made.cores.mute.add("core-0")
@@ -228,6 +241,17 @@ def test_who_is_evicted_is_ended_in_that_life_alone(house: Any) -> None:
     assert len(made.cores.all) == 3
 
 
+def test_one_that_cannot_be_started_again_is_tried_soon_and_then_later(house: Any) -> None:
+    made = house().start()
+    made.cores.failures["core-0"] = OSError("no process")
+    made.kill("core-0")
+    before = time.monotonic()
+    made.until(lambda: made.cores.tries == 4)
+    assert 0.7 < time.monotonic() - before < 1.9  # a quarter of a second, and then a half
+    made.cores.failures.clear()
+    made.until(lambda: made.supervisor.pids())
+
+
 def test_one_that_comes_too_late_to_serve_again_is_ended(house: Any) -> None:
     made = house().start()
     made.cores.mute.add("core-0")
@@ -275,12 +299,14 @@ def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(house: A
     (old,) = made.coordinators.all
     made.until(lambda: made.desk.quiet() > 0)
     os.kill(old.pid, signal.SIGSTOP)
-    made.ahead = 3.5
-    made.supervisor.evict(Evict("nobody", 1, "look at the time"))
-    assert made.desk.quiet() > 3.0
-    made.ahead = 4.6
-    made.supervisor.evict(Evict("nobody", 1, "look at the time"))
+    made.ahead = 3.2
+    made.kill("core-1")
+    made.back("core-1")
+    assert len(made.coordinators.all) == 1
+    made.ahead, before, looks = 4.8, time.monotonic(), made.looks
     made.until(lambda: len(made.coordinators.all) == 2)
+    assert time.monotonic() - before < 1.8  # it looks once a second, whatever happens
+    assert made.looks - looks < 30  # and no more often
     assert old.closed
     assert made.desk.quiet() < 3.0
 
@@ -290,6 +316,7 @@ def test_without_a_coordinator_that_comes_back_no_core_stays(house: Any) -> None
     os.kill(made.coordinators.all[0].pid, signal.SIGKILL)
     made.until(lambda: made.supervisor.pids() == {})
     made.until(lambda: not made.desk.ask(lambda book, now: book.health(now, alive=True)).ready)
+    made.until(lambda: made.desk.quiet() == 0.0)  # it has left the one that is gone
 
 
 # -- KV links -------------------------------------------------------------------------------------
