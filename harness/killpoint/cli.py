@@ -16,6 +16,7 @@ from rich.console import Console
 
 from killpoint import __version__
 from killpoint.bench.command import add_parser as add_bench_parser
+from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.cases import CASES
 from killpoint.durations import expected, store
 from killpoint.errors import BadUsage, CannotWork, KillpointError
@@ -136,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     add_diff_parser(commands)
     add_trace_parser(commands)
     add_matrix_parser(commands)
+    add_bisect_parser(commands)
     return parser
 
 
