@@ -72,4 +72,4 @@ def _remaining(bracket: Bracket, unit: str, where: str = "left") -> str:
     if not left:
         return f"no {unit} {where}"
     units, more = f"{left} {unit}{'s' * (left != 1)}", f"{steps} step{'s' * (steps != 1)}"
-    return f"{units} {where}, {more} if none must be skipped"
+    return f"{units} {where}, at most {more} without skips"

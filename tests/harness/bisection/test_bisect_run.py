@@ -59,9 +59,9 @@ def test_each_step_tells_how_many_remain():
     told: list[str] = []
     searched("hhhhhhvvvv", good_is_older=True, told=told)
     assert [line.rpartition("; ")[2] for line in told[2:]] == [
-        "8 releases between them, 4 steps if none must be skipped",
-        "3 releases left, 2 steps if none must be skipped",
-        "1 release left, 1 step if none must be skipped",
+        "8 releases between them, at most 4 steps without skips",
+        "3 releases left, at most 2 steps without skips",
+        "1 release left, at most 1 step without skips",
         "no release left",
     ]
 
