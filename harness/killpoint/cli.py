@@ -16,6 +16,7 @@ from rich.console import Console
 
 from killpoint import __version__
 from killpoint.bench.command import add_parser as add_bench_parser
+from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.campaign.command import add_parser as add_campaign_parser
 from killpoint.cases import CASES
 from killpoint.durations import expected, store
@@ -139,6 +140,7 @@ def command_line() -> argparse.ArgumentParser:
     add_trace_parser(commands)
     add_matrix_parser(commands)
     add_campaign_parser(commands)
+    add_bisect_parser(commands)
     return parser
 
 

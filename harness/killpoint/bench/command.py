@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
-import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +19,7 @@ from killpoint.bench.run import Bench
 from killpoint.bench.workload import KINDS, SIZES, Kind, parse_size, show_size
 from killpoint.errors import CannotWork
 from killpoint.progress.counting import counting
+from killpoint.sigterm import ending_on_sigterm
 from killpoint.targets.registry import FORMS
 
 _DESCRIPTION = f"""\
@@ -86,7 +84,7 @@ def command(options: argparse.Namespace) -> int:
     found, missing = opponents(options.target, list(dict.fromkeys(names)), asked)
     rows, kinds = cast("list[Row]", options.rows), cast("list[Kind]", options.payloads)
     cells = plan(rows, kinds, options.sizes, options.readers, quick=options.quick)
-    with _ending_on_sigterm(), counting(Console(stderr=True)) as tell:
+    with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         pace = QUICK if options.quick else FULL
         if options.starts:
             pace = msgspec.structs.replace(pace, groups=options.starts)
@@ -102,7 +100,7 @@ def command(options: argparse.Namespace) -> int:
 
 def pool_command(options: argparse.Namespace) -> int:
     """Measure worker pools, and print."""
-    with _ending_on_sigterm(), counting(Console(stderr=True)) as tell:
+    with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         outcome = pools.measure(options, tell)
     print(pools.report(outcome, options.json))
     if failures := outcome.failures():
@@ -112,29 +110,12 @@ def pool_command(options: argparse.Namespace) -> int:
 
 def pipe_command(options: argparse.Namespace) -> int:
     """Measure pipes, and print."""
-    with _ending_on_sigterm(), counting(Console(stderr=True)) as tell:
+    with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         outcome = pipes.measure(options, tell)
     print(pipes.report(outcome, options.json))
     if failures := outcome.failures():
         raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
     return 0
-
-
-@contextlib.contextmanager
-def _ending_on_sigterm() -> Generator[None]:
-    """As on Ctrl-C: what was started is ended, and nothing is left."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _leave(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
 
 
 def _words(known: Sequence[str] | None) -> Callable[[str], list[str]]:

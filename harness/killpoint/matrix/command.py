@@ -6,11 +6,6 @@ import argparse
 import datetime
 import math
 import shlex
-import signal
-import sys
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +17,7 @@ from killpoint.matrix.choice import LANDMARKS, targets
 from killpoint.matrix.page import Head
 from killpoint.matrix.row import Asked
 from killpoint.matrix.run import Plan, run
+from killpoint.sigterm import ending_on_sigterm
 from killpoint.targets.registry import FORMS
 
 _BUDGET = 600.0
@@ -108,7 +104,7 @@ def command(options: argparse.Namespace) -> int:
         options.report,
     )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
-    with _ending_on_sigterm():
+    with ending_on_sigterm():
         return run(plan, console.print)
 
 
@@ -126,23 +122,6 @@ def _head(options: argparse.Namespace) -> Head:
         words += ["--markdown", str(options.markdown)]
     today = datetime.datetime.now().date().isoformat()
     return Head(shlex.join(words), today, options.confirm)
-
-
-@contextmanager
-def _ending_on_sigterm() -> Generator[None]:
-    """As on Ctrl-C: the check that runs is ended, and cleans up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, _leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _leave(number: int, _frame: object) -> None:
-    sys.exit(128 + number)
 
 
 def _words(text: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Bisection: which release, or which commit, changed how a case comes out."""

@@ -1,0 +1,29 @@
+"""SIGTERM ends a long command as Ctrl-C does: what was started is ended, and nothing is left."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def ending_on_sigterm() -> Generator[None]:
+    """Until it is left, SIGTERM raises ``SystemExit`` (143) where the main thread is.
+
+    Other threads cannot choose what a signal does: for them it changes nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
