@@ -133,7 +133,7 @@ class Campaign:
         if item.shrinks:
             order.scenario = self._findings.scenario(item.shrinks)
             order.convicted = self._findings.convicted(item.shrinks)
-            order.seconds = min(_SHRINKING, self._left() / 2)
+            order.seconds = min(_SHRINKING, self._left() / 4)
             return order
         known = self._examples(item)
         if self._crew.local:
