@@ -96,7 +96,7 @@ class _Choice:
         for case in cases:
             written = said(Path(case.folder)) if case.play else []
             text = pack(written) if written else ""
-            if len(text) + _AROUND > self._room:
+            if text and len(text) + _AROUND > self._room:
                 self._leave(case, "log")
             elif text:
                 case.log = self._add("log", text)

@@ -11,8 +11,11 @@ import pytest
 from stored_runs import HOSTILE, dead_writer, keep_play, keep_run, stored, violating_run
 from synthetic import scene
 
+from killpoint.report.columns import columns
+from killpoint.report.html.cells import run_cells
 from killpoint.report.html.document import beside, write
 from killpoint.report.html.packing import unpack
+from killpoint.report.html.selection import select
 from killpoint.report.stored import StoredRun, read
 
 
@@ -114,11 +117,11 @@ def test_verdicts_are_told_in_signs_and_words(run: StoredRun, tmp_path: Path) ->
 
 
 def _long(folder: Path) -> StoredRun:
-    """A run with a long play of a violation, and six that held, each with a log."""
+    """A run with a long play of a violation, and six that held: the first wrote nothing."""
     run = violating_run(folder)
     for n in range(6):
         noise = "".join(chr(33 + hash((k, n)) % 90) for k in range(8000))
-        keep_play(folder, f"R2-c{n}", dead_writer(30 + n), scene(judges="R2"), noise)
+        keep_play(folder, f"R2-c{n}", dead_writer(30 + n), scene(judges="R2"), noise if n else "")
     keep_play(folder, "Q7-long", dead_writer(700), scene(judges="Q7", readers=2))
     run.invariants |= stored("t", "1", {"R2": "holds", "Q7": "violated"}).invariants
     run.invariants["Q7"].cases[0].id = "Q7/long"
@@ -134,7 +137,7 @@ def test_what_goes_first_is_logs_of_what_held_then_its_plays_then_length_of_viol
     whole = _page(run, tmp_path)
     cells = whole.run(0)["cells"]
     everything = (tmp_path / "r.html").stat().st_size + 18_000  # what is known only at the end
-    logs = sum(len(whole.parts[case["log"]]) for case in cells["R2"]["cases"])
+    logs = sum(len(whole.parts[case["log"]]) for case in cells["R2"]["cases"] if case["log"])
     plays = sum(len(whole.parts[case["play"]]) for case in cells["R2"]["cases"])
     kept: list[tuple[int, int, int]] = []
     for less in (0, logs // 2, logs + plays // 2, logs + plays + 25_000):
@@ -150,16 +153,28 @@ def test_what_goes_first_is_logs_of_what_held_then_its_plays_then_length_of_viol
             )
         )
         for case in held:
-            assert (case["folder"] in case["cut"]) == (not case["log"])
+            lost = not case["play"] or (case["id"] != "R2/c0" and not case["log"])
+            assert (case["folder"] in case["cut"]) == lost
         assert ("To stay under" in page.said) == bool(less)
     shown = len(whole.part(whole.run(0)["cells"]["Q7"]["cases"][0]["play"])["events"])
-    assert kept[0] == (6, 6, shown)
-    assert 0 < kept[1][0] < 6
+    assert kept[0] == (5, 6, shown)
+    assert 0 < kept[1][0] < 5
     assert kept[1][1:] == (6, shown)
     assert kept[2][0] == 0
     assert 0 < kept[2][1] < 6
     assert kept[2][2] == shown
     assert 60 <= kept[3][2] < shown
+
+
+def test_where_nothing_was_written_no_log_is_missed(run: StoredRun) -> None:
+    (run.folder / "plays/R6-synthetic/writer.err").write_text("")
+    every = run_cells(columns([run]))[0].cases()
+    held = [case for case in every if case.id == "R6/synthetic"]
+    full = len(select(held, 1_000_000, "").parts[held[0].play])
+    fits = next(n for n in range(full, full + 999) if select(held, n, "").parts)
+    held[0].cut = ""
+    assert select(held, fits, "").cuts == []
+    assert held[0].cut == ""
 
 
 def test_a_record_that_cannot_be_drawn_costs_only_itself(run: StoredRun, tmp_path: Path) -> None:
