@@ -123,12 +123,6 @@ def header_of(index: int, count: int, nbytes: int) -> bytes:
     return length if index else _COUNT.pack(INLINE, count) + length
 
 
-def first_buffer_at(message: memoryview) -> int:
-    """Where the first buffer after the pickle begins in a message laid out by `put`."""
-    _, _, length = _ONE.unpack_from(message, 0)
-    return _ONE.size + length + _LENGTH.size
-
-
 def put_one(chunk: memoryview, main: Buffer) -> None:
     """`put` for a message of one buffer."""
     size = len(main)

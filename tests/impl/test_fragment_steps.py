@@ -48,9 +48,11 @@ class Keeping:
 
 MESSAGE = b"main", bytes(range(200)), b"", b"tail" * 25
 NBYTES = total_of([len(b) for b in MESSAGE]) + 1
+SMALL = 3 + 4 + len(b"main") + 4
+"""Bytes before the first buffer after the pickle."""
 
 
-def sent(side: Side, pace: Any, piece: int = 50) -> list[tuple[int, int, int, int]]:
+def sent(side: Side, pace: Any, piece: int = 50) -> list[tuple[int, int, int, int, int]]:
     """Each piece's head."""
     publish_in_pieces(side, MESSAGE, NBYTES, side.chunks[0], piece, pace)
     return [_HEAD.unpack_from(chunk, 0) for chunk in side.chunks]
@@ -65,10 +67,11 @@ def whole() -> bytes:
 def test_each_piece_says_where_it_begins_and_how_long_the_whole_is():
     side = Side(1000)
     heads = sent(side, Keeping())
-    assert heads[0] == (2, 0, 50, NBYTES)
-    assert [start for _, start, _, _ in heads] == list(range(0, NBYTES, 50))
-    assert sum(count for _, _, count, _ in heads) == NBYTES
-    parts = [bytes(c[64 : 64 + head[2]]) for c, head in zip(side.chunks, heads, strict=True)]
+    assert heads[0] == (2, 0, SMALL + 50, NBYTES, 64 + 64 - SMALL)
+    assert [start for _, start, *_ in heads] == [0, *range(SMALL + 50, NBYTES, 50)]
+    assert sum(head[2] for head in heads) == NBYTES
+    assert {head[4] for head in heads[1:]} == {64}
+    parts = [bytes(c[head[4] :][: head[2]]) for c, head in zip(side.chunks, heads, strict=True)]
     assert b"".join(parts) == whole()
     steps = ["open", "publish", ("claim", 0, True)] * len(heads)
     assert side.log == steps[:-1]
@@ -76,13 +79,28 @@ def test_each_piece_says_where_it_begins_and_how_long_the_whole_is():
 
 def test_with_readers_elsewhere_all_of_it_is_one_piece():
     side = Side(1000)
-    assert sent(side, Keeping(*[False] * 100)) == [(2, 0, NBYTES, NBYTES)]
+    assert sent(side, Keeping(*[False] * 100)) == [(2, 0, NBYTES, NBYTES, 113)]
+
+
+def test_the_large_buffer_is_aligned_in_each_chunk_and_in_memory():
+    side = Side(1000)
+    publish_in_pieces(side, MESSAGE, NBYTES, side.chunks[0], 64, Keeping())
+    first, *others = [_HEAD.unpack_from(chunk, 0) for chunk in side.chunks]
+    assert (first[4] + SMALL) % 64 == 0
+    assert {(start - SMALL) % 64 for _, start, *_ in others} == {0}
+
+
+def test_a_message_of_one_buffer_begins_at_the_line():
+    side = Side(1000)
+    publish_in_pieces(side, [b"x" * 300], 307, side.chunks[0], 100, Keeping())
+    assert [_HEAD.unpack_from(chunk, 0)[1:3] for chunk in side.chunks][:2] == [(0, 100), (100, 100)]
+    assert _HEAD.unpack_from(side.chunks[0], 0)[4] == 64
 
 
 def test_a_piece_ends_where_its_slot_does():
     side = Side(64 + 120)
     heads = sent(side, Keeping(*[False] * 100))
-    assert [count for _, _, count, _ in heads] == [120, 120, NBYTES - 240]
+    assert [head[2] for head in heads] == [71, 120, 120, NBYTES - 311]
 
 
 def test_pieces_make_the_whole_in_memory_whose_large_buffer_is_aligned():
@@ -99,15 +117,15 @@ def test_pieces_make_the_whole_in_memory_whose_large_buffer_is_aligned():
 
 @pytest.mark.parametrize(
     ("nbytes", "room", "slots", "spans"),
-    [(99, 1000, 9, False), (100, 1000, 9, True), (937, 1000, 2, False), (936, 1000, 2, True)],
+    [(99, 1000, 9, False), (100, 1000, 9, True), (874, 1000, 2, False), (873, 1000, 2, True)],
 )
 def test_whether_a_message_spans_slots(nbytes: int, room: int, slots: int, spans: bool):
     assert Pieces(least=100, piece=50).span(nbytes, room, slots) is spans
 
 
 def test_a_piece_must_fit_into_a_slot():
-    assert Pieces(least=1, piece=936).span(1, 1000, 9)
-    assert not Pieces(least=1, piece=937).span(1, 1000, 9)
+    assert Pieces(least=1, piece=873).span(1, 1000, 9)
+    assert not Pieces(least=1, piece=874).span(1, 1000, 9)
 
 
 def test_pieces_are_of_half_a_megabyte_for_messages_of_two():

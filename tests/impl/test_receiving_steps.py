@@ -45,7 +45,7 @@ def pieces(*buffers: bytes, cut: int = 9) -> list[memoryview]:
     for start in range(0, len(whole), cut):
         part = whole[start : start + cut]
         chunk = memoryview(bytearray(64 + cut))
-        _HEAD.pack_into(chunk, 0, FRAGMENT, start, len(part), len(whole))
+        _HEAD.pack_into(chunk, 0, FRAGMENT, start, len(part), len(whole), 64)
         chunk[64 : 64 + len(part)] = part
         found.append(chunk)
     return found

@@ -349,13 +349,13 @@ def pieces(who: str = "local", *, kept: bool = True) -> Writer:
         (199, 2, True, False),
         (200, 2, True, True),
         (200, 2, False, True),  # the readers' pace sets the pieces, later
-        (CHUNK - 64, 2, True, True),
-        (CHUNK - 63, 2, True, False),
+        (CHUNK - 127, 2, True, True),
+        (CHUNK - 126, 2, True, False),
         (CHUNK, 2, True, False),
         (CHUNK + 1, 2, True, True),
         (CHUNK + 1, 2, False, False),
-        (7 * (CHUNK - 64), 2, True, True),
-        (7 * (CHUNK - 64) + 1, 2, True, False),
+        (7 * (CHUNK - 127), 2, True, True),
+        (7 * (CHUNK - 127) + 1, 2, True, False),
     ],
 )
 def test_whether_it_goes_in_pieces(nbytes: int, buffers: int, kept: bool, whether: bool):
