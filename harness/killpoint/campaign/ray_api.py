@@ -43,10 +43,6 @@ class Ray(Protocol):
 
     exceptions: Errors
 
-    def is_initialized(self) -> bool:
-        """Whether this process has joined a cluster."""
-        ...
-
     def init(self, *, address: str, log_to_driver: bool, logging_level: str) -> object:
         """Join one."""
         ...
@@ -67,10 +63,6 @@ class Ray(Protocol):
         self, refs: Sequence[Ref], *, num_returns: int, timeout: float
     ) -> tuple[list[Ref], list[Ref]]:
         """Those that are done, and those that are not."""
-        ...
-
-    def cancel(self, ref: Ref, *, force: bool) -> None:
-        """End a task; by force: with its worker."""
         ...
 
     def cluster_resources(self) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import cast
 
@@ -43,13 +42,14 @@ class Cluster:
         """
         self._jobs = jobs
         self._ray = ray_api.load()
-        self._joined = not self._ray.is_initialized()
         self._running: dict[Ref, tuple[Item, float]] = {}
         try:
-            if self._joined:
-                self._ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            self._ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             self._look()
             self._greet()
+        except CannotWork:
+            self.close()
+            raise
         except (OSError, RuntimeError, ValueError, self._ray.exceptions.RayError) as error:
             self.close()
             said = " ".join(str(error).split())
@@ -106,16 +106,9 @@ class Cluster:
         return msgspec.msgpack.decode(cast("bytes", said), type=Played)
 
     def close(self) -> None:
-        """End what is being played, and leave the cluster as it is.
-
-        A worker's player ends with it, and every other one when this process has left.
-        """
-        for ref in self._running:
-            with contextlib.suppress(Exception):  # the cluster itself may be gone
-                self._ray.cancel(ref, force=True)
+        """Leave the cluster as it is: it ends our workers, and they their players."""
         self._running.clear()
-        if self._joined:
-            self._ray.shutdown()
+        self._ray.shutdown()
 
 
 def cores_for(item: Item, largest: float) -> float:
