@@ -106,7 +106,9 @@ class Desk:
             self.do(lambda book, _: book.close())
         self._stopping = True
         self._ring()
-        if threading.current_thread() is not self._thread:
+        if self._thread.ident is None:
+            self._let_go()  # it never turned
+        elif threading.current_thread() is not self._thread:
             self._thread.join(_TO_END)
 
     def _ring(self) -> None:
@@ -173,7 +175,6 @@ class Desk:
             _log.exception("a listener of request %s has failed", request_id)
 
     def _connect(self, name: str, address: str) -> None:
-        self._disconnect(name)
         socket: Any = self._context.socket(zmq.DEALER)
         for option in (zmq.LINGER, zmq.SNDHWM, zmq.RCVHWM):
             socket.setsockopt(option, 0)

@@ -34,8 +34,10 @@ class Sockets:
         self.folder = ownership.new_directory()
         self._made: list[Any] = []  # one that is forgotten would warn that it was not closed
 
-    def bind(self, kind: int, name: str) -> tuple[Any, str]:
+    def bind(self, kind: int, name: str, room: int = 0) -> tuple[Any, str]:
+        """``room``: messages that wait there to be taken; 0: any number."""
         socket, address = self._socket(kind), f"ipc://{self.folder}/{name}"
+        socket.setsockopt(zmq.RCVHWM, room)
         socket.bind(address)
         return socket, address
 

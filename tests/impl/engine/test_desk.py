@@ -111,6 +111,14 @@ def test_a_stream_that_has_ended_is_nobodys_but_its_users(office: Office) -> Non
     until(lambda: gc.collect() + 1 and there() is None, 5.0)
 
 
+def test_what_is_asked_is_done_at_once(office: Office) -> None:
+    replica, before = office.replica(), time.monotonic()
+    for number in range(16):
+        office.submit(f"r{number}")
+        request(replica)
+    assert time.monotonic() - before < 2.0  # not when the thread looks anyway
+
+
 def test_one_that_is_cancelled_is_so_at_the_replica_too(office: Office) -> None:
     replica = office.replica()
     stream = office.submit()
@@ -139,21 +147,13 @@ def test_nobody_listens_to_a_lost_replica_and_its_next_life_serves(office: Offic
     new = office.replica()
     again = request(new)
     assert again.prompt == (1, 2, 5)
-    assert not old.poll(0, zmq.POLLOUT)
+    until(lambda: not old.poll(0, zmq.POLLOUT), 5.0)
     give(new, again, 7, finish="stop")
     assert stream.result(5.0).tokens == (5, 7)
 
 
-def test_a_replica_that_comes_again_is_talked_to_where_it_is_now(office: Office) -> None:
-    office.replica()
-    new = office.replica()
-    office.submit()
-    assert request(new).prompt == (1, 2)
-
-
 def test_a_replica_that_does_not_listen_holds_nobody_up(office: Office) -> None:
-    deaf, address = office.sockets.bind(zmq.DEALER, "deaf")
-    deaf.setsockopt(zmq.RCVHWM, 1)
+    _, address = office.sockets.bind(zmq.DEALER, "deaf", room=1)
     office.desk.do(lambda book, now: book.arrived("core-0", address, now))
     for number in range(100):
         office.submit(f"r{number}", (1,) * 4000)
@@ -234,6 +234,14 @@ def test_closed_every_stream_ends_and_so_does_the_thread(office: Office) -> None
     until(lambda: not replica.poll(0, zmq.POLLOUT), 5.0)
     office.desk.close()
     assert len(before - set(threading.enumerate())) == 1
+
+
+def test_one_that_never_turned_leaves_nobody_waiting() -> None:
+    office = Office()
+    stream = office.submit()
+    office.close()
+    with pytest.raises(EngineClosed):
+        stream.result(0)
 
 
 def test_a_listener_may_close_it(office: Office) -> None:
