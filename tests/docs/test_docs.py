@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from doc_pages import PAGES, ROOT, Command, blocks, commands, in_a_copy, prose
-from doc_runs import compare, lay_out, run
+from doc_runs import LIMIT, compare, lay_out, run
 
 from killpoint.cases import select
 from killpoint.cli import command_line, main
@@ -21,6 +21,8 @@ from killpoint.scenario import parse
 
 _TELLING = ("explain", "list")
 """Commands that only tell something are asked in this process: an interpreter costs more."""
+_ON_EVERY_COMMIT = 120.0
+"""Seconds for a page: one that says nothing of a command that takes long is told so early."""
 _SHELL = re.compile(r"[|<>;&$`]")
 
 
@@ -63,7 +65,8 @@ class TestItsCommands:
             if arguments := _tells(command):
                 status = main(arguments)
                 compare(page, command, status, "".join(capfd.readouterr()))
-        for ran in run([command for command in chosen if not _tells(command)], folder):
+        typed = [command for command in chosen if not _tells(command)]
+        for ran in run(typed, folder, limit=LIMIT if full else _ON_EVERY_COMMIT):
             compare(page, ran.command, ran.status, ran.output)
 
     @pytest.mark.parametrize("page", _named([p for p in PAGES if in_a_copy(p)]))
