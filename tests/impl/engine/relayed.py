@@ -24,12 +24,19 @@ PATIENCE = 5.0
 class Core:
     """One process: what it is told, and a way to have it say something."""
 
-    def __init__(self, birth: Birth, *, serves: bool = True, workers: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        birth: Birth,
+        *,
+        serves: bool = True,
+        slow: bool = False,
+        workers: tuple[int, ...] = (),
+    ) -> None:
         self.birth = birth
         self.heard: list[Any] = []
         """All that its supervisor has told it."""
         self.pid = 0
-        self._serves, self._workers = serves, workers or (NOBODY,)
+        self._serves, self._slow, self._workers = serves, slow, workers or (NOBODY,)
         self._remote, self._theirs = multiprocessing.Pipe()
 
     @property
@@ -80,6 +87,9 @@ class Core:
         if isinstance(message, Join) and self._serves:
             link.send(Joined(message.link))
         if isinstance(message, Close):
+            if self._slow:
+                self._theirs.recv()
+                self._theirs.send("it has left")
             os._exit(0)
 
 
@@ -91,6 +101,8 @@ class Cores:
         self.tries = 0
         self.mute: set[str] = set()
         """Who says nothing of itself."""
+        self.slow = False
+        """They leave once they are told to by the test, too."""
         self.failures: dict[str, Exception] = {}
         """Who cannot be started."""
         self.held = threading.Event()
@@ -103,7 +115,7 @@ class Cores:
         self.held.wait(PATIENCE)
         if birth.name in self.failures:
             raise self.failures[birth.name]
-        core = Core(birth, serves=birth.name not in self.mute)
+        core = Core(birth, serves=birth.name not in self.mute, slow=self.slow)
         self.all.append(core)
         replica = Replica(birth, core.process)
         core.pid = replica.pid

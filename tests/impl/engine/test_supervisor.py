@@ -229,18 +229,31 @@ def test_one_that_says_that_it_ends_is_ended(house: Any) -> None:
     assert not is_there(old.pid)
 
 
-def test_who_is_evicted_is_ended_in_that_life_alone(house: Any) -> None:
+def test_who_is_evicted_is_ended_in_that_life_alone(
+    house: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     made = house().start()
     old = made.cores["core-0"]
-    made.supervisor.evict(Evict("core-0", 2, "another life"))
-    made.supervisor.evict(Evict("core-0", 1, "it hangs"))
-    made.back("core-0")
+    with caplog.at_level(logging.WARNING):
+        made.supervisor.evict(Evict("core-0", 2, "another life"))
+        made.supervisor.evict(Evict("core-0", 1, "it hangs"))
+        made.back("core-0")
+    assert caplog.messages == ["core-0 was ended, since it hangs; it is started again"]
     assert not is_there(old.pid)
     made.supervisor.evict(Evict("core-0", 1, "it hung"))
     made.supervisor.evict(Evict("core-7", 1, "who is that"))
     made.kill("core-0")
     made.back("core-0", 3)
     assert len(made.cores.all) == 3
+
+
+def test_an_eviction_is_obeyed_at_once(house: Any) -> None:
+    made = house().start()
+    before = time.monotonic()
+    for life in range(1, 5):
+        made.supervisor.evict(Evict("core-0", life, "it hangs"))
+        made.back("core-0", life + 1)
+    assert time.monotonic() - before < 3.0  # not when the thread looks anyway
 
 
 def test_one_that_cannot_be_started_again_is_tried_soon_and_then_later(house: Any) -> None:
@@ -301,11 +314,14 @@ def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(house: A
     (old,) = made.coordinators.all
     made.until(lambda: made.desk.quiet() > 0)
     os.kill(old.pid, signal.SIGSTOP)
-    made.ahead = 3.2
-    made.kill("core-1")
-    made.back("core-1")
+    made.still = time.monotonic()
+    made.ahead = 3.5 - made.desk.quiet()
+    for life in (2, 3):  # it has looked in between
+        made.kill("core-1")
+        made.back("core-1", life)
     assert len(made.coordinators.all) == 1
-    made.ahead, before, looks = 4.8, time.monotonic(), made.looks
+    made.ahead += 1.0  # silent for 4.5
+    before, looks = time.monotonic(), made.looks
     made.until(lambda: len(made.coordinators.all) == 2)
     assert time.monotonic() - before < 1.8  # it looks once a second, whatever happens
     assert made.looks - looks < 30  # and no more often
@@ -373,6 +389,19 @@ def test_closed_every_part_is_asked_to_leave_and_nothing_is_left(house: Any) -> 
     assert made.supervisor.pids() == {}
     assert not made.supervisor.alive
     made.supervisor.close()
+
+
+def test_whoever_is_asked_to_leave_has_time_for_it(house: Any) -> None:
+    made = house()
+    made.cores.slow = True
+    core = made.start().cores["core-0"]
+    closing = threading.Thread(target=made.supervisor.close)
+    closing.start()
+    made.until(lambda: core.told(Close))
+    core.say("now")
+    made.until(lambda: core.told(str) == ["it has left"])
+    closing.join(5.0)
+    assert not is_there(core.pid)
 
 
 def test_one_that_never_began_can_be_closed(house: Any) -> None:
