@@ -25,7 +25,7 @@ from killpoint.targets.engine_protocol import EngineShape
 BRIEF = EngineShape(prefill=1)
 WHOLE = EngineShape(data_parallel=2, prefill=1)
 """The engines of a soak: a sample of it, and the soak itself."""
-_KILLS_IN_FULL = 140
+_KILLS_IN_FULL = 150
 """In ten minutes."""
 
 
