@@ -27,19 +27,28 @@ def wait_for(what: str, seen: Callable[[], object], within: float = 60.0) -> Non
 
 
 class CampaignProcess:
-    """``killpoint campaign`` in a folder."""
+    """``killpoint campaign`` in a folder; when it is left, nothing of it runs on."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
+        self._begun: list[subprocess.Popen[str]] = []
         self.token = uuid.uuid4().hex
         path = os.pathsep.join(each for each in sys.path if each)
         self.environment = (
             os.environ | {"PYTHONPATH": path, _TOKEN: self.token, "COLUMNS": "200"} | environment
         )
 
+    def __enter__(self) -> CampaignProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._begun:
+            if process.poll() is None:
+                self.interrupt(process)
+
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """In a session of its own, as a shell's foreground job."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "killpoint.cli", "campaign", *arguments],
             env=self.environment,
             cwd=self.folder.parent,
@@ -48,6 +57,8 @@ class CampaignProcess:
             text=True,
             start_new_session=True,
         )
+        self._begun.append(process)
+        return process
 
     def interrupt(
         self, process: subprocess.Popen[str], by: int = signal.SIGINT

@@ -21,8 +21,10 @@ _ONLY = "R1/two-readers,R4/full-ring,Q2"
 @pytest.mark.full
 def test_a_cluster_loses_a_worker_and_the_campaign_loses_nothing(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra killpoint[ray] is not installed")
-    with local_cluster() as cluster:
-        campaign = CampaignProcess(tmp_path / "it", RAY_ADDRESS="")
+    with (
+        local_cluster() as cluster,
+        CampaignProcess(tmp_path / "it", RAY_ADDRESS="") as campaign,
+    ):
         first = campaign.begin(
             *("--budget", "10m", "--target", _FAULTY, "--only", _ONLY),
             *("--ray", cluster.address, "--out", str(campaign.folder)),
@@ -61,11 +63,11 @@ def test_a_cluster_that_is_not_there_is_told_in_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ray", reason="the extra killpoint[ray] is not installed")
-    campaign = CampaignProcess(tmp_path / "it", RAY_ADDRESS="")
-    process = campaign.begin("--budget", "9s", "--ray", "auto", "--out", str(campaign.folder))
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.count("\n")) == (70, 1)
-    assert err.startswith("--ray auto: ")
+    with CampaignProcess(tmp_path / "it", RAY_ADDRESS="") as campaign:
+        process = campaign.begin("--budget", "9s", "--ray", "auto", "--out", str(campaign.folder))
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err.count("\n")) == (70, 1)
+        assert err.startswith("--ray auto: ")
 
 
 def _lost(campaign: CampaignProcess) -> list[GivenBack]:
