@@ -55,17 +55,6 @@ def test_a_player_whose_campaign_was_killed_does_not_play_on(tmp_path: Path) -> 
 
 
 @pytest.mark.full
-def test_a_player_whose_campaign_was_killed_does_not_play_on(tmp_path: Path) -> None:
-    campaign = CampaignProcess(tmp_path / "it")
-    long = ("--only", "E3", "--jobs", "1")  # the better part of a minute
-    process = campaign.begin("--budget", "9m", *long, "--out", str(campaign.folder))
-    zygotes = "killpoint.stage.zygote"  # roles are forks of it
-    wait_for("its roles", lambda: sum(zygotes in each for each in campaign.processes()) >= 3)
-    campaign.interrupt(process, signal.SIGKILL)
-    wait_for("the end of every process", lambda: campaign.processes() == [], within=15.0)
-
-
-@pytest.mark.full
 def test_a_campaign_ends_in_time_and_its_findings_replay(tmp_path: Path) -> None:
     folder = tmp_path / "it"
     with CampaignProcess(folder) as campaign:
