@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -20,9 +21,16 @@ cases are judged in the same run."""
 
 
 def pytest_configure() -> None:
-    """A ``check`` that a test makes is no verdict of the job that runs the tests."""
+    """Let processes that tests start be as at a terminal, wherever the tests are run.
+
+    A ``check`` that a test makes is no verdict of the job that runs the tests; and what was begun
+    in the background, or by nohup, ignores signals, and so would its children.
+    """
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         os.environ.pop(name, None)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

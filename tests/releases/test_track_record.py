@@ -24,7 +24,7 @@ _LATE = {"0.11.0": "", "0.16.0": "", "0.18.0": "60 s", "0.26.0": "60 s"}
 """How much later a reader woke whose subscription came late; else 5 s."""
 
 
-_OFTEN = ("0.16.0", "0.18.0", "0.33.0")
+_OFTEN = ("0.16.0", "0.33.0")
 """Of those the ones that are judged on every commit: before, after, and the newest."""
 
 

@@ -86,6 +86,7 @@ def test_pytest_is_told_before_anything_is_collected(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(plugin, "require", lambda device: gpus.require(device, _nowhere))
     plugins = SimpleNamespace(get_plugin=lambda _name: None)
     config: Any = SimpleNamespace(pluginmanager=plugins, getoption=lambda _name: "cuda", stash={})
+    config.addinivalue_line = lambda _name, _line: None
     with pytest.raises(pytest.UsageError, match="no driver is here"):
         plugin.pytest_configure(config)
 

@@ -110,7 +110,7 @@ def test_one_that_has_ended_says_why_if_it_can(keep: Any) -> None:
 
 @pytest.mark.parametrize(
     ("number", "told"),
-    [(signal.SIGKILL, "SIGKILL"), (signal.SIGHUP, "SIGHUP")],
+    [(signal.SIGKILL, "SIGKILL"), (signal.SIGUSR1, "SIGUSR1")],
 )
 def test_one_that_was_killed_is_dead_of_that_signal(number: int, told: str, keep: Any) -> None:
     kept = keep()
