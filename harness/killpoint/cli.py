@@ -95,6 +95,9 @@ def command_line() -> argparse.ArgumentParser:
     check.add_argument("--seed", type=int, default=0)
     check.add_argument("--budget", type=_seconds, metavar="SECONDS")
     check.add_argument(
+        "--first", action="store_true", help="no further case of an invariant that is violated"
+    )
+    check.add_argument(
         "--shrink",
         type=_seconds_or_none,
         default=_SHRINK,
@@ -199,6 +202,7 @@ def _check(options: argparse.Namespace) -> int:
             progress=watcher.ended,
             told=watcher.told,
             shrinking=options.shrink,
+            first=options.first,
         )
         verdict_json.write(judgement, folder)
     if options.store_durations is not None:

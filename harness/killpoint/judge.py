@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def judge(
     progress: Progress | None = None,
     told: Told | None = None,
     shrinking: float = 0.0,
+    first: bool = False,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
 
@@ -94,6 +96,8 @@ def judge(
         told: called as a case begins, and as its sweeps go on; from several threads.
         shrinking: seconds for each violation, once every case has been played, in which a smaller
             scenario is looked for; they end with the budget.
+        first: of an invariant that is violated no further case is begun, and every invariant's
+            first case before any one's second.
 
     Raises:
         BadUsage, CannotWork: nothing was judged.
@@ -106,7 +110,7 @@ def judge(
     try:
         with bench:
             loaded = bench.loaded()
-            run = _Run(bench, target, seed, full, folder, progress, told, depth, device)
+            run = _Run(bench, target, seed, full, folder, progress, told, depth, device, first)
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
             run.shrink(shrinking, end)
@@ -175,6 +179,16 @@ def _verdict(
     return combine(item, cases, lacking, whole=whole, left_out=missing)
 
 
+def _in_turn(cases: Sequence[Case]) -> list[Case]:
+    """Every invariant's first case, then every one's second, and so on."""
+    turns: Counter[str] = Counter()
+    ranked: list[tuple[int, Case]] = []
+    for case in cases:
+        ranked.append((turns[case.invariant], case))
+        turns[case.invariant] += 1
+    return [case for _, case in sorted(ranked, key=lambda each: each[0])]
+
+
 class _Bench:
     """Stages that wait for work; each is used by one thread at a time."""
 
@@ -228,7 +242,10 @@ class _Run:
         told: Told | None,
         depth: Depth,
         device: Device,
+        first: bool,
     ) -> None:
+        self._first = first
+        self._violated: set[str] = set()
         self._device: Device = device
         self._bench = bench
         self._target = target
@@ -252,9 +269,14 @@ class _Run:
             if end is not None and time.monotonic() > end:
                 left_out.append(case.id)
                 return None
+            if self._first and case.invariant in self._violated:
+                left_out.append(case.id)
+                return None
             outcome = self._one(case)
             with self._lock:
                 self._done += 1
+                if outcome.outcome == "violated":
+                    self._violated.add(case.invariant)
                 if self._progress:
                     self._progress(outcome, self._done, len(cases))
             return outcome
@@ -262,6 +284,7 @@ class _Run:
         done: dict[str, CaseOutcome | None] = {}
         for tier in ("model", "simulated", "process"):
             mine = [case for case in cases if case.tier == tier]
+            mine = _in_turn(mine) if self._first else mine
             done |= self._side_by_side(mine, work, None if tier == "process" else _SEARCHES)
         outcomes = [outcome for case in cases if (outcome := done.get(case.id)) is not None]
         if any(case.invariant == "L1" for case in cases) and self._plays:

@@ -73,3 +73,29 @@ def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
     assert met.company == _PLAYS
     outcomes = [case.id for verdict in judged.verdicts for case in verdict.cases]
     assert set(outcomes) == _SEARCHES | _PLAYS
+
+
+def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[str] = []
+
+    def trial(id: str, *_: object, **__: object) -> SimpleNamespace:
+        def judge(*_: object) -> CaseOutcome:
+            begun.append(id)
+            word = "violated" if id.startswith("R7/") else "held"
+            return CaseOutcome(id, id.split("/")[0], word, runs=1)
+
+        return SimpleNamespace(judge=judge, plays=1, convicted=None, leaks=[])
+
+    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "resolve", str)
+    monkeypatch.setattr(judging, "Trial", trial)
+    every = {case.id for case in judging.plan(["R7", "R8"])}
+    judgement = judging.judge("any", ["R7", "R8"], jobs=2, first=True)
+    r7, r8 = ([id for id in begun if id.startswith(f"{each}/")] for each in ("R7", "R8"))
+    assert 1 <= len(r7) <= 2 < len([id for id in every if id.startswith("R7/")])
+    assert set(begun) | set(judgement.left_out) == every
+    assert {id.split("/")[0] for id in begun[:2]} == {"R7", "R8"}  # in turn
+    assert set(r8) == {id for id in every if id.startswith("R8/")}
+    assert judgement.verdicts[0].verdict == "violated"

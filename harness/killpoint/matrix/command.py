@@ -26,7 +26,8 @@ _DESCRIPTION = f"""\
 Judges one target after the other, and sets their verdicts side by side. What was played stays
 below DIR: begun again with the same options, the matrix goes on with the target at which it was
 interrupted. By default: the reference, {len(LANDMARKS)} releases of vLLM at which the judged code
-changed (and the newest, if it is newer), and SGLang's newest.
+changed (and the newest, if it is newer), and SGLang's newest. An invariant that is violated is
+decided: no further case of it is begun, unless --every-case asks for them.
 """
 
 
@@ -49,6 +50,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--only", type=_words, default=[], metavar="ID[/CASE],…")
     parser.add_argument("--full", action="store_true", help="every point, larger samples")
+    parser.add_argument(
+        "--every-case", action="store_true", help="also of an invariant that is violated"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--budget",
@@ -94,7 +98,14 @@ def command(options: argparse.Namespace) -> int:
         raise BadUsage(f"--markdown {file}: expected a file whose name ends in .md")
     plan = Plan(
         targets(options.targets, options.releases),
-        Asked(tuple(options.only), options.budget, options.seed, options.full, options.shrink),
+        Asked(
+            tuple(options.only),
+            options.budget,
+            options.seed,
+            options.full,
+            options.shrink,
+            first=not options.every_case,
+        ),
         options.out,
         file,
         _head(options),

@@ -22,13 +22,17 @@ class Asked(msgspec.Struct, frozen=True):
     full: bool = False
     shrink: float = 0.0
     """Seconds for each violation, in which a smaller scenario is looked for."""
+    first: bool = False
+    """Whether no further case is begun of an invariant that is violated."""
 
     def words(self) -> list[str]:
         """As options of ``check``."""
         only = ["--only", ",".join(self.only)] if self.only else []
         full = ["--full"] if self.full else []
         budget, shrink = f"{self.budget:g}", f"{self.shrink:g}"
-        return [*only, "--budget", budget, "--seed", str(self.seed), *full, "--shrink", shrink]
+        first = ["--first"] if self.first else []
+        rest = ["--budget", budget, "--seed", str(self.seed), *full, "--shrink", shrink]
+        return [*only, *rest, *first]
 
 
 class Row(msgspec.Struct):
