@@ -119,7 +119,12 @@ def judge(
     ids = _ids(only, chosen, shard, tier)
     verdicts = [
         _verdict(
-            item, outcomes, loaded.capabilities, _asked_whole(item.id, only, shard, tier), left_out
+            item,
+            outcomes,
+            loaded.capabilities,
+            _asked_whole(item.id, only, shard, tier),
+            left_out,
+            run.spared,
         )
         for item in CATALOGUE
         if item.id in ids
@@ -172,11 +177,14 @@ def _verdict(
     capabilities: Sequence[str],
     whole: bool,
     left_out: Sequence[str],
+    spared: Sequence[str] = (),
 ) -> InvariantVerdict:
     cases = [outcome for outcome in outcomes if outcome.invariant == item.id]
     lacking = [word for word in item.needs if word not in capabilities]
-    missing = sum(case.split("/")[0] == item.id for case in left_out)
-    return combine(item, cases, lacking, whole=whole, left_out=missing)
+    missing, needless = (
+        sum(case.split("/")[0] == item.id for case in names) for names in (left_out, spared)
+    )
+    return combine(item, cases, lacking, whole=whole, left_out=missing, spared=needless)
 
 
 def _in_turn(cases: Sequence[Case]) -> list[Case]:
@@ -246,6 +254,8 @@ class _Run:
     ) -> None:
         self._first = first
         self._violated: set[str] = set()
+        self.spared: list[str] = []
+        """Cases that were not begun, since their invariant is violated."""
         self._device: Device = device
         self._bench = bench
         self._target = target
@@ -270,7 +280,7 @@ class _Run:
                 left_out.append(case.id)
                 return None
             if self._first and case.invariant in self._violated:
-                left_out.append(case.id)
+                self.spared.append(case.id)
                 return None
             outcome = self._one(case)
             with self._lock:

@@ -108,6 +108,7 @@ def combine(
     *,
     whole: bool = True,
     left_out: int = 0,
+    spared: int = 0,
 ) -> InvariantVerdict:
     """The verdict of an invariant from the outcomes of its cases.
 
@@ -117,10 +118,13 @@ def combine(
         whole: whether every case of the invariant was asked for. A part is judged by what
             that part says, and its strength says that it is a part.
         left_out: how many of the cases that were asked for did not run; with one, nothing holds.
+        spared: how many were not begun since another one had violated it.
     """
     strength = _strength(invariant, cases, lacking, whole)
     if left_out:
         strength += f", left out: {left_out} case{'s' * (left_out != 1)}"
+    if spared:
+        strength += f", decided without {spared} more case{'s' * (spared != 1)}"
     words = {case.outcome for case in cases}
     if "violated" in words:
         word: VerdictWord = "violated"

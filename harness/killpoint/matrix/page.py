@@ -133,13 +133,19 @@ def _cells(each: Judged, page: Path, matrix: Path, head: Head) -> str:
     ]
     for note in each.run.notes:
         lines.append(f"- {_line(_URL.sub('', note))}")
-    if each.run.left_out:
-        lines.append(f"- left out, for want of time: {', '.join(each.run.left_out)}")
+    if left_out := _undecided(each.run):
+        lines.append(f"- left out, for want of time: {', '.join(left_out)}")
     for id, verdict in each.run.invariants.items():
         lines += ["", f"## {id}", "", f"{SIGN[verdict.verdict]} {verdict.verdict}"]
         lines[-1] += f" ({verdict.level}): {_line(verdict.strength)}"
         lines += _cases(verdict, each, page, head)
     return "\n".join(lines) + "\n"
+
+
+def _undecided(run: StoredRun) -> list[str]:
+    """Cases that were left out and might have decided their invariant."""
+    violated = {id for id, verdict in run.invariants.items() if verdict.verdict == "violated"}
+    return [case for case in run.left_out if case.split("/")[0] not in violated]
 
 
 def _cases(verdict: StoredVerdict, each: Judged, page: Path, head: Head) -> list[str]:
