@@ -83,6 +83,7 @@ def _intro(head: Head, judged: list[Judged]) -> list[str]:
         f"Each invariant on {len(judged)} target{'s' * (len(judged) != 1)}. This page and those it"
         f" leads to were made on {head.date} by",
         "",
+        "<!-- not run: it takes an hour or more -->",
         "```console",
         f"$ {head.command}",
         "```",

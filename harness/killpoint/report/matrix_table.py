@@ -37,7 +37,8 @@ def _cell(run: StoredRun, id: str, link: Link | None) -> str:
         return " "
     where = link(run, id) if link else ""
     sign = SIGN[verdict.verdict]
-    return f"[{sign}](<{where}>)" if where else sign
+    place = f"<{where}>" if re.search(r"[\s()]", where) else where
+    return f"[{sign}]({place})" if where else sign
 
 
 def _line(cells: Sequence[str]) -> str:

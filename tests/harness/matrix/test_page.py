@@ -39,7 +39,7 @@ def test_the_page_says_what_made_it_and_when(tmp_path: Path, judged: list[Judged
 def test_each_cell_leads_to_its_page_and_from_there_to_the_replay(
     tmp_path: Path, judged: list[Judged]
 ):
-    assert "[✗](<matrix/vllm-0.26.0.md#r7>)" in _written(tmp_path, judged)
+    assert "[✗](matrix/vllm-0.26.0.md#r7)" in _written(tmp_path, judged)
     cell = (tmp_path / "matrix" / "vllm-0.26.0.md").read_text()
     assert "## R7\n" in cell
     link = "[R7.toml](replays/vllm-0.26.0/R7.toml)"
