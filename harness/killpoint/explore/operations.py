@@ -67,6 +67,8 @@ class Operation(msgspec.Struct, frozen=True):
     """Whether others wait in ``during`` for this role to come (again)."""
     waits: bool = False
     """Whether it may have to wait for something that is on its way."""
+    paced: bool = False
+    """Whether readers' pace says how often it looks about: a count may be of a slow one."""
     chunk_bytes: int = 64 * 1024
     pool: PoolShape | None = None
     """Of a worker pool, instead of a queue."""
@@ -86,6 +88,8 @@ class Operation(msgspec.Struct, frozen=True):
 
         Any call may look at a clock, and do a little less another time.
         """
+        if self.paced:
+            return 0
         return count * 3 // 4 if self.steady else count // 2
 
     def worth(self, count: int) -> int:
@@ -138,6 +142,7 @@ def _send(name: str, message: Message, remote: int = 0) -> Operation:
         _MORE,
         remote,
         waits=waits,
+        paced=waits and not remote,
         chunk_bytes=_chunk_for(message),
     )
 
