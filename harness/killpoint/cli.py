@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import math
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from rich.console import Console
 
 from killpoint import __version__
+from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.campaign.command import add_parser as add_campaign_parser
@@ -65,12 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"killpoint could not do its work: {error}", file=sys.stderr)
         return CannotWork.status
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # in a __set_name__, by Python 3.11
+            return _interrupted()
         # A fault of ours must not look like a verdict, whose status would be 1.
         print(f"killpoint failed: {type(error).__name__}: {error}", file=sys.stderr)
         return CannotWork.status
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    print("interrupted", file=sys.stderr)
+    return 130
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -78,49 +84,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = _Parser(prog="killpoint", description=__doc__)
     parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
-    check = commands.add_parser(
-        "check", help="judge a target; print the card, write verdict.json, report.html"
-    )
-    check.set_defaults(command=_check)
-    check.add_argument("--target", default="refengine", help=FORMS)
-    check.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
-    check.add_argument("--tier", choices=["process", "simulated", "model"], help="only cases of it")
-    check.add_argument("--full", action="store_true", help="every point, larger samples")
-    check.add_argument(
-        "--depth", choices=get_args(Depth), default="line", help="how fine the sweeps' points are"
-    )
-    check.add_argument(
-        "--device", choices=get_args(Device), default="cpu", help="where a pool's workers run"
-    )
-    check.add_argument("--seed", type=int, default=0)
-    check.add_argument("--budget", type=_seconds, metavar="SECONDS")
-    check.add_argument(
-        "--first", action="store_true", help="no further case of an invariant that is violated"
-    )
-    check.add_argument(
-        "--shrink",
-        type=_seconds_or_none,
-        default=_SHRINK,
-        metavar="SECONDS",
-        help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
-    )
-    check.add_argument(
-        "--shard",
-        type=_shard,
-        default=(1, 1),
-        metavar="I/N",
-        help="one of N parts that take about as long as each other, by measured durations",
-    )
-    check.add_argument(
-        "--store-durations",
-        type=Path,
-        metavar="FILE",
-        help="note there how long each case took (durations.json of this package is such a file)",
-    )
-    check.add_argument("--jobs", type=_jobs, help="plays at a time (default: two for each core)")
-    check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
-    check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
-    after_check.add_options(check)
+    _add_check(commands)
     again = commands.add_parser(
         "replay", help="play a scenario file: 1 reproduced, 0 held, 3 not reached"
     )
@@ -147,35 +111,57 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_check(commands: Any) -> None:
+    check = commands.add_parser(
+        "check", help="judge a target; print the card, write verdict.json, report.html"
+    )
+    check.set_defaults(command=_check)
+    check.add_argument("--target", default="refengine", help=FORMS)
+    check.add_argument("--only", type=names, metavar="ID[/CASE],…", help="invariants or cases")
+    check.add_argument("--tier", choices=["process", "simulated", "model"], help="only cases of it")
+    check.add_argument("--full", action="store_true", help="every point, larger samples")
+    check.add_argument(
+        "--depth", choices=get_args(Depth), default="line", help="how fine the sweeps' points are"
+    )
+    check.add_argument(
+        "--device", choices=get_args(Device), default="cpu", help="where a pool's workers run"
+    )
+    check.add_argument("--seed", type=int, default=0)
+    check.add_argument("--budget", type=seconds, metavar="SECONDS")
+    check.add_argument(
+        "--first", action="store_true", help="no further case of an invariant that is violated"
+    )
+    check.add_argument(
+        "--shrink",
+        type=seconds_or_none,
+        default=_SHRINK,
+        metavar="SECONDS",
+        help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
+    )
+    check.add_argument(
+        "--shard",
+        type=_shard,
+        default=(1, 1),
+        metavar="I/N",
+        help="one of N parts that take about as long as each other, by measured durations",
+    )
+    check.add_argument(
+        "--store-durations",
+        type=Path,
+        metavar="FILE",
+        help="note there how long each case took (durations.json of this package is such a file)",
+    )
+    check.add_argument("--jobs", type=jobs, help="plays at a time (default: two for each core)")
+    check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
+    check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
+    after_check.add_options(check)
+
+
 def _shard(text: str) -> tuple[int, int]:
     part, _, whole = text.partition("/")
     if not (part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole)):
         raise argparse.ArgumentTypeError(f"{text!r} is not I/N with 1 <= I <= N")
     return int(part), int(whole)
-
-
-def _only(text: str) -> list[str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:
-        raise argparse.ArgumentTypeError(f"{text!r} names nothing; expected ID or ID/CASE")
-    return words
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of plays; expected 1 or more")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if math.isfinite(seconds := float(text)) and seconds > 0:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds above 0")
-
-
-def _seconds_or_none(text: str) -> float:
-    return 0.0 if text.strip() == "0" else _seconds(text)
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from killpoint import cli
 from killpoint.cases import CASES
 from killpoint.cli import main
 from killpoint.faults import FAULTS
@@ -197,6 +198,23 @@ def test_a_full_disk_is_70_with_one_line_and_nothing_left(folder: Path) -> None:
 def _names(path: Path, done: subprocess.CompletedProcess[str]) -> bool:
     """Whether the message speaks of this folder: others may be at work on this machine."""
     return str(path) in done.stderr
+
+
+@pytest.mark.parametrize("around", [None, RuntimeError("Error calling __set_name__")])
+def test_an_interrupt_is_told_as_one_also_where_python_wraps_it(
+    around: Exception | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            if around is None:
+                raise
+            raise around from error
+
+    monkeypatch.setattr(cli, "plan", pressed)
+    assert main(["check"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_shard_without_a_case_ran_nothing(folder: Path) -> None:

@@ -24,6 +24,8 @@ class Striker:
     def trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if not frame.f_code.co_filename.startswith(HOME):
             return None
+        if event == "call" and _finalizes(frame):
+            return None
         if event == "line":
             self.lines += 1
             if self.lines == self.at:
@@ -50,6 +52,15 @@ class Striker:
             return []
         finally:
             sys.settrace(before)
+
+
+def _finalizes(frame: FrameType | None) -> bool:
+    """Whether this is run by a finalizer, out of which no exception comes."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def strikes(stride: int = 1) -> Iterator[Striker]:

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 from rich.console import Console
 
+from killpoint.arguments import jobs, names
 from killpoint.campaign import duration, settings
 from killpoint.campaign.crew import Crew, Machine
 from killpoint.campaign.findings import Findings
@@ -54,7 +55,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(command=campaign)
     parser.add_argument("--budget", type=_budget, metavar="TIME", help="8h, 90m, 1h30m, 45s")
     parser.add_argument("--target", help=f"default: refengine; {FORMS}")
-    parser.add_argument("--only", type=_only, metavar="ID[/CASE],…", help="invariants or cases")
+    parser.add_argument("--only", type=names, metavar="ID[/CASE],…", help="invariants or cases")
     parser.add_argument(
         "--tier", choices=["process", "simulated", "model"], help="only cases of it"
     )
@@ -62,7 +63,7 @@ def add_parser(commands: Any) -> None:
         "--device", choices=get_args(Device), help="where a pool's workers run (default: cpu)"
     )
     parser.add_argument("--seed", type=int, help="default: 0")
-    parser.add_argument("--jobs", type=_jobs, help="items at a time (default: two for each core)")
+    parser.add_argument("--jobs", type=jobs, help="items at a time (default: two for each core)")
     parser.add_argument(
         "--ray", metavar="ADDRESS", help="an existing Ray cluster plays: auto, HOST:PORT; off"
     )
@@ -179,16 +180,3 @@ def _budget(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a time above 0; expected such as 8h, 90m, 1h30m or 45s"
         ) from None
-
-
-def _only(text: str) -> list[str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:
-        raise argparse.ArgumentTypeError(f"{text!r} names nothing; expected ID or ID/CASE")
-    return words
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of items; expected 1 or more")
-    return int(text)

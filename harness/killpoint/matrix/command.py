@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import math
 import shlex
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.matrix.choice import LANDMARKS, targets
@@ -42,13 +42,13 @@ def add_parser(commands: Any) -> None:
         " be judged.",
     )
     parser.set_defaults(command=command)
-    parser.add_argument("--targets", type=_words, metavar="SPEC,…", help=FORMS)
+    parser.add_argument("--targets", type=names, metavar="SPEC,…", help=FORMS)
     parser.add_argument(
         "--releases",
         metavar="N|PROJECT:FIRST..[LAST]",
         help="so many of the default releases, or all releases of a range (vllm:0.8..)",
     )
-    parser.add_argument("--only", type=_words, default=[], metavar="ID[/CASE],…")
+    parser.add_argument("--only", type=names, default=[], metavar="ID[/CASE],…")
     parser.add_argument("--full", action="store_true", help="every point, larger samples")
     parser.add_argument(
         "--every-case", action="store_true", help="also of an invariant that is violated"
@@ -56,19 +56,19 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--budget",
-        type=_seconds,
+        type=seconds,
         default=_BUDGET,
         metavar="SECONDS",
         help=f"for each target, after which no further case is begun (default {_BUDGET:g})",
     )
     parser.add_argument(
         "--shrink",
-        type=_seconds,
+        type=seconds_or_none,
         default=_SHRINK,
         metavar="SECONDS",
         help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
     )
-    parser.add_argument("--jobs", type=_count, metavar="N", help="plays at a time")
+    parser.add_argument("--jobs", type=jobs, metavar="N", help="plays at a time")
     parser.add_argument("--out", type=Path, default=Path("runs", "matrix"), metavar="DIR")
     parser.add_argument("--again", action="store_true", help="play what is there already, too")
     parser.add_argument(
@@ -128,31 +128,9 @@ def _head(options: argparse.Namespace) -> Head:
     words += ["--releases", options.releases] if options.releases else []
     words += ["--budget", f"{options.budget:g}", "--shrink", f"{options.shrink:g}"]
     words += ["--seed", str(options.seed)] if options.seed else []
-    words += [f"--{name}" for name in ("full", "confirm") if getattr(options, name)]
+    flags = {"full": "--full", "every_case": "--every-case", "confirm": "--confirm"}
+    words += [flag for name, flag in flags.items() if getattr(options, name)]
     if options.markdown and not options.markdown.is_absolute():
         words += ["--markdown", str(options.markdown)]
     today = datetime.datetime.now().date().isoformat()
     return Head(shlex.join(words), today, options.confirm)
-
-
-def _words(text: str) -> list[str]:
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:
-        raise argparse.ArgumentTypeError(f"{text!r} names nothing")
-    return words
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected seconds")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of plays; expected 1 or more")
-    return int(text)

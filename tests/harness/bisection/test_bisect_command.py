@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from file_index import file_index
 
 from killpoint.bisection.releases import between
 from killpoint.cli import main
@@ -19,16 +20,7 @@ _CASE = "R7/undecodable-message"
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index of files that lists some releases of vLLM, and has none."""
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", tmp_path.as_uri())
-    folder = tmp_path / "vllm"
-    folder.mkdir()
-    files = [f"vllm-{v}.tar.gz" for v in ("0.9.0", "0.10.0", "0.8.0", "0.9.0rc1", "0.8.5.post1")]
-    lines = [f'<a href="{file}">{file}</a>' for file in files]
-    lines.append('<a href="vllm-0.9.1.tar.gz" data-yanked="broken">vllm-0.9.1.tar.gz</a>')
-    (folder / "index.html").write_text("\n".join(lines))
+    file_index(tmp_path, monkeypatch, ("0.9.0", "0.10.0", "0.8.0", "0.9.0rc1", "0.8.5.post1"))
 
 
 @pytest.mark.usefixtures("index")

@@ -55,14 +55,16 @@ def test_the_breaking_commit_is_narrowed_down_to_what_can_be_loaded_and_nothing_
 
 
 def test_an_interrupt_removes_the_worktree(repository: Repository, scenario: Path):
-    before = repository.seen()
+    before, worktrees = repository.seen(), repository.root / ".git" / "worktrees"
     words = ["--tree", str(repository.root), "--good", "end~3", "--bad", "end", str(scenario)]
     command = [sys.executable, "-m", "killpoint.cli", "bisect", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, process_group=0) as running:
-        _until(lambda: repository.seen()[0] != before[0])
+        _until(worktrees.exists)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
         running.communicate(timeout=60)
-    assert running.returncode == 130
+    # Interrupted in an ``exec``, as dataclasses use it, CPython ends by SIGINT whoever handled it;
+    # a shell tells 130 of both.
+    assert running.returncode in (130, -signal.SIGINT)
     assert repository.seen() == before
 
 

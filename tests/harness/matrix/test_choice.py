@@ -1,7 +1,7 @@
-import os
 from pathlib import Path
 
 import pytest
+from file_index import file_index
 from packaging.version import Version
 
 from killpoint.errors import BadUsage
@@ -11,16 +11,7 @@ from killpoint.matrix.choice import LANDMARKS, targets, thinned
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index of files: vLLM 0.8.0 to 0.34.0, and no SGLang."""
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", tmp_path.as_uri())
-    folder = tmp_path / "vllm"
-    folder.mkdir()
-    files = [f"vllm-{v}.tar.gz" for v in ("0.8.0", "0.8.5.post1", "0.9.0rc1", "0.34.0", "0.9.0")]
-    lines = [f'<a href="{file}">{file}</a>' for file in files]
-    lines.append('<a href="vllm-0.9.1.tar.gz" data-yanked="broken">vllm-0.9.1.tar.gz</a>')
-    (folder / "index.html").write_text("\n".join(lines))
+    file_index(tmp_path, monkeypatch, ("0.8.0", "0.8.5.post1", "0.9.0rc1", "0.34.0", "0.9.0"))
 
 
 def test_there_are_twelve_landmarks_and_more_from_the_oldest_to_the_newest():

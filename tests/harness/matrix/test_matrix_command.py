@@ -67,6 +67,7 @@ def _until(condition: Callable[[], bool]) -> None:
         (["--markdown", "matrix.html"], "ends in .md"),
         (["--targets", "own:a,own-a"], "would share a folder"),
         (["--budget", "soon"], "is not a time"),
+        (["--budget", "0"], "expected seconds above 0"),
         (["--jobs", "0"], "not a number of plays"),
     ],
 )
