@@ -74,7 +74,7 @@ class LocalReaders:
             put_marker(chunk, payload_id, nbytes)
         else:
             self.side.open()
-            put(buffers, chunk)
+            put(buffers, chunk, self._max_chunk_bytes - total - 1)
         self.side.publish()
 
     def arrive(self, left: Callable[[], float | None]) -> bool:

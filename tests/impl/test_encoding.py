@@ -1,6 +1,7 @@
 """The encoder: Q1, Q3, Q4, R6, without any queue."""
 
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -121,9 +122,26 @@ def test_the_largest_inline_message_fills_its_chunk_exactly():
 
 
 def test_the_wire_form_is_the_one_of_the_format():
-    chunk = memoryview(bytearray(64))
+    chunk = memoryview(bytearray(18))
     put([b"main", memoryview(b"oob")], chunk)
-    assert bytes(chunk[:18]) == struct.pack(">BHI4sI3s", 0, 2, 4, b"main", 3, b"oob")
+    assert bytes(chunk) == struct.pack(">BHI4sI3s", 0, 2, 4, b"main", 3, b"oob")
+
+
+@pytest.mark.parametrize("room", [0, 1, 62, 63, 64])
+@pytest.mark.parametrize("large", [np.arange, torch.arange])
+def test_the_first_large_buffer_is_aligned_where_the_chunk_has_room(large: Callable, room: int):
+    sent = [large(OUT_OF_BAND_FROM), large(OUT_OF_BAND_FROM), "and more"]
+    buffers = Encoder(Limits()).encode(sent)
+    total = total_of([len(b) for b in buffers])
+    chunk = memoryview(bytearray(total + 1 + room))
+    put(buffers, chunk, room)
+    (said,) = struct.unpack_from(">I", chunk, 3)
+    needed = -(11 + len(buffers[0])) % 64
+    assert said == len(buffers[0]) + (needed if needed <= room else 0)
+    assert bytes(chunk[11 + said : 11 + said + len(buffers[1])]) == bytes(buffers[1])
+    arrived = decode(take(chunk))
+    assert [a.tolist() for a in arrived[:2]] == [a.tolist() for a in sent[:2]]
+    assert arrived[2] == sent[2]
 
 
 def test_a_marker_carries_id_and_size():
