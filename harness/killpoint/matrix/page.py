@@ -12,7 +12,7 @@ from killpoint.matrix.choice import LANDMARKS
 from killpoint.matrix.replays import REPRODUCED
 from killpoint.matrix.row import Row, slug
 from killpoint.report.columns import SIGN
-from killpoint.report.matrix_table import markdown
+from killpoint.report.matrix_table import Link, markdown
 from killpoint.report.stored import StoredCase, StoredRun, StoredVerdict
 
 
@@ -53,18 +53,24 @@ class Head(msgspec.Struct):
 
 def write(file: Path, head: Head, judged: list[Judged], absent: list[Row]) -> None:
     """Write the page, and beside it a folder of its name with a page for each target."""
-    cells = file.with_suffix("")
-    cells.mkdir(parents=True, exist_ok=True)
-    where = {id(each.run): cells / f"{slug(each.row.target)}.md" for each in judged}
+    file.with_suffix("").mkdir(parents=True, exist_ok=True)
     for each in judged:
-        where[id(each.run)].write_text(_cells(each, where[id(each.run)], file, head), "utf-8")
-    table = markdown(
-        [each.run for each in judged],
-        lambda run, invariant: f"{_relative(where[id(run)], file)}#{invariant.lower()}",
-    )
+        cells = _cell_page(file, each)
+        cells.write_text(_cells(each, cells, file, head), "utf-8")
+    table = markdown([each.run for each in judged], cell_links(file, judged, seen_from=file))
     lines = ["# The matrix", "", *_intro(head, judged), "", table.rstrip(), ""]
     lines += _absent(absent) + _unconfirmed(head, judged) + _releases(judged)
     file.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
+
+
+def cell_links(file: Path, judged: list[Judged], *, seen_from: Path) -> Link:
+    """Where the cells of the matrix in this file lie, for the links of another page."""
+    where = {id(each.run): _relative(_cell_page(file, each), seen_from) for each in judged}
+    return lambda run, invariant: f"{where[id(run)]}#{invariant.lower()}"
+
+
+def _cell_page(file: Path, each: Judged) -> Path:
+    return file.with_suffix("") / f"{slug(each.row.target)}.md"
 
 
 def _intro(head: Head, judged: list[Judged]) -> list[str]:
