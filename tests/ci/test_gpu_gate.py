@@ -177,8 +177,8 @@ def test_memory_that_stays_is_a_failure(machine: Path, gpu: dict[str, str]) -> N
 
 def test_memory_is_awaited_before_it_is_missed(machine: Path, gpu: dict[str, str]) -> None:
     # By a process of nobody's, as a driver's is: the gate ends its own first.
-    does = "echo GPU-a, 900 >$MEMORY; "
-    does += "env -u KILLPOINT_GATE bash -c 'sleep 0.5; echo GPU-a, 400 >$MEMORY' >/dev/null 2>&1 &"
+    later = "echo here; exec >/dev/null 2>&1; sleep 0.5; echo GPU-a, 400 >$MEMORY"
+    does = f"echo GPU-a, 900 >$MEMORY; read < <(exec env -u KILLPOINT_GATE bash -c '{later}')"
     assert gate(machine, **gpu | {"DOES": does, "GPU_GATE_MEMORY_WITHIN": "20"}).returncode == 0
 
 

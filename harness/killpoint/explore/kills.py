@@ -12,17 +12,27 @@ Around = Callable[[AnyStep], Scenario]
 """Builds the scenario around the step that declares the fault (or counts)."""
 
 
-def count_lines(trial: Trial, role: str, at: Point, around: Around, plays: int = 2) -> int:
+def count_lines(
+    trial: Trial, role: str, at: Point, around: Around, plays: int = 2, *, some: bool = True
+) -> int:
     """How many lines of the target's code the operation executes when nothing is wrong."""
-    return count_places(trial, role, at, around, "lines", plays)
+    return count_places(trial, role, at, around, "lines", plays, some=some)
 
 
 def count_places(
-    trial: Trial, role: str, at: Point, around: Around, of: PlaceKind, plays: int = 2
+    trial: Trial,
+    role: str,
+    at: Point,
+    around: Around,
+    of: PlaceKind,
+    plays: int = 2,
+    *,
+    some: bool = True,
 ) -> int:
     """How many places of a kind the operation passes when nothing is wrong.
 
     The lesser of the plays: a call may look at a clock, and does a little more in one of them.
+    Without any the case is inconclusive, if there should be ``some``.
     """
     scouted = [trial.scout(around(Count(role, at, of))) for _ in range(plays)]
     counts = [
@@ -31,7 +41,7 @@ def count_places(
         for event in play.history.of(of)
         if role in (event.role, event.text("target"))
     ]
-    if not min(counts, default=0):
+    if some and not min(counts, default=0):
         trial.doubt(f"no {of[:-1]} of {role}'s {at.op} was counted: nothing can be struck there")
     return min(counts, default=0)
 

@@ -6,6 +6,8 @@ the role makes the call, and what shows afterwards that nothing was lost.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from killpoint.scenario import (
@@ -37,7 +39,9 @@ from killpoint.scenario import (
 from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
 
 _ENDLESS = 60
-"""More receives than there are messages: each reader goes on until it is told to stop."""
+"""More receives than there are messages: each rank goes on until it is told to stop."""
+_ALL = 1_000
+"""As many receives as a reader has messages to come: see :func:`_counted`."""
 _LARGE, _APART = Message("array", 100_000), Message("nested", 9000)
 _IN_A_SLOT = Message("array", 2_500_000)
 """Large, and in a slot all the same: some implementations pass it on in pieces."""
@@ -83,6 +87,11 @@ class Operation(msgspec.Struct, frozen=True):
         """
         return not (self.remote or self.ranks or self.joint or self.waits or self.pool or self.pipe)
 
+    @property
+    def departs(self) -> bool:
+        """Whether a target may have no code for it: what is not needed any more is just dropped."""
+        return self.verb in ("close", "leave")
+
     def surely(self, count: int) -> int:
         """Of so many lines counted, those that every such call comes to.
 
@@ -119,7 +128,7 @@ class Operation(msgspec.Struct, frozen=True):
 _HERE: list[AnyStep] = [Make(), Attach(), Ready(timeout=4.0), Wait(within=_GIVEN)]
 _TO_THE_END: list[AnyStep] = [
     Close(("writer",)),
-    Receive(_ENDLESS, timeout=3.0),
+    Receive(_ALL, timeout=3.0),
     Wait(within=_GIVEN),
 ]
 _MORE: list[AnyStep] = [
@@ -129,11 +138,48 @@ _MORE: list[AnyStep] = [
 ]
 
 
+def _of_queue(
+    name: str,
+    role: str,
+    verb: Verb,
+    lead: list[AnyStep],
+    during: list[AnyStep],
+    rest: list[AnyStep],
+    remote: int,
+    **more: Any,
+) -> Operation:
+    rest = _counted([*lead, *during], rest)
+    return Operation(name, role, verb, lead, during, rest, remote, **more)
+
+
+def _counted(before: list[AnyStep], rest: list[AnyStep]) -> list[AnyStep]:
+    """The rest, with receives of exactly what is sent and was not taken yet.
+
+    One more would wait for ever where a queue has neither deadlines nor a notice of the end; both
+    have cases of their own.
+    """
+    told = [*before, *rest]
+    sent = sum(m.repeat for step in told if isinstance(step, Send) for m in step.messages)
+    counted: list[AnyStep] = []
+    for step in rest:
+        if not isinstance(step, Receive) or step.count != _ALL:
+            counted.append(step)
+            continue
+        for role in ("reader-0", "reader-1") if step.roles == ("readers",) else step.roles:
+            count = sent - _taken(before, role)
+            counted.append(msgspec.structs.replace(step, count=count, roles=(role,)))
+    return counted
+
+
+def _taken(steps: list[AnyStep], role: str) -> int:
+    return sum(step.count for step in steps if isinstance(step, Receive) and role in step.roles)
+
+
 def _send(name: str, message: Message, remote: int = 0) -> Operation:
     before: list[AnyStep] = [*_HERE, Send([_SMALL], timeout=10.0), Wait(("writer",))]
     now: list[AnyStep] = [Send([message], timeout=10.0)]
     waits = message in (_LARGE, _IN_A_SLOT)  # for descriptors, if it is the first; for readers
-    return Operation(
+    return _of_queue(
         f"send-{name}",
         "writer",
         "send",
@@ -154,7 +200,7 @@ def _receive(name: str, message: Message, remote: int = 0) -> Operation:
     if remote:
         before.append(Pause(0.05))  # what comes while it waits is received by other lines
     now: list[AnyStep] = [Receive(1, ("reader-1",), timeout=5.0)]
-    return Operation(
+    return _of_queue(
         f"receive-{name}",
         "reader-1",
         "receive",
@@ -174,23 +220,23 @@ def _chunk_for(message: Message) -> int:
 def _ready(name: str, role: str, remote: int = 0) -> Operation:
     before: list[AnyStep] = [Make(), Attach(), Wait(within=_GIVEN)]
     now: list[AnyStep] = [Ready(timeout=4.0)]
-    return Operation(f"ready-{name}", role, "ready", before, now, _MORE, remote, joint=True)
+    return _of_queue(f"ready-{name}", role, "ready", before, now, _MORE, remote, joint=True)
 
 
 def _closes(name: str, role: str, remote: int = 0) -> Operation:
     unread: list[AnyStep] = [*_HERE, Send([_SMALL, _LARGE, _SMALL], timeout=10.0), Wait()]
     if role == "writer":
-        rest: list[AnyStep] = [Receive(_ENDLESS, timeout=3.0), Wait(within=_GIVEN)]
+        rest: list[AnyStep] = [Receive(_ALL, timeout=3.0), Wait(within=_GIVEN)]
     else:
         # More than there are slots: who has left does not hold the writer up.
         rest = [
-            Receive(_ENDLESS, ("reader-0",), timeout=9.0),
+            Receive(_ALL, ("reader-0",), timeout=9.0),
             Send([Message(repeat=20)], timeout=5.0),
             Wait(("writer",), within=_GIVEN),
             Close(("writer",)),
             Wait(within=_GIVEN),
         ]
-    return Operation(f"close-{name}", role, "close", unread, [Close((role,))], rest, remote)
+    return _of_queue(f"close-{name}", role, "close", unread, [Close((role,))], rest, remote)
 
 
 def _begins(name: str, role: str, remote: int = 0) -> Operation:
@@ -203,7 +249,7 @@ def _begins(name: str, role: str, remote: int = 0) -> Operation:
         now, rest = [Attach(("reader-1",))], []
     rest = [*rest, Ready(timeout=4.0), Wait(within=_GIVEN), *_MORE]
     verb: Verb = "make" if role == "writer" else "attach"
-    return Operation(name, role, verb, lead, now, rest, remote)
+    return _of_queue(name, role, verb, lead, now, rest, remote)
 
 
 QUEUE: tuple[Operation, ...] = (

@@ -37,6 +37,8 @@ _PATIENT = 3.5
 _SHORT = 1.0
 """What those who wait for the dead one give it."""
 
+_BARE = "departures that run no code of the target's"
+
 Around = Callable[[Operation, str, Fault], Scenario]
 
 
@@ -116,7 +118,10 @@ def placed(
             return operation.plainly(trial.outcome.id, step)
 
         at = Point(operation.verb, depth=trial.depth)
-        count = count_lines(trial, operation.role, at, around, plays=1)
+        count = count_lines(trial, operation.role, at, around, plays=1, some=not operation.departs)
+        if not count:
+            counts = trial.outcome.counts
+            counts[_BARE] = counts.get(_BARE, 0) + 1
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         for line in trial.over(chosen(trial, operation.worth(count), share)):
             where = msgspec.structs.replace(at, line=line)

@@ -7,8 +7,8 @@ from test_kills import Counting
 
 from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
 from killpoint.explore.sweeps import Around, around_death, around_stop, placed
-from killpoint.explore.trial import Trial
-from killpoint.scenario import Fault, Point, Wait, dump, parse
+from killpoint.explore.trial import Play, Trial
+from killpoint.scenario import Count, Fault, Point, Receive, Scenario, Send, Wait, dump, parse
 
 _EVERY = (*QUEUE, *REMOTE, *GROUP, *JOIN)
 _SENDS = tuple(operation for operation in QUEUE if operation.verb == "send")
@@ -70,6 +70,41 @@ def test_an_operation_without_lines_is_doubted() -> None:
     trial, _ = _trial(0)
     assert list(placed(trial, _SENDS, 3)) == []
     assert trial.conclude().outcome == "inconclusive"
+
+
+def test_a_departure_without_lines_is_told_and_leaves_the_verdict_to_the_others() -> None:
+    class Dropping(Counting):
+        """Its target has no code for a close: who leaves drops the object."""
+
+        def play(self, scenario: Scenario) -> Play:
+            counts = [step for step in scenario.steps if isinstance(step, Count)]
+            self.count = 0 if any(step.at.op == "close" for step in counts) else 12
+            return super().play(scenario)
+
+    player = Dropping(12)
+    trial = Trial("R3/x", player, seed=1, full=True, folder=None)
+    near = tuple(each for each in QUEUE if each.role == "writer" and each.verb in ("send", "close"))
+    assert {operation.verb for operation, _, _ in placed(trial, near, 9)} == {"send"}
+    assert trial.outcome.counts == {"departures that run no code of the target's": 1}
+    trial.outcome.runs = 1  # of what was placed
+    assert trial.conclude().outcome == "held"
+
+
+def test_of_departures_alone_nothing_is_played_where_they_run_no_code() -> None:
+    trial, _ = _trial(0)
+    assert list(placed(trial, [o for o in QUEUE if o.verb == "close"], 3)) == []
+    outcome = trial.conclude()
+    assert (outcome.outcome, outcome.cause) == ("inconclusive", "nothing was played")
+
+
+@pytest.mark.parametrize("operation", [*QUEUE, *REMOTE], ids=lambda operation: operation.name)
+def test_no_reader_asks_for_more_than_is_sent(operation: Operation) -> None:
+    """It would wait for ever at a queue that has no deadlines."""
+    steps = [*operation.lead, *operation.during, *operation.rest]
+    sent = sum(m.repeat for step in steps if isinstance(step, Send) for m in step.messages)
+    for reader in ("reader-0", "reader-1"):
+        takes = [s.count for s in steps if isinstance(s, Receive) and reader in s.roles]
+        assert sum(takes) == sent or (operation.verb == "close" and not takes)
 
 
 def test_points_are_as_fine_as_the_trial_asks_for() -> None:

@@ -151,16 +151,21 @@ class PaperCoordinator:
         self.starts.setsockopt(zmq.XPUB_VERBOSER, 1)
         self.reports, reports = sockets.bind(zmq.PULL, f"reports{name}")
         self.addresses = Addresses("", reports, starts)
+        self._heard: list[bytes] = []
 
     def come(self, rank: int) -> None:
         """Until that replica listens."""
-        while self.starts.recv() != b"\1" + coordinator_wire.topic(rank):
-            pass
+        self._hear(b"\1" + coordinator_wire.topic(rank))
 
     def gone(self, rank: int) -> None:
         """Until it does not any more."""
-        while self.starts.recv() != b"\0" + coordinator_wire.topic(rank):
-            pass
+        self._hear(b"\0" + coordinator_wire.topic(rank))
+
+    def _hear(self, wanted: bytes) -> None:
+        """Who comes anew over another connection may be heard before the old one ends."""
+        while wanted not in self._heard:
+            self._heard.append(self.starts.recv())
+        self._heard.remove(wanted)
 
     def publish(self, news: Start | State) -> None:
         self.starts.send_multipart([coordinator_wire.ALL, coordinator_wire.encode(news)])
