@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import GROUP, JOIN, PIPE, QUEUE, REMOTE, Operation
+from killpoint.explore.group_operations import GROUP, JOIN
+from killpoint.explore.operations import Operation
+from killpoint.explore.pipe_operations import PIPE
+from killpoint.explore.queue_operations import QUEUE, REMOTE
 from killpoint.explore.strikes import strike_anywhere
 from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import CARRIERS, PIPE, Operation
+from killpoint.explore.operations import Operation
+from killpoint.explore.pipe_operations import CARRIERS, PIPE
 from killpoint.explore.pipe_sweeps import sweep_pipe
 from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
+from killpoint.explore.group_operations import GROUP, JOIN
+from killpoint.explore.operations import Operation
+from killpoint.explore.queue_operations import QUEUE, REMOTE
 from killpoint.explore.sweeps import Around, around_death, around_stop, sweep
 from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from test_kills import Counting
 
-from killpoint.explore.operations import GROUP, QUEUE, REMOTE, Operation
+from killpoint.explore.group_operations import GROUP
+from killpoint.explore.operations import Operation
+from killpoint.explore.queue_operations import QUEUE, REMOTE
 from killpoint.explore.strikes import around_strike, strike_anywhere
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Again, Fault, Point, Wait, dump, parse

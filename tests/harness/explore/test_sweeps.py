@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from test_kills import Counting
 
-from killpoint.explore.operations import GROUP, JOIN, QUEUE, REMOTE, Operation
+from killpoint.explore.group_operations import GROUP, JOIN
+from killpoint.explore.operations import Operation
+from killpoint.explore.queue_operations import QUEUE, REMOTE
 from killpoint.explore.sweeps import Around, around_death, around_stop, placed
 from killpoint.explore.trial import Play, Trial
 from killpoint.scenario import Count, Fault, Point, Receive, Scenario, Send, Wait, dump, parse
