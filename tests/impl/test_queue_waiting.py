@@ -103,7 +103,7 @@ def test_shutdown_wakes_every_waiter(where: str):
     timer.start()
     with pytest.raises(Cancelled):
         call()
-    assert time.monotonic() - fired[0] < 0.5  # 0.1 s, and a busy machine
+    assert time.monotonic() - fired[0] < 2.0  # 0.1 s, and a busy machine; unheard it is for ever
     timer.join()
     with pytest.raises(Cancelled):
         call()

@@ -101,7 +101,7 @@ def test_every_wait_wakes_when_cancelled(strategy: Any, how: str, vigil: Any):
     took = time.monotonic() - fired[0]
     thread.join()
     vigil.end()
-    assert took < 0.5  # 0.1 s, and a busy machine
+    assert took < 2.0  # 0.1 s, and a busy machine; unheard it is 10
 
 
 def test_a_ring_between_the_look_and_the_sleep_is_not_lost(vigil: Any):
