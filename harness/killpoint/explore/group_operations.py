@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.explore.operations import GIVEN, LARGE, SMALL, Operation
+from killpoint.explore.operations import ENDLESS, GIVEN, LARGE, SMALL, Operation
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -17,8 +17,6 @@ from killpoint.scenario import (
     Wait,
 )
 
-_ENDLESS = 60
-"""More receives than there are messages: each rank goes on until it is told to stop."""
 _JOINED: list[AnyStep] = [Join(timeout=8.0), Wait(within=20.0)]
 _RANKS = ("rank-0", "rank-1", "rank-2")
 _TAKEN = 3.0
@@ -43,7 +41,7 @@ def _sends(name: str, role: str, message: Message) -> Operation:
     rest: list[AnyStep] = [
         SendTo(role, "rank-2", [SMALL]),
         Leave((role,)),
-        ReceiveFrom(("rank-2",), role, _ENDLESS, timeout=_TAKEN),
+        ReceiveFrom(("rank-2",), role, ENDLESS, timeout=_TAKEN),
         Wait(within=20.0),
     ]
     return _of_group(name, role, "send-to", [], [SendTo(role, "rank-2", [message])], rest)
@@ -66,7 +64,7 @@ def _airs(name: str, role: str) -> Operation:
     rest: list[AnyStep] = [
         Broadcast(role, [SMALL], (role,)),
         Leave((role,)),
-        Broadcast(role, [Message(repeat=_ENDLESS)], others, timeout=_TAKEN),
+        Broadcast(role, [Message(repeat=ENDLESS)], others, timeout=_TAKEN),
         Wait(within=20.0),
     ]
     return _of_group(name, role, "broadcast", [], [Broadcast(role, [LARGE], (role,))], rest)
@@ -98,7 +96,7 @@ def _leaves(name: str, role: str) -> Operation:
     """The last object that it sent is taken afterwards, and it is heard of that it has left."""
     lead: list[AnyStep] = [SendTo(role, "rank-2", [LARGE, SMALL]), Wait(within=GIVEN)]
     rest: list[AnyStep] = [
-        ReceiveFrom(("rank-2",), role, _ENDLESS, timeout=_TAKEN),
+        ReceiveFrom(("rank-2",), role, ENDLESS, timeout=_TAKEN),
         Wait(within=20.0),
     ]
     return _of_group(name, role, "leave", lead, [Leave((role,))], rest)

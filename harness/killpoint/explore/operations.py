@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.scenario import AnyStep, Message, Scenario, Verb, Wait
+from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Verb, Wait
 from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
 
 LARGE, SMALL = Message("array", 100_000), Message(repeat=2)
 """A message by the overflow path, and two that are not."""
+ENDLESS = 60
+"""More receives than there are messages: each goes on until it is told to stop."""
 GIVEN = 8.0
 """When a wait that should have ended by then is a hang."""
 
@@ -85,6 +87,29 @@ class Operation(msgspec.Struct, frozen=True):
 
     def plainly(self, id: str, step: AnyStep) -> Scenario:
         """With a step before the call that harms nobody: a count, or a stop that is undone."""
+        rest = [Wait(within=GIVEN), *self.counted()]
         if self.verb == "carry":  # such a point is declared before there are any carriers
-            return self.scenario(id, step, *self.lead, *self.during, Wait(within=GIVEN), *self.rest)
-        return self.scenario(id, *self.lead, step, *self.during, Wait(within=GIVEN), *self.rest)
+            return self.scenario(id, step, *self.lead, *self.during, *rest)
+        return self.scenario(id, *self.lead, step, *self.during, *rest)
+
+    def counted(self) -> list[AnyStep]:
+        """The rest where nothing is lost: readers receive what is sent and not taken yet, no more.
+
+        One more would wait for ever where a queue has neither deadlines nor a notice of the end.
+        """
+        before = [*self.lead, *self.during]
+        sends = [step for step in (*before, *self.rest) if isinstance(step, Send)]
+        sent = sum(message.repeat for step in sends for message in step.messages)
+        counted: list[AnyStep] = []
+        for step in self.rest:
+            if not isinstance(step, Receive) or step.count != ENDLESS:
+                counted.append(step)
+                continue
+            for role in ("reader-0", "reader-1") if step.roles == ("readers",) else step.roles:
+                count = sent - _taken(before, role)
+                counted.append(msgspec.structs.replace(step, count=count, roles=(role,)))
+        return counted
+
+
+def _taken(steps: list[AnyStep], role: str) -> int:
+    return sum(step.count for step in steps if isinstance(step, Receive) and role in step.roles)

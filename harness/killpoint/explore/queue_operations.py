@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
-from killpoint.explore.operations import GIVEN, LARGE, SMALL, Operation
+from killpoint.explore.operations import ENDLESS, GIVEN, LARGE, SMALL, Operation
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -21,8 +17,6 @@ from killpoint.scenario import (
     Wait,
 )
 
-_ALL = 1_000
-"""As many receives as a reader has messages to come: see :func:`_counted`."""
 _APART = Message("nested", 9000)
 _IN_A_SLOT = Message("array", 2_500_000)
 """Large, and in a slot all the same: some implementations pass it on in pieces."""
@@ -30,7 +24,7 @@ _IN_A_SLOT = Message("array", 2_500_000)
 _HERE: list[AnyStep] = [Make(), Attach(), Ready(timeout=4.0), Wait(within=GIVEN)]
 _TO_THE_END: list[AnyStep] = [
     Close(("writer",)),
-    Receive(_ALL, timeout=3.0),
+    Receive(ENDLESS, timeout=3.0),
     Wait(within=GIVEN),
 ]
 _MORE: list[AnyStep] = [
@@ -40,48 +34,11 @@ _MORE: list[AnyStep] = [
 ]
 
 
-def _of_queue(
-    name: str,
-    role: str,
-    verb: Verb,
-    lead: list[AnyStep],
-    during: list[AnyStep],
-    rest: list[AnyStep],
-    remote: int,
-    **more: Any,
-) -> Operation:
-    rest = _counted([*lead, *during], rest)
-    return Operation(name, role, verb, lead, during, rest, remote, **more)
-
-
-def _counted(before: list[AnyStep], rest: list[AnyStep]) -> list[AnyStep]:
-    """The rest, with receives of exactly what is sent and was not taken yet.
-
-    One more would wait for ever where a queue has neither deadlines nor a notice of the end; both
-    have cases of their own.
-    """
-    told = [*before, *rest]
-    sent = sum(m.repeat for step in told if isinstance(step, Send) for m in step.messages)
-    counted: list[AnyStep] = []
-    for step in rest:
-        if not isinstance(step, Receive) or step.count != _ALL:
-            counted.append(step)
-            continue
-        for role in ("reader-0", "reader-1") if step.roles == ("readers",) else step.roles:
-            count = sent - _taken(before, role)
-            counted.append(msgspec.structs.replace(step, count=count, roles=(role,)))
-    return counted
-
-
-def _taken(steps: list[AnyStep], role: str) -> int:
-    return sum(step.count for step in steps if isinstance(step, Receive) and role in step.roles)
-
-
 def _send(name: str, message: Message, remote: int = 0) -> Operation:
     before: list[AnyStep] = [*_HERE, Send([SMALL], timeout=10.0), Wait(("writer",))]
     now: list[AnyStep] = [Send([message], timeout=10.0)]
     waits = message in (LARGE, _IN_A_SLOT)  # for descriptors, if it is the first; for readers
-    return _of_queue(
+    return Operation(
         f"send-{name}",
         "writer",
         "send",
@@ -102,7 +59,7 @@ def _receive(name: str, message: Message, remote: int = 0) -> Operation:
     if remote:
         before.append(Pause(0.05))  # what comes while it waits is received by other lines
     now: list[AnyStep] = [Receive(1, ("reader-1",), timeout=5.0)]
-    return _of_queue(
+    return Operation(
         f"receive-{name}",
         "reader-1",
         "receive",
@@ -122,23 +79,23 @@ def _chunk_for(message: Message) -> int:
 def _ready(name: str, role: str, remote: int = 0) -> Operation:
     before: list[AnyStep] = [Make(), Attach(), Wait(within=GIVEN)]
     now: list[AnyStep] = [Ready(timeout=4.0)]
-    return _of_queue(f"ready-{name}", role, "ready", before, now, _MORE, remote, joint=True)
+    return Operation(f"ready-{name}", role, "ready", before, now, _MORE, remote, joint=True)
 
 
 def _closes(name: str, role: str, remote: int = 0) -> Operation:
     unread: list[AnyStep] = [*_HERE, Send([SMALL, LARGE, SMALL], timeout=10.0), Wait()]
     if role == "writer":
-        rest: list[AnyStep] = [Receive(_ALL, timeout=3.0), Wait(within=GIVEN)]
+        rest: list[AnyStep] = [Receive(ENDLESS, timeout=3.0), Wait(within=GIVEN)]
     else:
         # More than there are slots: who has left does not hold the writer up.
         rest = [
-            Receive(_ALL, ("reader-0",), timeout=9.0),
+            Receive(ENDLESS, ("reader-0",), timeout=9.0),
             Send([Message(repeat=20)], timeout=5.0),
             Wait(("writer",), within=GIVEN),
             Close(("writer",)),
             Wait(within=GIVEN),
         ]
-    return _of_queue(f"close-{name}", role, "close", unread, [Close((role,))], rest, remote)
+    return Operation(f"close-{name}", role, "close", unread, [Close((role,))], rest, remote)
 
 
 def _begins(name: str, role: str, remote: int = 0) -> Operation:
@@ -151,7 +108,7 @@ def _begins(name: str, role: str, remote: int = 0) -> Operation:
         now, rest = [Attach(("reader-1",))], []
     rest = [*rest, Ready(timeout=4.0), Wait(within=GIVEN), *_MORE]
     verb: Verb = "make" if role == "writer" else "attach"
-    return _of_queue(name, role, verb, lead, now, rest, remote)
+    return Operation(name, role, verb, lead, now, rest, remote)
 
 
 QUEUE: tuple[Operation, ...] = (

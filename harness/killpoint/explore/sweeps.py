@@ -52,7 +52,7 @@ def around_stop(operation: Operation, id: str, stop: Fault) -> Scenario:
         Pause(_STANDS),
         Fault("continue", operation.role),
         Wait(within=20.0),
-        *operation.rest,
+        *operation.counted(),
     )
 
 

@@ -102,7 +102,7 @@ def test_of_departures_alone_nothing_is_played_where_they_run_no_code() -> None:
 @pytest.mark.parametrize("operation", [*QUEUE, *REMOTE], ids=lambda operation: operation.name)
 def test_no_reader_asks_for_more_than_is_sent(operation: Operation) -> None:
     """It would wait for ever at a queue that has no deadlines."""
-    steps = [*operation.lead, *operation.during, *operation.rest]
+    steps = [*operation.lead, *operation.during, *operation.counted()]
     sent = sum(m.repeat for step in steps if isinstance(step, Send) for m in step.messages)
     for reader in ("reader-0", "reader-1"):
         takes = [s.count for s in steps if isinstance(s, Receive) and reader in s.roles]
