@@ -75,7 +75,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--confirm",
         action="store_true",
-        help="after all, play each violation's replay once more, alone",
+        help="after all, play each violation's replay once more",
     )
     parser.add_argument(
         "--markdown",

@@ -82,7 +82,7 @@ def _intro(head: Head, judged: list[Judged]) -> list[str]:
     ]
     if head.confirmed:
         said.append(
-            f"Reproduced by their replay, each played once more and alone after all others:"
+            f"Reproduced by their replay, each played once more after all targets had been judged:"
             f" {again} of {len(found)}."
         )
     return [

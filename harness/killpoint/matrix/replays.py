@@ -1,4 +1,4 @@
-"""The replay of each violation: copied to where it stays, and played once more on a quiet bench."""
+"""The replay of each violation: copied to where it stays, and played once more."""
 
 from __future__ import annotations
 
@@ -34,19 +34,25 @@ def copy(run: StoredRun, into: Path) -> dict[str, Path]:
 
 
 def confirm(
-    place: Place, row: Row, copies: dict[str, Path], tell: Callable[[str, str], None]
+    place: Place,
+    row: Row,
+    copies: dict[str, Path],
+    tell: Callable[[str, str], None],
+    over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Play each copy once, one after the other, and keep in the row how it ended.
 
     What was replayed before stays as it was; what cannot be replayed now may be another time.
-    ``tell``: called with each case and its ending.
+    ``tell``: called with each case and its ending. ``over``: whether no more are to be played.
     """
     left = {id: file for id, file in copies.items() if id not in row.replayed}
-    if not left:
+    if not left or over():
         return
     try:
         with Stage(resolve(place.target)) as stage:
             for id, file in left.items():
+                if over():
+                    return
                 row.replayed[id] = _ending(stage, file, place.target)
                 place.keep(row)
                 tell(id, row.replayed[id])

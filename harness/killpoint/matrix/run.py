@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,7 +62,7 @@ def run(plan: Plan, tell: Tell) -> int:
         ]
         judged = _judged(places, rows, plan.markdown.with_suffix("") / "replays")
         if plan.confirm:
-            _confirm(places, judged, tell)
+            _confirm(places, judged, plan.jobs or 2 * (os.cpu_count() or 1), tell)
         absent = [row for row in rows if row.trouble]
         page.write(plan.markdown, plan.head, judged, absent)
         tell(f"table: {plan.markdown}")
@@ -123,15 +125,27 @@ def _report(judged: list[Judged], file: Path, tell: Tell) -> None:
         tell(f"  {cut}")
 
 
-def _confirm(places: list[Place], judged: list[Judged], tell: Tell) -> None:
+def _confirm(places: list[Place], judged: list[Judged], jobs: int, tell: Tell) -> None:
+    """So many targets at a time: the most of a replay is a wait."""
     by_target = {place.target: place for place in places}
-    for each in judged:
-        target = each.row.target
+    leaving = threading.Event()
 
-        def told(case: str, ending: str, target: str = target) -> None:
+    def confirm(each: Judged) -> None:
+        target = each.row.target
+        place = by_target[target]
+
+        def told(case: str, ending: str) -> None:
             tell(f"{target} {case}: {ending}")
 
-        replays.confirm(by_target[target], each.row, each.replays, told)
+        replays.confirm(place, each.row, each.replays, told, leaving.is_set)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for played in [pool.submit(confirm, each) for each in judged]:
+                played.result()
+        except BaseException:
+            leaving.set()  # the pool waits for the plays that are under way
+            raise
 
 
 @contextmanager

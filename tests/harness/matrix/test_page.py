@@ -51,7 +51,7 @@ def test_a_violation_that_did_not_come_again_is_not_hidden(tmp_path: Path, judge
     judged[0].row.replayed[CASE] = "held"
     text = _written(tmp_path, judged)
     assert "Violated cases: 2, of which 1 have a replay." in text
-    assert "alone after all others: 0 of 2." in text
+    assert "after all targets had been judged: 0 of 2." in text
     assert f"- `vllm==0.26.0` `{CASE}`: held" in text
     assert f"- `vllm==0.25.0` `{CASE}`: no replay was kept" in text
 

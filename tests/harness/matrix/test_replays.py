@@ -41,3 +41,10 @@ def test_a_replay_is_played_once_and_its_ending_is_kept(
     assert "nonsense.toml" in row.replayed["typo"]
     assert row.replayed["kept"] == "held"
     assert [id for id, _ in told] == [case, "typo"]
+
+
+def test_of_what_is_left_nothing_is_played_once_it_is_over(tmp_path: Path):
+    place, row = stored(tmp_path)
+    copies = {"one": tmp_path / "none.toml"}
+    confirm(place, row, copies, lambda *_: None, over=lambda: True)
+    assert row.replayed == {}
