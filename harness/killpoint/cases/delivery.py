@@ -95,6 +95,7 @@ def _late_payload() -> list[Scenario]:
         Send(
             [Message("array", 24 * MIB), small(1), Message("array", 1 * MIB), small(1)], timeout=9.0
         ),
+        Wait(("writer",)),
         Receive(1, timeout=0.4),
         Wait(("readers",)),
         Fault("continue", "writer"),
