@@ -293,7 +293,9 @@ class Trial:
         except Inconclusive:
             return
         if found.violations and not play.stalled and not self.leaks:
-            replay = self.keep(play, f"L1/in/{self.outcome.id}")
+            judged = msgspec.structs.replace(play.scenario, judges=["L1"])
+            leaky = msgspec.structs.replace(play, scenario=judged)
+            replay = self.keep(leaky, f"L1/in/{self.outcome.id}")
             self.leaks.append(Leak(found.violations[0], replay))
 
     def _note_strikes(self, play: Play, may_miss: bool) -> bool:

@@ -219,7 +219,7 @@ def test_a_leak_is_noted_with_a_replay_and_does_not_end_the_trial(bench: Bench) 
     assert leak.violation.kind == "leak"
     assert "psm_9" in leak.violation.cause
     assert leak.replay is not None
-    assert Path(leak.replay).exists()
+    assert load(Path(leak.replay)).judges == ["L1"]  # and not the case's own: that held
 
 
 def test_what_a_stalled_play_left_is_no_leak_of_the_target(bench: Bench) -> None:
