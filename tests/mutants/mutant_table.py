@@ -38,7 +38,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "R2/stopped-inside-send",
         "wrong-data",
         "local_readers.py",
-        "            put(buffers, chunk)\n        self.side.publish()\n",
+        "            put(buffers, chunk, self._max_chunk_bytes - total - 1)\n"
+        "        self.side.publish()\n",
         "        self.side.publish()\n        put(buffers, chunk)\n",
     ),
     _one(

@@ -43,7 +43,7 @@ def _around(id: str, role: str) -> Around:
             steps = [*OPEN, Receive(60), step, Send(mix, timeout=9.0)]
             steps += [Close(("writer",)), Wait(within=9.0)]
         else:
-            steps = [*OPEN, step, Receive(3, (role,), timeout=9.0)]
+            steps = [*OPEN, step, Receive(60, (role,), timeout=_PATIENT)]
             steps += [Receive(60, ("reader-1",), timeout=_PATIENT)]
             steps += [Send([*mix, *mix, small(9)], timeout=9.0), Wait(("writer",), within=9.0)]
             steps += [Close(("writer",)), Wait(within=9.0)]
