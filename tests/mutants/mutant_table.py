@@ -36,7 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _one(
         "r2_published_before_filled",
         "R2/stopped-inside-send",
-        "wrong-data",
+        "wrong-data duplicate",  # what is in a slot that is not filled yet may be a whole message
         "local_readers.py",
         "            put(buffers, chunk, self._max_chunk_bytes - total - 1)\n"
         "        self.side.publish()\n",
