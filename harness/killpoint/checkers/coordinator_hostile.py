@@ -6,6 +6,7 @@ from killpoint.checkers.coordinator_publication import unheard
 from killpoint.checkers.coordinator_record import (
     Counts,
     changes,
+    leaving,
     ms,
     publications,
     rank_of,
@@ -77,8 +78,11 @@ def _shows(scenario: Scenario, history: History) -> list[Violation]:
                 if counts not in (None, (0, 0)) and counts not in known.get(rank, ()):
                     what = f"{front} heard counts {list(counts or ())} of rank {rank}"
                     return [_wrong(history, f"{what}, which nobody told", publication.event)]
-                away = any(rank_of(history, s.role, t) == rank for s in gone if s.begin.t <= t)
-                linked = any(rank_of(history, role, t) == rank for role in scenario.engines())
+                away = any(rank_of(history, s.role, t) == rank for s in gone if s.since <= t)
+                linked = any(
+                    rank_of(history, role, t) == rank and not leaving(history, role, t)
+                    for role in scenario.engines()
+                )
                 stalled = history.late_tick(t - ms(_SILENT), t) > ms(_STALLED)
                 drowned = any(f.t <= t and f.number("rank") == rank for f in floods)
                 if counts is None and linked and not (away or stalled or drowned):
@@ -111,9 +115,8 @@ def _waves(scenario: Scenario, history: History, lies: list[Event]) -> list[Viol
         for publication in publications(history, front):
             event = publication.event
             wave, running = event.number("wave"), bool(event.data.get("running"))
-            most = sum(t <= event.t for t in ends) + sum(
-                s.begin.t <= event.t for s in spans(history)
-            )
+            most = sum(t <= event.t for t in ends) + sum(s.since <= event.t for s in spans(history))
+            most += sum(leaving(history, role, event.t) for role in scenario.engines())
             begun = any(t <= event.t for t in begins)
             if wave <= most and (begun or not running):
                 continue

@@ -73,7 +73,7 @@ def _engine(
     due = _due(history, span.begin.t)
     brief = span.end is not None and span.end.t < due
     for front in scenario.front_ends():
-        first = _first(history, front, span.begin.t, lambda p: p.lacks(rank))
+        first = _first(history, front, span.since, lambda p: p.lacks(rank))
         if first is None or first.t > due:
             if brief or not there(history, front, span.begin.t, due, gone):
                 continue
@@ -90,14 +90,14 @@ def _engine(
 def _stuck(history: History, span: Span, engine: str, rank: int, due: int) -> list[Violation]:
     """Whether an engine was left in a wave with one that is gone."""
     starts = [e for e in history.of("heard", role=engine) if e.text("what") == "start"]
-    before = [e for e in starts if e.t <= span.begin.t]
+    before = [e for e in starts if e.t <= span.since]
     ended = [e for e in history.of("ended", role=engine) if e.t <= due]
     if not before or rank not in _members(before[-1]):
         return []
     wave = before[-1].number("wave")
     if any(e.number("wave") > wave for e in ended):
         return []  # that wave had ended, or its own all-reduce told it
-    first = next((e for e in starts if e.t >= span.begin.t and e.number("wave") > wave), None)
+    first = next((e for e in starts if e.t >= span.since and e.number("wave") > wave), None)
     if first is not None and first.t <= due and rank not in _members(first):
         return []
     what = f"{engine}, in wave {wave} with {span.role}, heard of a wave without it"
@@ -139,7 +139,7 @@ def _centre(
             return [_late(history, span, what, ends[0] if ends else None)], 0
         told += 1
     if span.role == "coordinator" and span.for_good:
-        word = next((e for e in history.of("coordinator-gone") if e.t >= span.begin.t), None)
+        word = next((e for e in history.of("coordinator-gone") if e.t >= span.since), None)
         alive = not any(s.role == "parent" and s.begin.t <= due for s in gone)
         if alive and (word is None or word.t > due):
             return [_late(history, span, f"the parent was told of {span.words()}", word)], 0
@@ -148,7 +148,7 @@ def _centre(
         return [], told
     brief = span.end is not None and span.end.t < due
     for peer in (*scenario.engines(), *scenario.front_ends()):
-        lost = [e for e in history.of("coordinator-lost", role=peer) if e.t >= span.begin.t]
+        lost = [e for e in history.of("coordinator-lost", role=peer) if e.t >= span.since]
         if not lost or lost[0].t > due:
             if brief or not there(history, peer, span.begin.t, due, gone):
                 continue
@@ -161,7 +161,7 @@ def _centre(
 def _unasked(history: History, gone: list[Span]) -> list[Violation]:
     """A coordinator that ended although nothing was done to it or its parent."""
     closed = history.first("coordinator-close")
-    meant = [span.begin.t for span in gone if span.role in _CENTRE]
+    meant = [span.since for span in gone if span.role in _CENTRE]
     for event in history.of("coordinator-gone"):
         after = closed is not None and event.t >= closed.t
         if not after and not any(t <= event.t for t in meant):

@@ -14,6 +14,8 @@ Counts = tuple[int, int]
 _ENDS = ("kill", "exit", "sigterm", "sigint")
 _GOES = (*_ENDS, "stop", "cut")
 _RETURNS = ("continue", "heal")
+_LEAVES = ("connect", "disconnect", "exit")
+"""Whoever connects anew lets go of the link that it has."""
 
 
 class Publication(msgspec.Struct):
@@ -56,6 +58,9 @@ class Span(msgspec.Struct):
     word: str
     """Of the fault that began it, or ``disconnect``."""
     begin: Event
+    since: int
+    """When it was set about, ns: what is done is logged after it is done, and may have been seen
+    by then."""
     end: Event | None = None
 
     @property
@@ -133,9 +138,24 @@ def spans(history: History) -> list[Span]:
         if back and role in inside:
             inside.pop(role).end = event
         elif not back and word in (*_GOES, "disconnect") and role not in inside:
-            inside[role] = Span(role, word, event)
+            inside[role] = Span(role, word, event, _set_about(history, event, role, word))
             found.append(inside[role])
     return found
+
+
+def _set_about(history: History, done: Event, role: str, word: str) -> int:
+    if done.kind == "fault":
+        before = [e for e in history.of("intent") if e.text("target") == role]
+        before = [e for e in before if e.text("fault") == word]
+    else:
+        before = [e for e in history.of("begin", role=role) if e.text("op") in _LEAVES]
+    return max((e.t for e in before if e.t <= done.t), default=done.t)
+
+
+def leaving(history: History, role: str, t: int) -> bool:
+    """Whether a role had been told to leave, and had not come anew: its link may be closed."""
+    told = [e for e in history.of("begin", role=role) if e.t <= t and e.text("op") in _LEAVES]
+    return bool(told) and not any(told[-1].t <= e.t <= t for e in history.of("linked", role=role))
 
 
 def _leaves_at_the_end(history: History, event: Event) -> bool:

@@ -123,6 +123,18 @@ class TestLies:
         found = coordinator_convicted("C4", tape().told(None, _IDLE).closes())
         assert "that rank 0 is gone" in found.cause
 
+    def test_who_was_told_to_leave_may_be_missed_before_it_says_that_it_left(self) -> None:
+        tape = in_a_wave().lies("engine-1", "empty").says(1, (1, 1)).after(0.1)
+        tape.told(_IDLE, (1, 1), running=True)
+        tape.tell("engine-0", "begin", order=9, op="disconnect")
+        tape.told(None, (1, 1), wave=1, running=True).tell("engine-0", "unlinked").closes()
+        assert coordinator_judged("C4", tape).violations == []
+
+    def test_who_came_anew_is_there(self) -> None:
+        tape = quiet().lies("engine-1", "empty").after(0.1).told(_IDLE, _IDLE)
+        tape.tell("engine-0", "begin", order=9, op="connect").tell("engine-0", "linked", rank=0)
+        assert "that rank 0 is gone" in coordinator_convicted("C4", tape.told(None, _IDLE)).cause
+
     @pytest.mark.parametrize(
         ("counts", "words"),
         [
@@ -205,6 +217,14 @@ class TestLosses:
         tape = in_a_wave().does("kill", "coordinator").tell("parent", "coordinator-gone", pid=7)
         for role in ("engine-0", "engine-1", "front-end-0"):
             tape.later(1000).tell(role, "coordinator-lost")
+        assert coordinator_judged("C6", tape).counts == {"noticed": 4}
+
+    def test_what_is_seen_before_it_is_logged_that_it_is_done_is_its_effect(self) -> None:
+        tape = in_a_wave().tell("director", "intent", fault="kill", target="coordinator")
+        tape.tell("parent", "coordinator-gone", pid=7)
+        for role in ("engine-0", "engine-1", "front-end-0"):
+            tape.tell(role, "coordinator-lost")
+        tape.does("kill", "coordinator").later(9000).tell("x", "y")
         assert coordinator_judged("C6", tape).counts == {"noticed": 4}
 
     def test_who_does_not_notice_it_is_named(self) -> None:
