@@ -171,13 +171,14 @@ def test_what_cannot_be_pickled_is_refused_and_the_encoder_works_on():
     assert through({"a": [1]}, encoder) == {"a": [1]}
 
 
+@pytest.mark.parametrize("room", [0, 100])
 @pytest.mark.parametrize("size", [OUT_OF_BAND_FROM - 1, OUT_OF_BAND_FROM, 3 * OUT_OF_BAND_FROM])
-def test_lone_bytes_arrive_as_bytes_and_are_not_pickled_when_large(size: int):
+def test_lone_bytes_arrive_as_bytes_and_are_not_pickled_when_large(size: int, room: int):
     data = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     buffers = Encoder(Limits()).encode(data)
     assert (len(buffers) == 2) == (size >= OUT_OF_BAND_FROM)
-    chunk = memoryview(bytearray(total_of([len(b) for b in buffers]) + 1))
-    put(buffers, chunk)
+    chunk = memoryview(bytearray(total_of([len(b) for b in buffers]) + 1 + room))
+    put(buffers, chunk, room)
     taken = take(chunk)
     chunk[:] = bytes(len(chunk))
     arrived = decode(taken)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refengine.encoding import Limits
+from refengine.encoding import OUT_OF_BAND_FROM, Limits
 from refengine.errors import (
     AttachFailed,
     DeadlinePassed,
@@ -18,6 +18,7 @@ from refengine.errors import (
     Unencodable,
     WrongRole,
 )
+from refengine.memory import SharedSegment
 from refengine.queue import Handle, MessageQueue
 from refengine.waiting import BellAfterSpin, Yielding
 
@@ -80,6 +81,25 @@ def test_what_arrives_is_what_was_enqueued(ends: Any, nbytes: int):
     got = reader.dequeue(5)
     assert got.all()
     assert got.nbytes == nbytes
+
+
+@pytest.mark.parametrize("behind", range(0, 64, 9))
+def test_an_array_lies_aligned_in_its_chunk(behind: int):
+    made: list[SharedSegment] = []
+
+    class Kept(SharedSegment):
+        @classmethod
+        def create(cls, nbytes: int) -> SharedSegment:
+            made.append(SharedSegment.create(nbytes))
+            return made[-1]
+
+    writer, reader = pair(max_chunk_bytes=1 << 20, memory=Kept)
+    array = np.full(OUT_OF_BAND_FROM, 7, np.uint8)
+    writer.enqueue({"s": "s" * behind, "a": array}, 5)
+    assert bytes(made[0].buf).index(array.tobytes()) % 64 == 0
+    assert np.array_equal(reader.dequeue(5)["a"], array)
+    reader.close()
+    writer.close()
 
 
 def test_nothing_held_changes_when_the_ring_goes_round():

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from synthetic import Tape
 
 from killpoint.explore.operations import Operation
-from killpoint.explore.pool_sweeps import EXECUTOR, POOL, around, ending
+from killpoint.explore.pool_sweeps import EXECUTOR, POOL, WORKER, around, ending, sweep_pool
+from killpoint.explore.trial import Play, Trial
+from killpoint.ledger import Ledger
 from killpoint.pool_matrix import MEANING
-from killpoint.scenario import Fault, FaultName, NextPool, Point, PoolStop, dump, parse
+from killpoint.scenario import (
+    Count,
+    Fault,
+    FaultName,
+    NextPool,
+    Point,
+    PoolStop,
+    Scenario,
+    dump,
+    parse,
+)
 
 
 @pytest.mark.parametrize("fault", ["stop", "kill", "raise"])
@@ -29,3 +44,27 @@ def test_a_start_that_is_cut_short_is_followed_by_another_and_a_shutdown_by_itse
     assert any(isinstance(step, NextPool) for step in again.steps)
     twice = around(stop, "W5/x", Fault("raise", "executor", Point("stop", line=1)))
     assert sum(isinstance(step, PoolStop) for step in twice.steps) == 2
+
+
+class Missing:
+    """A player whose calls have lines, to none of which a struck call comes."""
+
+    def play(self, scenario: Scenario) -> Play:
+        tape = Tape()
+        for step in scenario.steps:
+            if isinstance(step, Count):
+                tape.tell(step.role, "lines", op=step.at.op, count=400)
+        return Play(scenario, tape.history(), Ledger(), ["a line"], "", Path(), 0.0)
+
+    def forget(self, play: Play) -> None:
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize(("operations", "missed"), [(EXECUTOR[1:2], 0), (WORKER[1:2], 2)])
+def test_a_line_of_a_call_that_waits_need_not_be_reached(
+    operations: tuple[Operation, ...], missed: int
+) -> None:
+    trial = Trial("W6/x", Missing(), seed=1, full=False, folder=None)
+    sweep_pool(trial, operations, 2, "stop")
+    assert (trial.outcome.struck, trial.outcome.runs) == (0, missed)
+    assert trial.conclude().outcome == "inconclusive"

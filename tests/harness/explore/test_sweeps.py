@@ -74,6 +74,24 @@ def test_an_operation_without_lines_is_doubted() -> None:
     assert trial.conclude().outcome == "inconclusive"
 
 
+def test_one_without_lines_is_doubted_beside_others_that_have_some() -> None:
+    class Without(Counting):
+        """No line of a send is counted."""
+
+        def play(self, scenario: Scenario) -> Play:
+            counts = [step for step in scenario.steps if isinstance(step, Count)]
+            self.count = 0 if any(step.at.op == "send" for step in counts) else 12
+            return super().play(scenario)
+
+    trial = Trial("R3/x", Without(12), seed=1, full=True, folder=None)
+    near = tuple(each for each in QUEUE if each.role == "writer" and each.verb in ("send", "close"))
+    assert {operation.verb for operation, _, _ in placed(trial, near, 9)} == {"close"}
+    trial.outcome.runs = 1  # of what was placed
+    outcome = trial.conclude()
+    assert outcome.outcome == "inconclusive"
+    assert "no line of writer's send was counted" in outcome.cause
+
+
 def test_a_departure_without_lines_is_told_and_leaves_the_verdict_to_the_others() -> None:
     class Dropping(Counting):
         """Its target has no code for a close: who leaves drops the object."""

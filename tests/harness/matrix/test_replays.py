@@ -48,3 +48,15 @@ def test_of_what_is_left_nothing_is_played_once_it_is_over(tmp_path: Path):
     copies = {"one": tmp_path / "none.toml"}
     confirm(place, row, copies, lambda *_: None, over=lambda: True)
     assert row.replayed == {}
+
+
+def test_nothing_more_is_played_once_it_is_over(tmp_path: Path):
+    place, row = Place(tmp_path, "refengine"), Row("refengine", ASKED)
+    place.folder.mkdir()
+    told: list[str] = []
+    copies = {name: tmp_path / f"{name}.toml" for name in ("one", "two")}
+    for file in copies.values():
+        file.write_text("case = 3")
+    confirm(place, row, copies, lambda id, _: told.append(id), over=lambda: bool(told))
+    assert told == ["one"]
+    assert list(row.replayed) == ["one"]
