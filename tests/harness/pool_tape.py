@@ -147,9 +147,9 @@ class PoolTape(Tape):
 
     # -- the workers and the director -------------------------------------------------------
 
-    def gone(self, rank: int) -> PoolTape:
-        """A worker is seen to have ended."""
-        self.tell("director", "gone", target=f"worker-{rank}", pid=self._pids + rank)
+    def gone(self, rank: int, **how: int) -> PoolTape:
+        """A worker is seen to have ended, with a code or by a signal."""
+        self.tell("director", "gone", target=f"worker-{rank}", pid=self._pids + rank, **how)
         return self
 
     def _is_gone(self, rank: int) -> bool:

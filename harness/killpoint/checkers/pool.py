@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 from killpoint.checkers.finding import Checker, Finding, Inconclusive, hangs
@@ -17,6 +18,7 @@ from killpoint.checkers.pool_life import next_pool, next_works, own_ends_alone
 from killpoint.checkers.pool_orphans import workers_gone
 from killpoint.checkers.pool_record import Life, ends, lives, strikes
 from killpoint.checkers.pool_stall import deadline_kept, stops_in_time, unaffected
+from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.pool_matrix import Ending
@@ -52,6 +54,7 @@ def fails_by_itself(scenario: Scenario, history: History, life: Life) -> list[Vi
     stop = life.stop_began()
     signs = [*ends(history, life).values(), *life.callbacks]
     signs += [event for event in history.of("leaving") if event.t >= life.start.began.t]
+    signs += _told_already(life, *ends(history, life).values())
     if not any(stop is None or event.t < stop for event in signs):
         hits = raised(history, life, by_worker=True)
         if any(act.pending_at(hit.t) for hit in hits for act in life.served()):
@@ -76,9 +79,25 @@ def _fails_or_serves(scenario: Scenario, history: History, life: Life) -> list[V
 def _left_first(history: History, life: Life, death: Death) -> bool:
     """Whether a worker was on its way out before the pool was told to stop."""
     stop = life.stop_began()
-    signs = [death.event.t, *(each.t for each in life.callbacks)]
-    signs += [event.t for event in history.of("leaving", role=death.strike.role)]
-    return stop is None or min(signs) < stop
+    signs = [death.event, *life.callbacks, *history.of("leaving", role=death.strike.role)]
+    signs += _told_already(life, death.event)
+    return stop is None or min(event.t for event in signs) < stop
+
+
+def _told_already(life: Life, *ended: Event) -> list[Event]:
+    """Calls that were told of a death, if a worker did end as no shutdown would have ended it.
+
+    It may say that it leaves a while before it does.
+    """
+    if not any(_of_itself(event) for event in ended):
+        return []
+    told_so = [act for act in life.served() if act.outcome == "peer-died"]
+    return [act.ended for act in told_so if act.ended is not None]
+
+
+def _of_itself(event: Event) -> bool:
+    number = event.number("signal", 0)
+    return event.number("code", 0) != 0 or number not in (0, signal.SIGTERM, signal.SIGKILL)
 
 
 _BY_ENDING: dict[Ending, Judge] = {
