@@ -7,7 +7,7 @@ from dataclasses import replace
 from .encoding import SMALLEST_TOTAL, Buffer, Encoder, encode_short, is_bare, total_of
 from .end import End, countdown
 from .errors import Busy, DeadlinePassed, PeerDied, QueueClosed
-from .fragments import SOCKET, Pace, publish_in_pieces
+from .fragments import SOCKET, TURN, Pace, publish_in_pieces
 from .handle import Handle
 from .keeping import Undo
 from .lines import Gone
@@ -18,7 +18,7 @@ from .ring import Ring
 from .security import Keys
 from .settings import Settings
 from .waiting.strategy import Fault
-from .writing import WriteSide
+from .writing import WriteSide, turn_of
 
 _NEWS_EVERY = 0.001  # a busy writer looks for dead readers this often; an idle one at each call
 _DYING = 0.05  # from a killed reader's hang-up to its death, for the signal in the error
@@ -106,10 +106,11 @@ class SendingEnd(End):
         if self._remote is not None or side is None:
             self._publish_far(buffers, total, timeout)
             return
-        chunk = side.claim(timeout, len(buffers) > 1)
+        pieces = self._in_pieces(side, buffers, total + 1, timeout)
+        chunk = side.claim(timeout, TURN if pieces else _turn(buffers, total))
         if chunk is None:
             raise DeadlinePassed("a free slot", timeout or 0)
-        if self._in_pieces(side, buffers, total + 1, timeout):
+        if pieces:
             piece = self._settings.pieces.piece
             publish_in_pieces(side, buffers, total + 1, chunk, piece, self._pace)
         else:
@@ -141,7 +142,7 @@ class SendingEnd(End):
         if side is None:
             self._half = remote.posted, body  # from here on it is published
         else:
-            chunk = side.claim(left(), len(buffers) > 1)
+            chunk = side.claim(left(), _turn(buffers, total))
             if chunk is None:
                 raise DeadlinePassed("a free slot", timeout or 0)
             self._half = side.number, body
@@ -276,3 +277,7 @@ def _death(peer: Peer) -> Fault:
 
 def _all_closed(_: str) -> QueueClosed:
     return QueueClosed("every reader")
+
+
+def _turn(buffers: Sequence[Buffer], total: int) -> int:
+    return turn_of(total) if len(buffers) > 1 else 0

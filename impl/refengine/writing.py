@@ -13,7 +13,12 @@ _Slot = tuple[int, slice, int]
 
 Plain tuples: to take one apart costs a fraction of what a named one's parts do.
 """
-_WARM = 3  # how far back an area is still likely to be in a cache
+_FAR = 3  # how far back an area is still likely to be in a cache, for the largest messages
+_TURN = 4 << 20
+"""Bytes of areas that smaller messages go round: more than a core's own cache, and little enough
+for one that the cores share. A line that a reader's own cache holds is slow to write."""
+_LARGE = 768 << 10
+"""From here on a message and its copy leave a core's own cache by themselves."""
 
 
 class WriteSide:
@@ -24,8 +29,8 @@ class WriteSide:
     can run ahead of, or behind, the flags.
 
     A slot's message lies in an area; every slot has one, and a free slot may swap its area with
-    another free slot's. So large messages pass through the two or three areas that the caches
-    hold, while the slots go round the whole ring.
+    another free slot's. So large messages pass through the few areas that the caches hold, while
+    the slots go round the whole ring.
     """
 
     def __init__(
@@ -49,10 +54,11 @@ class WriteSide:
         self._area = 0  # its area
         self._opened = -1  # the message whose slot this side emptied last
 
-    def claim(self, timeout: float | None, large: bool = False) -> memoryview | None:
+    def claim(self, timeout: float | None, back: int = 0) -> memoryview | None:
         """The chunk of the next slot once it is free; None at the deadline. Publishes nothing.
 
-        `large`: what will be laid into it is worth looking for a chunk that is in the caches.
+        `back`: how many messages before it the chunk was used that it takes over (see `turn_of`);
+        0: it takes the slot's own.
         """
         number = self.number
         if self._opened == number:
@@ -66,8 +72,8 @@ class WriteSide:
             and not self._wait(lambda: self._is_free(slot), self.post, timeout)
         ):
             return None
-        if large:
-            self._warm(number)
+        if back:
+            self._warm(number, back)
         self._area = area = self._area_of[number % len(self._slots)]
         return self._areas[area]
 
@@ -166,12 +172,12 @@ class WriteSide:
         for area in self._areas:
             area.release()
 
-    def _warm(self, number: int) -> None:
-        """Swap the claimed slot's area with that of the newest message that all have read."""
+    def _warm(self, number: int, back: int) -> None:
+        """Swap the claimed slot's area with that of a message before it that all have read."""
         slots, cells = self._slots, self._cells
         count = len(slots)
-        for back in range(1, min(_WARM, count - 1, number) + 1):
-            other = (number - back) % count
+        for each in range(back, min(max(_FAR, back), count - 1, number) + 1):
+            other = (number - each) % count
             if cells[slots[other][1]] == self._ones:
                 swapped, own = list(self._area_of), number % count
                 swapped[own], swapped[other] = swapped[other], swapped[own]
@@ -188,6 +194,11 @@ class WriteSide:
             cells[first + i] or i in self._dead or cells[state] == LEFT
             for i, state in enumerate(self._states)
         )
+
+
+def turn_of(nbytes: int) -> int:
+    """After how many messages of that many bytes a chunk is best used again."""
+    return 1 if nbytes >= _LARGE else _TURN // nbytes
 
 
 def _slot(layout: Layout, k: int) -> _Slot:

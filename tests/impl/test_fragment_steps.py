@@ -73,7 +73,7 @@ def test_each_piece_says_where_it_begins_and_how_long_the_whole_is():
     assert {head[4] for head in heads[1:]} == {64}
     parts = [bytes(c[head[4] :][: head[2]]) for c, head in zip(side.chunks, heads, strict=True)]
     assert b"".join(parts) == whole()
-    steps = ["open", "publish", ("claim", 0, True)] * len(heads)
+    steps = ["open", "publish", ("claim", 0, 3)] * len(heads)
     assert side.log == steps[:-1]
 
 
@@ -120,16 +120,16 @@ def test_pieces_make_the_whole_in_memory_whose_large_buffer_is_aligned():
     [(99, 1000, 9, False), (100, 1000, 9, True), (874, 1000, 2, False), (873, 1000, 2, True)],
 )
 def test_whether_a_message_spans_slots(nbytes: int, room: int, slots: int, spans: bool):
-    assert Pieces(least=100, piece=50).span(nbytes, room, slots) is spans
+    assert Pieces(least=100, room=50).span(nbytes, room, slots) is spans
 
 
-def test_a_piece_must_fit_into_a_slot():
-    assert Pieces(least=1, piece=873).span(1, 1000, 9)
-    assert not Pieces(least=1, piece=874).span(1, 1000, 9)
+def test_small_slots_are_not_spanned():
+    assert Pieces(least=1, room=873).span(1, 1000, 9)
+    assert not Pieces(least=1, room=874).span(1, 1000, 9)
 
 
-def test_pieces_are_of_half_a_megabyte_for_messages_of_two():
-    assert (Pieces().least, Pieces().piece) == (2 << 20, 512 << 10)
+def test_pieces_are_of_two_megabytes_and_smaller_where_slots_are():
+    assert (Pieces().least, Pieces().piece, Pieces().room) == (2 << 20, 2 << 20, 512 << 10)
     assert (COPYING, SOCKET) == (8e9, 1e9)
     assert Pieces().serve(2 << 20, 4 << 20)
     assert not Pieces().serve((2 << 20) - 1, 4 << 20)

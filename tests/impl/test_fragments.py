@@ -18,7 +18,7 @@ from .roles import Role
 
 CHUNK = 64 << 10
 LARGE = 1_200_000  # travels out of band, so in pieces
-SOME = Pieces(least=1 << 20, piece=100_000)
+SOME = Pieces(least=1 << 20, piece=100_000, room=100_000)
 
 
 def array(nbytes: int, seed: int = 0) -> Any:
@@ -185,7 +185,7 @@ def test_a_message_larger_than_a_slot_goes_over_several_free_ones(rig: Rig):
 
 @pytest.mark.parametrize("delta", [-1, 0, 1])
 def test_it_does_only_if_free_slots_can_hold_it_all(delta: int):
-    pieces, room = Pieces(least=1, piece=100), 1000 - 127
+    pieces, room = Pieces(least=1, room=100), 1000 - 127
     assert pieces.span(3 * room + delta, 1000, 4) == (delta <= 0)
     assert not pieces.span(3 * room, 150, 100)  # a piece would not fit into a slot
 

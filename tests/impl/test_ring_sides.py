@@ -11,6 +11,7 @@ from refengine.encoding import take_one
 from refengine.errors import AttachFailed, DeadlinePassed, QueueClosed, RankRefused
 from refengine.layout import LEFT, READERS_SLEEP, WRITER_SLEEPS, WRITER_STATE
 from refengine.ring import Ring, RingHandle
+from refengine.writing import turn_of
 
 from .recording import PlainMemory
 from .strict_fence import Pair
@@ -216,9 +217,9 @@ def test_a_sleeper_is_woken_once_and_nobody_else_is(where: int):
 # -- where large messages lie ---------------------------------------------------------------
 
 
-def _area(ring: Ring, large: bool = True) -> int:
+def _area(ring: Ring, back: int = 1) -> int:
     """In which area the next message would lie; it is told by what lies there already."""
-    chunk = ring.writer.claim(0, large)
+    chunk = ring.writer.claim(0, back)
     assert chunk is not None
     return take_one(chunk)[0]
 
@@ -237,7 +238,7 @@ def test_a_large_message_lies_where_the_newest_was_when_the_ring_has_been_round(
 
 
 def test_a_small_message_keeps_to_its_slots_own_area():
-    assert _area(_marked(3).writer, large=False) == 0
+    assert _area(_marked(3).writer, back=0) == 0
 
 
 def test_a_large_message_looks_back_past_one_that_is_unread():
@@ -252,6 +253,31 @@ def test_a_large_message_looks_back_at_three_and_no_further(unread: int, area: i
     for number in range(unread):
         send(pair.writer, bytes([number]))
     assert _area(pair.writer) == area
+
+
+@pytest.mark.parametrize(("back", "area"), [(2, 6), (3, 5), (4, 4), (7, 1), (8, 0), (9, 0)])
+def test_a_chunk_is_used_again_no_sooner_than_asked_for(back: int, area: int):
+    pair = _marked(8)
+    for number in range(8):
+        send(pair.writer, bytes([number]))
+        take(pair.reader)
+    assert _area(pair.writer, back) == area
+
+
+def test_nothing_is_taken_over_from_further_back_than_asked_for():
+    pair = _marked(8)
+    for number in range(5):
+        send(pair.writer, bytes([number]))
+    assert _area(pair.writer, 5) == 5
+    assert _area(pair.writer, 6) == 7
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "messages"),
+    [(23 << 20, 1), (768 << 10, 1), ((768 << 10) - 1, 5), (256 << 10, 16), (1, 4 << 20)],
+)
+def test_smaller_messages_go_round_more_chunks(nbytes: int, messages: int):
+    assert turn_of(nbytes) == messages
 
 
 # -- ends and errors ------------------------------------------------------------------------

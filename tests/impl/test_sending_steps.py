@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refengine.encoding import Limits
+from refengine.encoding import Limits, total_of
 from refengine.errors import (
     DeadlinePassed,
     NotReady,
@@ -20,6 +20,7 @@ from refengine.keeping import Undo
 from refengine.lines import Gone
 from refengine.sending import SendingEnd
 from refengine.settings import Settings
+from refengine.writing import turn_of
 
 CHUNK = 1000
 
@@ -236,7 +237,7 @@ def test_a_message_is_published_locally_then_posted_with_its_number():
     for number in range(2):
         end.enqueue(b"x", 1.0)
         assert end.given("claim", "publish", "post")[-3:] == [
-            ("claim", 1.0, False),
+            ("claim", 1.0, 0),
             ("publish", 1, 12),
             ("post", number, end.given("post")[-1][2]),
         ]
@@ -254,7 +255,7 @@ def test_without_local_readers_it_is_posted_alone():
 def test_a_large_one_is_claimed_as_such_there_too():
     end = Writer()
     end.enqueue({"a": memory(20_000)}, 1.0)
-    assert end.given("claim") == [("claim", 1.0, True)]
+    assert end.given("claim") == [("claim", 1.0, (4 << 20) // 20_055)]
 
 
 def memory(nbytes: int) -> Any:
@@ -338,7 +339,7 @@ def test_an_end_that_comes_while_it_waits_for_room_is_told():
 
 
 def pieces(who: str = "local", *, kept: bool = True) -> Writer:
-    end = Writer(who, pieces=Pieces(least=200, piece=100))
+    end = Writer(who, pieces=Pieces(least=200, piece=100, room=100))
     end.side.read = kept
     return end
 
@@ -362,6 +363,16 @@ def test_whether_it_goes_in_pieces(nbytes: int, buffers: int, kept: bool, whethe
     end = pieces(kept=kept)
     parts = [b"p"] * buffers
     assert end._in_pieces(end.side, parts, nbytes, 0.0) is whether
+
+
+@pytest.mark.parametrize(("nbytes", "piece"), [(20_000, False), (3 * CHUNK, True)])
+def test_pieces_go_round_three_chunks(monkeypatch: pytest.MonkeyPatch, nbytes: int, piece: bool):
+    end, sent = pieces(), list[int]()
+    monkeypatch.setattr("refengine.sending.publish_in_pieces", lambda *a: sent.append(a[2]))
+    buffers = [b"p", bytes(nbytes)]
+    end._publish(buffers, total_of([1, nbytes]), 1.0)
+    assert bool(sent) == piece
+    assert end.given("claim") == [("claim", 1.0, 3 if piece else turn_of(total_of([1, nbytes])))]
 
 
 def test_how_long_readers_are_waited_for_depends_on_the_other_way(
