@@ -7,8 +7,9 @@ The readers' pace sets the pieces: after each `piece` bytes, if every reader has
 is, what was filled is published and the next slot begun; if not, filling goes on, to the end if
 need be. So a message takes one slot more than it would, at most, while its readers are elsewhere.
 Readers that are nearly there are waited for, no longer than the copy itself takes (`Pace`).
-Smaller pieces would overlap more, but lie in the reader's own cache when they are written again,
-which takes twice as long.
+Readers that have nothing to do get small pieces, and so the message after less time. While they
+are busy larger ones are better: a small one lies in its reader's own cache when its chunk is
+written again, which then takes twice as long.
 
 A message too large for one slot goes this way, too, if every slot is free when it begins and they
 can hold it all: then nothing has to be waited for. It is many times as fast as a socket.
@@ -50,12 +51,18 @@ _MOST_MISSES, _MOST_BEFORE_SOCKET = 6, 1
 class Pieces:
     """From how many bytes on a message is sent in pieces, and of how many each is at least.
 
-    `room`: what a slot must have at least if a message is to go over several.
+    `soon`: the same while all readers wait, which begin the sooner; `room`: what a slot must have
+    at least if a message is to go over several.
     """
 
     least: int = 2 << 20
     piece: int = 2 << 20
+    soon: int = 512 << 10
     room: int = 512 << 10
+
+    def of(self, side: WriteSide) -> int:
+        """How many bytes each is to have at least, as readers are now."""
+        return self.soon if side.all_read() else self.piece
 
     def serve(self, nbytes: int, max_chunk_bytes: int) -> bool:
         """Whether a message of that many bytes goes in pieces: the last may have to hold all."""

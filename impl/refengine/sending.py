@@ -111,7 +111,7 @@ class SendingEnd(End):
         if chunk is None:
             raise DeadlinePassed("a free slot", timeout or 0)
         if pieces:
-            piece = self._settings.pieces.piece
+            piece = self._settings.pieces.of(side)
             publish_in_pieces(side, buffers, total + 1, chunk, piece, self._pace)
         else:
             self._publish_near(buffers, total, chunk)

@@ -128,8 +128,12 @@ def test_small_slots_are_not_spanned():
     assert not Pieces(least=1, room=874).span(1, 1000, 9)
 
 
-def test_pieces_are_of_two_megabytes_and_smaller_where_slots_are():
-    assert (Pieces().least, Pieces().piece, Pieces().room) == (2 << 20, 2 << 20, 512 << 10)
+def test_readers_that_wait_get_smaller_pieces():
+    assert (Pieces().least, Pieces().room) == (2 << 20, 512 << 10)
+    side: Any = Side(1000)
+    for waiting, piece in ((True, 512 << 10), (False, 2 << 20)):
+        side.all_read = lambda waiting=waiting: waiting
+        assert Pieces().of(side) == piece
     assert (COPYING, SOCKET) == (8e9, 1e9)
     assert Pieces().serve(2 << 20, 4 << 20)
     assert not Pieces().serve((2 << 20) - 1, 4 << 20)

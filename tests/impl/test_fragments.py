@@ -18,7 +18,7 @@ from .roles import Role
 
 CHUNK = 64 << 10
 LARGE = 1_200_000  # travels out of band, so in pieces
-SOME = Pieces(least=1 << 20, piece=100_000, room=100_000)
+SOME = Pieces(least=1 << 20, piece=100_000, soon=100_000, room=100_000)
 
 
 def array(nbytes: int, seed: int = 0) -> Any:
@@ -147,7 +147,9 @@ def test_the_rest_of_a_message_whose_beginning_nobody_has_is_dropped(rig: Rig):
 
 
 def test_the_large_buffer_is_aligned_in_its_memory():
-    writer, reader = pair(max_chunk_bytes=4 << 20, max_chunks=4, pieces=Pieces(1 << 20, 64 << 10))
+    writer, reader = pair(
+        max_chunk_bytes=4 << 20, max_chunks=4, pieces=Pieces(1 << 20, 64 << 10, 64 << 10)
+    )
     sent = np.arange(300_000, dtype=np.float64)
     writer.enqueue({"odd": 1, "data": sent}, 5)
     got = reader.dequeue(5)["data"]

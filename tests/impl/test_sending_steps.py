@@ -339,7 +339,7 @@ def test_an_end_that_comes_while_it_waits_for_room_is_told():
 
 
 def pieces(who: str = "local", *, kept: bool = True) -> Writer:
-    end = Writer(who, pieces=Pieces(least=200, piece=100, room=100))
+    end = Writer(who, pieces=Pieces(least=200, piece=100, soon=50, room=100))
     end.side.read = kept
     return end
 
@@ -363,6 +363,16 @@ def test_whether_it_goes_in_pieces(nbytes: int, buffers: int, kept: bool, whethe
     end = pieces(kept=kept)
     parts = [b"p"] * buffers
     assert end._in_pieces(end.side, parts, nbytes, 0.0) is whether
+
+
+@pytest.mark.parametrize(("kept", "piece"), [(True, 50), (False, 100)])
+def test_readers_that_wait_get_their_first_piece_sooner(
+    monkeypatch: pytest.MonkeyPatch, kept: bool, piece: int
+):
+    end, sent = pieces(kept=kept), list[int]()
+    monkeypatch.setattr("refengine.sending.publish_in_pieces", lambda *a: sent.append(a[4]))
+    end._publish([b"p", bytes(500)], total_of([1, 500]), 1.0)
+    assert sent == [piece]
 
 
 @pytest.mark.parametrize(("nbytes", "piece"), [(20_000, False), (3 * CHUNK, True)])
