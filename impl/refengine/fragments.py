@@ -79,6 +79,8 @@ class Pace:
 
     def __init__(self, clock: Clock, readers: int = 1) -> None:
         self._clock, self._readers = clock, readers
+        self.waited = 0.0
+        """Seconds that the message begun last has waited."""
         self._left = 0.0
         self._misses = self._sit_out = 0
         self._most_misses = _MOST_MISSES
@@ -88,7 +90,7 @@ class Pace:
 
         `speed`: bytes a second of the way it takes if readers do not catch up, one after another.
         """
-        self._left = 0.0
+        self._left = self.waited = 0.0
         # What readers did not catch up with once is no reason to use a socket for long.
         self._most_misses = _MOST_MISSES if speed >= COPYING else _MOST_BEFORE_SOCKET
         if self._sit_out:
@@ -110,10 +112,12 @@ class Pace:
             now = self._clock()
             if side.all_read():
                 self._left = end - now
+                self.waited += now - start
                 self._misses = 0
                 return True
             if now >= end:
                 self._left = 0.0
+                self.waited += now - start
                 self._misses = min(self._misses + 1, self._most_misses)
                 self._sit_out = 1 << self._misses
                 return False

@@ -18,7 +18,8 @@ from .ring import Ring
 from .security import Keys
 from .settings import Settings
 from .waiting.strategy import Fault
-from .writing import WriteSide, turn_of
+from .warmth import Warmth
+from .writing import LARGE, WriteSide, turn_of
 
 _NEWS_EVERY = 0.001  # a busy writer looks for dead readers this often; an idle one at each call
 _DYING = 0.05  # from a killed reader's hang-up to its death, for the signal in the error
@@ -64,6 +65,7 @@ class SendingEnd(End):
         self._side = None if self._local is None else self._local.side
         self._encoder = Encoder(settings.limits)
         self._pace, self._slots = Pace(settings.clock, len(local_ranks)), max_chunks
+        self._warmth = Warmth()
         self._inline_below = 0 if self._remote else max_chunk_bytes
         self._gone: set[int] = set()
         self._next_news = 0.0
@@ -106,15 +108,22 @@ class SendingEnd(End):
         if self._remote is not None or side is None:
             self._publish_far(buffers, total, timeout)
             return
-        pieces = self._in_pieces(side, buffers, total + 1, timeout)
-        chunk = side.claim(timeout, TURN if pieces else _turn(buffers, total))
+        chooses = LARGE <= total < self._inline_below and len(buffers) > 1
+        warm = not chooses or self._warmth.next()
+        pieces = warm and self._in_pieces(side, buffers, total + 1, timeout)
+        turn = TURN if pieces else _turn(buffers, total)
+        chunk = side.claim(timeout, turn if warm else 0)
         if chunk is None:
             raise DeadlinePassed("a free slot", timeout or 0)
+        start = self._clock()
         if pieces:
             piece = self._settings.pieces.of(side)
             publish_in_pieces(side, buffers, total + 1, chunk, piece, self._pace)
         else:
             self._publish_near(buffers, total, chunk)
+        if chooses:
+            waited = self._pace.waited if pieces else 0.0
+            self._warmth.filled(warm, total, self._clock() - start - waited)
 
     def _in_pieces(
         self, side: WriteSide, buffers: Sequence[Buffer], nbytes: int, timeout: float | None

@@ -17,7 +17,7 @@ _FAR = 3  # how far back an area is still likely to be in a cache, for the large
 _TURN = 4 << 20
 """Bytes of areas that smaller messages go round: more than a core's own cache, and little enough
 for one that the cores share. A line that a reader's own cache holds is slow to write."""
-_LARGE = 768 << 10
+LARGE = 768 << 10
 """From here on a message and its copy leave a core's own cache by themselves."""
 
 
@@ -198,7 +198,7 @@ class WriteSide:
 
 def turn_of(nbytes: int) -> int:
     """After how many messages of that many bytes a chunk is best used again."""
-    return 1 if nbytes >= _LARGE else _TURN // nbytes
+    return 1 if nbytes >= LARGE else _TURN // nbytes
 
 
 def _slot(layout: Layout, k: int) -> _Slot:

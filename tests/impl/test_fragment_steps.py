@@ -181,6 +181,9 @@ def test_no_deadline_is_overstepped(monkeypatch: pytest.MonkeyPatch, timeout: fl
     pace.begin(int(5 * COPYING), timeout)
     assert not pace.is_kept(clock)
     assert clock.now == waited
+    assert pace.waited == waited
+    pace.begin(int(5 * COPYING), timeout)
+    assert pace.waited == 0.0
 
 
 def test_what_was_waited_is_gone_for_the_rest_of_the_message(monkeypatch: pytest.MonkeyPatch):
@@ -188,7 +191,7 @@ def test_what_was_waited_is_gone_for_the_rest_of_the_message(monkeypatch: pytest
     pace: Any = Pace(clock)
     pace.begin(int(5 * COPYING), None)
     assert pace.is_kept(clock)
-    assert pace._left == 3.0
+    assert (pace._left, pace.waited) == (3.0, 2.0)
     clock.after = 10**9
     assert not pace.is_kept(clock)
     assert clock.now == 5.0

@@ -20,7 +20,7 @@ from refengine.keeping import Undo
 from refengine.lines import Gone
 from refengine.sending import SendingEnd
 from refengine.settings import Settings
-from refengine.writing import turn_of
+from refengine.writing import LARGE, turn_of
 
 CHUNK = 1000
 
@@ -373,6 +373,64 @@ def test_readers_that_wait_get_their_first_piece_sooner(
     monkeypatch.setattr("refengine.sending.publish_in_pieces", lambda *a: sent.append(a[4]))
     end._publish([b"p", bytes(500)], total_of([1, 500]), 1.0)
     assert sent == [piece]
+
+
+class Ways:
+    """Says which way to go, and keeps how it went."""
+
+    def __init__(self, *, warm: bool) -> None:
+        self.warm, self.went = warm, list[Any]()
+
+    def next(self) -> bool:
+        return self.warm
+
+    def filled(self, warm: bool, nbytes: int, seconds: float) -> None:
+        self.went.append((warm, nbytes, seconds))
+
+
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("nbytes", [500, LARGE])
+def test_a_large_array_goes_the_way_that_was_faster(
+    monkeypatch: pytest.MonkeyPatch, nbytes: int, warm: bool
+):
+    end, sent = pieces(), list[int]()
+    monkeypatch.setattr("refengine.sending.publish_in_pieces", lambda *a: sent.append(a[2]))
+    end._inline_below = 2 * LARGE
+    ways: Any = Ways(warm=warm)
+    end._warmth = ways
+    total = total_of([1, nbytes])
+    end._publish([b"p", bytes(nbytes)], total, 1.0)
+    chosen = nbytes == LARGE
+    assert ways.went == ([(warm, total, 0.0)] if chosen else [])
+    assert bool(sent) is (warm or not chosen)
+    assert end.given("claim") == [("claim", 1.0, 3 if sent else 0)]
+
+
+@pytest.mark.parametrize(("buffers", "room"), [(1, 2 * LARGE), (2, LARGE)])
+def test_others_have_no_way_to_choose(monkeypatch: pytest.MonkeyPatch, buffers: int, room: int):
+    monkeypatch.setattr("refengine.sending.publish_in_pieces", lambda *_: None)
+    end = pieces(kept=False)
+    end._inline_below = room
+    ways: Any = Ways(warm=False)
+    end._warmth = ways
+    parts = [b"p", bytes(LARGE)][-buffers:]
+    end._publish(parts, total_of([len(part) for part in parts]), 1.0)
+    assert ways.went == []
+
+
+def test_what_was_waited_for_does_not_count_as_filling(monkeypatch: pytest.MonkeyPatch):
+    end = pieces()
+    end._inline_below = 2 * LARGE
+    ways: Any = Ways(warm=True)
+    end._warmth = ways
+
+    def publish(*_: object) -> None:
+        end.now += 5.0
+        end._pace.waited = 3.0
+
+    monkeypatch.setattr("refengine.sending.publish_in_pieces", publish)
+    end._publish([b"p", bytes(LARGE)], total_of([1, LARGE]), 1.0)
+    assert [seconds for *_, seconds in ways.went] == [2.0]
 
 
 @pytest.mark.parametrize(("nbytes", "piece"), [(20_000, False), (3 * CHUNK, True)])
