@@ -197,7 +197,8 @@ def _strength(
     parts: list[str] = []
     if cases:
         parts = [f"{count} {unit}" for unit, count in _totals(cases).items() if count]
-    parts += [f"({each})" for case in cases for each in (*case.searched, *case.measured)]
+    told = [each for case in cases for each in (*case.searched, *case.measured)]
+    parts += [f"({each})" for each in dict.fromkeys(told)]
     aimed = sum(case.runs for case in cases if case.struck is not None)
     if aimed:
         parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")

@@ -86,11 +86,9 @@ class _Lines:
         return self._counts[key]
 
 
-def _ranks(cell: Cell, trial: Trial) -> tuple[int, ...]:
-    """Each worker is struck in turn; of the executor's cells, any one may be in the phase."""
-    if trial.full or cell.victim == "worker":
-        return (0, 1)
-    return (trial.random.randrange(2),)
+def _ranks(trial: Trial) -> tuple[int, ...]:
+    """Which worker is struck, or in the phase, in a cell: the seed's choice without ``--full``."""
+    return (0, 1) if trial.full else (trial.random.randrange(2),)
 
 
 def _placed(
@@ -99,7 +97,7 @@ def _placed(
     """The plays of these cells."""
     lines = _Lines(trial)
     for cell in trial.over(cells):
-        for rank in _ranks(cell, trial):
+        for rank in _ranks(trial):
             struck = Struck(cell, rank, start)
             if not needs_line(cell):
                 yield cell, struck
@@ -132,6 +130,8 @@ def strike(trial: Trial, cells: Sequence[Cell], start: PoolStartMethod, cap: flo
     for cell, refusal in lacking.items():
         trial.outcome.searched.append(f"without {cell.name()}: {refusal}")
     trial.outcome.counts["cells"] = len(told)
+    if not trial.full:
+        trial.outcome.searched.append("one of two workers in each cell")
 
 
 def missing(play: Play) -> str:
