@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from killpoint.history.log import Log
+from killpoint.stage import late_ticks
 from killpoint.stage.stepping import Stepping
 from killpoint.targets.coordination import Published, Started
 from killpoint.targets.coordinator_protocol import Heard, RunsCoordinator
@@ -55,6 +56,8 @@ class LinkKeeper:
         self._thread = threading.Thread(target=self._keep, args=(make, made), daemon=True)
         self._thread.start()
         made.result()
+        if stepping is None:  # a front end, whose words have a time to be heard by
+            late_ticks.watch(log, lambda: self._over)
 
     def do(self, act: Callable[[Any], Any]) -> Any:
         """Do something with the link, in its own thread; what that gives, or raises."""

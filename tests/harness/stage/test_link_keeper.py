@@ -11,6 +11,7 @@ import pytest
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
+from killpoint.stage import late_ticks
 from killpoint.stage.link_keeper import LinkKeeper
 from killpoint.stage.stepping import Stepping
 from killpoint.targets.coordination import Published, Started
@@ -113,3 +114,17 @@ def test_a_link_that_cannot_be_made_is_said(lines: Lines, tmp_path: Path) -> Non
     target: Any = lines
     with pytest.raises(ZeroDivisionError):
         LinkKeeper(target, lambda: 1 // 0, None, Log(tmp_path / "x.jsonl", "x"))
+
+
+@pytest.mark.parametrize("stepping", [None, Stepping(0, begins=False)])
+def test_a_front_end_has_a_control_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stepping: Stepping | None
+) -> None:
+    """It may stand on a processor on which no other control is."""
+    watched: list[Any] = []
+    monkeypatch.setattr(late_ticks, "watch", lambda _log, over: watched.append(over))
+    target: Any = Lines()
+    keeper = LinkKeeper(target, list, stepping, Log(tmp_path / "x.jsonl", "x"))
+    assert [over() for over in watched] == [False] * (stepping is None)
+    keeper.close()
+    assert all(over() for over in watched)
