@@ -151,7 +151,7 @@ def _add_check(commands: Any) -> None:
         metavar="FILE",
         help="note there how long each case took (durations.json of this package is such a file)",
     )
-    check.add_argument("--jobs", type=jobs, help="plays at a time (default: two for each core)")
+    check.add_argument("--jobs", type=jobs, help="plays at a time (default: three for each core)")
     check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
     after_check.add_options(check)
