@@ -350,10 +350,10 @@ MUTANTS: tuple[Mutant, ...] = (
             ),
             Edit(
                 "sending.py",
-                "        self._publish_near(buffers, total, chunk)\n\n",
-                "        self._publish_near(buffers, total, chunk)\n"
+                "        if chooses:\n",
                 "        from .encoding import judge\n\n"
-                "        judge([len(b) for b in buffers], self._settings.limits)\n\n",
+                "        judge([len(b) for b in buffers], self._settings.limits)\n"
+                "        if chooses:\n",
             ),
         ),
     ),

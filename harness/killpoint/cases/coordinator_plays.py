@@ -45,8 +45,11 @@ def heard(engine: str, counts: Counts, *fronts: str, rank: int | None = None) ->
 
 
 def until(what: Any, *roles: str, rank: int | None = None) -> list[AnyStep]:
-    """These roles hear of something."""
-    return [Hear(roles, what, rank=rank), Wait(within=9.0)]
+    """These roles hear of something.
+
+    If they do not, the play goes on past a judge's limit, and what that allows a busy machine.
+    """
+    return [Hear(roles, what, rank=rank, within=10.0), Wait(within=12.0)]
 
 
 def of_coordinator(

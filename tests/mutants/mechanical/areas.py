@@ -35,6 +35,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "vigil.py",
         "post.py",
         "recycling.py",
+        "warmth.py",
         "waiting/",
     ),
     "group": ("group/",),
