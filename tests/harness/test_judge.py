@@ -75,6 +75,23 @@ def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
     assert set(outcomes) == _SEARCHES | _PLAYS
 
 
+@pytest.mark.parametrize(("asked", "plays"), [(None, 12), (5, 5)])
+def test_three_plays_go_on_at_a_time_for_each_core(
+    monkeypatch: pytest.MonkeyPatch, asked: int | None, plays: int
+) -> None:
+    class Counted(Exception):
+        pass
+
+    def bench(_target: object, count: int) -> None:
+        raise Counted(count)
+
+    monkeypatch.setattr(judging, "_Bench", bench)
+    monkeypatch.setattr(judging, "resolve", str)
+    monkeypatch.setattr(judging.os, "cpu_count", lambda: 4)
+    with pytest.raises(Counted, match=f"^{plays}$"):
+        judging.judge("any", ["Q9"], jobs=asked)
+
+
 def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -56,6 +56,13 @@ def test_cases_that_held_with_the_minimum_reached_hold() -> None:
     assert "below" not in verdict.strength
 
 
+def test_what_several_cases_left_out_is_told_once() -> None:
+    cases = [_held(), _held()]
+    for case in cases:
+        case.searched.append("one of two workers in each cell")
+    assert combine(_ITEM, cases, []).strength.count("one of two workers") == 1
+
+
 @pytest.mark.parametrize("cases", [[_held(50)], [_held(4), _held(5)]])
 def test_below_its_minimum_an_invariant_is_inconclusive_and_says_by_how_much(
     cases: list[CaseOutcome],

@@ -138,15 +138,14 @@ def spans(history: History) -> list[Span]:
         if back and role in inside:
             inside.pop(role).end = event
         elif not back and word in (*_GOES, "disconnect") and role not in inside:
-            inside[role] = Span(role, word, event, _set_about(history, event, role, word))
+            inside[role] = Span(role, word, event, _set_about(history, event, role))
             found.append(inside[role])
     return found
 
 
-def _set_about(history: History, done: Event, role: str, word: str) -> int:
+def _set_about(history: History, done: Event, role: str) -> int:
     if done.kind == "fault":
         before = [e for e in history.of("intent") if e.text("target") == role]
-        before = [e for e in before if e.text("fault") == word]
     else:
         before = [e for e in history.of("begin", role=role) if e.text("op") in _LEAVES]
     return max((e.t for e in before if e.t <= done.t), default=done.t)

@@ -15,7 +15,6 @@ import os
 import pickle
 import select
 import sys
-import threading
 import time
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from killpoint import scenario as script
-from killpoint.stage import coordinator_seat, far_clock
+from killpoint.stage import coordinator_seat, far_clock, late_ticks
 from killpoint.stage.channel import Order
 from killpoint.stage.link_keeper import LinkKeeper
 from killpoint.stage.presence import PLAY
@@ -42,10 +41,6 @@ from killpoint.targets.protocol import UnsupportedByTarget
 if TYPE_CHECKING:
     from killpoint.stage.role import Role
 
-_LOOKS = 0.02
-"""Seconds between two looks of the parent whether its child has ended."""
-_LATE = 0.005
-"""Of such a wait, worth a word: it is a control, as the director's own are."""
 _ROOM = 0.001
 """Seconds to wait while a message finds no room."""
 _ROOM_WITHIN = 5.0
@@ -112,19 +107,18 @@ class CoordinatorActs:
         took = round(time.monotonic() - began, 6)
         self._log("coordinator-started", outcome="ok", pid=self.pid, s=took)
         self._role.handle = pickle.dumps(target.coordinator_handle(end))
-        threading.Thread(target=self._watch, args=(end, self.pid), daemon=True).start()
+        pid = self.pid
+        late_ticks.watch(self._role.log, lambda: self._is_over(end, pid))
         return "ok"
 
-    def _watch(self, end: Any, pid: int) -> None:
-        while self._role.end is end:
-            if self._target().coordinator_gone(end):
-                self._log("coordinator-gone", pid=pid)
-                return
-            before = time.monotonic()
-            select.select([], [], [], _LOOKS)
-            late = time.monotonic() - before - _LOOKS
-            if late > _LATE:
-                self._log("late-tick", ns=int(late * 1e9))
+    def _is_over(self, end: Any, pid: int) -> bool:
+        """Looked at between two waits: whether the coordinator was closed, or has ended."""
+        if self._role.end is not end:
+            return True
+        gone = self._target().coordinator_gone(end)
+        if gone:
+            self._log("coordinator-gone", pid=pid)
+        return gone
 
     def _close(self, _order: Order, _step: script.CoordinatorClose) -> str:
         self._close_end()

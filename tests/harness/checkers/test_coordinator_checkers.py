@@ -127,7 +127,15 @@ class TestLies:
         tape = in_a_wave().lies("engine-1", "empty").says(1, (1, 1)).after(0.1)
         tape.told(_IDLE, (1, 1), running=True)
         tape.tell("engine-0", "begin", order=9, op="disconnect")
-        tape.told(None, (1, 1), wave=1, running=True).tell("engine-0", "unlinked").closes()
+        tape.told(None, (1, 1), wave=1, running=True).tell("engine-0", "unlinked")
+        tape.tell("engine-0", "begin", order=10, op="exit").closes()
+        assert coordinator_judged("C4", tape).violations == []
+
+    def test_who_is_killed_may_be_missed_before_it_is_logged_that_it_is(self) -> None:
+        tape = in_a_wave().lies("engine-1", "empty").says(1, (1, 1)).after(0.1)
+        tape.told(_IDLE, (1, 1), running=True)
+        tape.tell("director", "intent", fault="kill", target="engine-0")
+        tape.told(None, (1, 1), wave=1, running=True).does("kill", "engine-0").closes()
         assert coordinator_judged("C4", tape).violations == []
 
     def test_who_came_anew_is_there(self) -> None:
@@ -225,7 +233,21 @@ class TestLosses:
         for role in ("engine-0", "engine-1", "front-end-0"):
             tape.tell(role, "coordinator-lost")
         tape.does("kill", "coordinator").later(9000).tell("x", "y")
-        assert coordinator_judged("C6", tape).counts == {"noticed": 4}
+        found = coordinator_judged("C6", tape)
+        assert (found.violations, found.counts) == ([], {"noticed": 4})
+
+    def test_nor_need_an_engines_end_be_noticed_twice(self) -> None:
+        tape = in_a_wave().tell("director", "intent", fault="kill", target="engine-1")
+        tape.started(1, 0).told(_IDLE, None, wave=1, running=True).does("kill", "engine-1")
+        found = coordinator_judged("C6", tape.later(9000).tell("x", "y"))
+        assert (found.violations, found.counts) == ([], {"noticed": 1})
+
+    def test_who_leaves_is_gone_from_when_it_was_told_to(self) -> None:
+        tape = in_a_wave().tell("engine-1", "begin", order=9, op="disconnect")
+        tape.started(1, 0).told(_IDLE, None, wave=1, running=True).tell("engine-1", "unlinked")
+        tape.later(9000).tell("engine-1", "begin", order=10, op="connect").tell("x", "y")
+        found = coordinator_judged("C6", tape)
+        assert (found.violations, found.counts) == ([], {"noticed": 1})
 
     def test_who_does_not_notice_it_is_named(self) -> None:
         tape = in_a_wave().does("kill", "coordinator").tell("parent", "coordinator-gone", pid=7)

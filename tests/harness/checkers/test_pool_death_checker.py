@@ -120,16 +120,25 @@ def test_a_death_during_the_handshake_ends_the_start_or_the_pool() -> None:
 
 
 @pytest.mark.parametrize("fault", ["sigint", "raise"])
-@pytest.mark.parametrize(("code", "kinds"), [(130, []), (0, ["lost"])])
+@pytest.mark.parametrize(
+    ("how", "kinds"),
+    [
+        ({"code": 130}, []),
+        ({"code": 0}, ["lost"]),
+        ({"signal": 2}, []),
+        ({"signal": 9}, ["lost"]),
+        ({"signal": 15}, ["lost"]),
+    ],
+)
 def test_who_says_that_it_leaves_has_left_though_it_is_slow(
-    fault: str, code: int, kinds: list[str]
+    fault: str, how: dict[str, int], kinds: list[str]
 ) -> None:
     """The executor heard of it before the shutdown; one that a shutdown ended had stayed."""
     tape = PoolTape().ready().called()
     tape = tape.raises() if fault == "raise" else tape.does(fault, ends=False)
     tape.called("peer-died")
     tape.tell("executor", "pool-stop").later(1).fires()
-    tape.tell("worker-0", "leaving").gone(0, code=code).gone(1, code=0)
+    tape.tell("worker-0", "leaving").gone(0, **how).gone(1, code=0)
     tape.tell("executor", "pool-stopped", outcome="ok", s=0.01)
     found = pool_judged("W3", tape, expects="fails-or-serves")
     assert [violation.kind for violation in found.violations] == kinds

@@ -74,39 +74,41 @@ def test_an_operation_without_lines_is_doubted() -> None:
     assert trial.conclude().outcome == "inconclusive"
 
 
-def test_one_without_lines_is_doubted_beside_others_that_have_some() -> None:
-    class Without(Counting):
-        """No line of a send is counted."""
+class Without(Counting):
+    """A player of whose calls one has no lines."""
 
-        def play(self, scenario: Scenario) -> Play:
-            counts = [step for step in scenario.steps if isinstance(step, Count)]
-            self.count = 0 if any(step.at.op == "send" for step in counts) else 12
-            return super().play(scenario)
+    def __init__(self, op: str) -> None:
+        super().__init__(12)
+        self.op = op
 
-    trial = Trial("R3/x", Without(12), seed=1, full=True, folder=None)
+    def play(self, scenario: Scenario) -> Play:
+        counts = [step for step in scenario.steps if isinstance(step, Count)]
+        self.count = 0 if any(step.at.op == self.op for step in counts) else 12
+        return super().play(scenario)
+
+
+def _verbs(op: str) -> tuple[Trial, set[str]]:
+    """What is struck of a writer's sends and closes, of which one kind has no lines."""
+    trial = Trial("R3/x", Without(op), seed=1, full=True, folder=None)
     near = tuple(each for each in QUEUE if each.role == "writer" and each.verb in ("send", "close"))
-    assert {operation.verb for operation, _, _ in placed(trial, near, 9)} == {"close"}
+    found = {operation.verb for operation, _, _ in placed(trial, near, 9)}
     trial.outcome.runs = 1  # of what was placed
+    return trial, found
+
+
+def test_one_without_lines_is_doubted_beside_others_that_have_some() -> None:
+    trial, verbs = _verbs("send")
+    assert verbs == {"close"}
     outcome = trial.conclude()
     assert outcome.outcome == "inconclusive"
     assert "no line of writer's send was counted" in outcome.cause
 
 
 def test_a_departure_without_lines_is_told_and_leaves_the_verdict_to_the_others() -> None:
-    class Dropping(Counting):
-        """Its target has no code for a close: who leaves drops the object."""
-
-        def play(self, scenario: Scenario) -> Play:
-            counts = [step for step in scenario.steps if isinstance(step, Count)]
-            self.count = 0 if any(step.at.op == "close" for step in counts) else 12
-            return super().play(scenario)
-
-    player = Dropping(12)
-    trial = Trial("R3/x", player, seed=1, full=True, folder=None)
-    near = tuple(each for each in QUEUE if each.role == "writer" and each.verb in ("send", "close"))
-    assert {operation.verb for operation, _, _ in placed(trial, near, 9)} == {"send"}
+    """Who leaves drops the object."""
+    trial, verbs = _verbs("close")
+    assert verbs == {"send"}
     assert trial.outcome.counts == {"departures that run no code of the target's": 1}
-    trial.outcome.runs = 1  # of what was placed
     assert trial.conclude().outcome == "held"
 
 

@@ -4,6 +4,7 @@ import pytest
 from stored_rows import ASKED, CASE, stored
 
 from killpoint.judge import judge
+from killpoint.matrix import replays
 from killpoint.matrix.replays import confirm, copy
 from killpoint.matrix.row import Place, Row
 
@@ -43,7 +44,11 @@ def test_a_replay_is_played_once_and_its_ending_is_kept(
     assert [id for id, _ in told] == [case, "typo"]
 
 
-def test_of_what_is_left_nothing_is_played_once_it_is_over(tmp_path: Path):
+def test_of_what_is_left_nothing_is_played_once_it_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    nobody = lambda _: pytest.fail("the target was got ready")  # noqa: E731
+    monkeypatch.setattr(replays, "resolve", nobody)
     place, row = stored(tmp_path)
     copies = {"one": tmp_path / "none.toml"}
     confirm(place, row, copies, lambda *_: None, over=lambda: True)
