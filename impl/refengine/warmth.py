@@ -1,9 +1,9 @@
 """Whether large messages go through the few chunks that caches hold, or round the whole ring.
 
-Where writer and reader share a cache, the first way is up to three times as fast. Where they do
-not (sockets, or clusters of cores), every line of such a chunk is first fetched out of the other's
-cache, and the second way is three times as fast. Nobody can be asked which it is, and a machine's
-scheduler may change it at any time: so it is seen by how fast chunks are filled.
+The first way is up to three times as fast for most of the time. But a machine was seen to change,
+for seconds, to a state in which it takes twice as long as the second: as if writer and reader did
+not share a cache then, and each line of such a chunk had to be fetched out of the other's. Nobody
+can be asked which it is: so it is seen by how fast chunks are filled.
 """
 
 from collections import deque

@@ -90,14 +90,14 @@ def _engine(
 def _stuck(history: History, span: Span, engine: str, rank: int, due: int) -> list[Violation]:
     """Whether an engine was left in a wave with one that is gone."""
     starts = [e for e in history.of("heard", role=engine) if e.text("what") == "start"]
-    before = [e for e in starts if e.t <= span.since]
+    before = [e for e in starts if e.t <= span.begin.t]
     ended = [e for e in history.of("ended", role=engine) if e.t <= due]
     if not before or rank not in _members(before[-1]):
         return []
     wave = before[-1].number("wave")
     if any(e.number("wave") > wave for e in ended):
         return []  # that wave had ended, or its own all-reduce told it
-    first = next((e for e in starts if e.t >= span.since and e.number("wave") > wave), None)
+    first = next((e for e in starts if e.t >= span.begin.t and e.number("wave") > wave), None)
     if first is not None and first.t <= due and rank not in _members(first):
         return []
     what = f"{engine}, in wave {wave} with {span.role}, heard of a wave without it"

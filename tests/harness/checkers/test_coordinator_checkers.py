@@ -242,6 +242,12 @@ class TestLosses:
         found = coordinator_judged("C6", tape.later(9000).tell("x", "y"))
         assert (found.violations, found.counts) == ([], {"noticed": 1})
 
+    def test_a_wave_that_began_while_it_was_killed_is_left_like_any_other(self) -> None:
+        tape = in_a_wave().tell("director", "intent", fault="kill", target="engine-1")
+        tape.started(1, 0, 1).does("kill", "engine-1").started(2, 0).told(_IDLE, None, wave=2)
+        found = coordinator_judged("C6", tape.later(9000).tell("x", "y"))
+        assert (found.violations, found.counts) == ([], {"noticed": 1})
+
     def test_who_leaves_is_gone_from_when_it_was_told_to(self) -> None:
         tape = in_a_wave().tell("engine-1", "begin", order=9, op="disconnect")
         tape.started(1, 0).told(_IDLE, None, wave=1, running=True).tell("engine-1", "unlinked")
