@@ -10,6 +10,7 @@ from .errors import Busy, QueueClosed, Undecodable
 from .handle import Handle
 from .keeping import Undo
 from .pickling import loads
+from .retrial import own_error
 from .settings import Settings
 
 
@@ -77,15 +78,12 @@ class TakingEnd(End):
         try:
             return loads(raw[0]) if len(raw) == 1 else decode(raw)
         except BaseException as error:
-            try:
-                decode(raw)
-            except BaseException as again:
-                if type(again) is type(error):
-                    self._kept = None
-                failure = Undecodable(number) if isinstance(error, Exception) else error
-                vars(failure)["undecoded"] = raw[0]  # for whoever can make something of it
-                raise failure from (error if failure is not error else None)
-            raise  # it does not repeat: it came from outside, and the message stays ours
+            if type(own_error(lambda: decode(raw))) is not type(error):
+                raise  # it came from outside, or the next call tells: the message stays ours
+            self._kept = None
+            failure = Undecodable(number) if isinstance(error, Exception) else error
+            vars(failure)["undecoded"] = raw[0]  # for whoever can make something of it
+            raise failure from (error if failure is not error else None)
 
     def _refusal(self, waiting_for: str) -> Exception:
         fault = self._vigil.fault()

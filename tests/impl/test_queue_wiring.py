@@ -1,6 +1,7 @@
 """What a queue makes of its arguments, and what a reader's end does with a message (R7, R9)."""
 
 import inspect
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -352,9 +353,25 @@ def test_a_bad_message_is_raised_once_with_its_number(reader: Any, extra: list[A
     assert end.dequeue(0, None, False) == "next"
 
 
-def test_one_that_fails_differently_each_time_stays(reader: Any):
-    end = reader(Raises())
-    assert isinstance(attempt(end, ValueError(), KeyError()), Undecodable)
+def test_one_that_fails_differently_each_time_raises_its_first_and_stays(reader: Any):
+    end, first = reader(Raises()), ValueError()
+    assert attempt(end, first, KeyError()) is first
+    assert attempt(end, None) == "it"
+
+
+def test_what_strikes_the_callers_thread_at_every_try_is_no_error_of_the_message(reader: Any):
+    end, struck = reader(Raises()), ValueError("a signal handler's")
+
+    def now() -> str:
+        if threading.current_thread() is threading.main_thread():
+            raise struck
+        return "it"
+
+    Raises.now = staticmethod(now)
+    for _ in range(2):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011  which one is what counts
+            end.dequeue(0, None, False)
+        assert caught.value is struck
     assert attempt(end, None) == "it"
 
 

@@ -127,8 +127,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "R7/undecodable-message",
         "duplicate",
         "taking.py",
-        "                    self._kept = None\n",
-        "                    pass\n",
+        "            self._kept = None\n",
+        "            pass\n",
     ),
     _one(
         "r7_unencodable_goes_out_empty",

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..encoding import decode, take
 from ..errors import Undecodable
+from ..retrial import own_error
 
 
 def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
@@ -15,12 +16,9 @@ def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
     try:
         return decode(take(body))
     except BaseException as error:
-        try:
-            decode(take(body))
-        except BaseException as again:
-            if type(again) is type(error):
-                consume()
-            if isinstance(error, Exception):
-                raise Undecodable(number) from error
-            raise error from None
+        if type(own_error(lambda: decode(take(body)))) is not type(error):
+            raise
+        consume()
+        if isinstance(error, Exception):
+            raise Undecodable(number) from error
         raise

@@ -1,5 +1,6 @@
 """Opening an object: a bad one is raised once; an error from outside leaves it where it is."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -61,10 +62,26 @@ def test_a_bad_one_is_consumed_and_names_its_number():
     assert (consumed, tries) == (1, 2)
 
 
-def test_one_that_fails_differently_each_time_is_told_and_stays():
-    outcome, consumed, _ = attempt(ValueError(), KeyError())
-    assert isinstance(outcome, Undecodable)
-    assert consumed == 0
+def test_one_that_fails_differently_each_time_raises_its_first_and_stays():
+    first = ValueError()
+    assert attempt(first, KeyError()) == (first, 0, 2)
+
+
+def test_what_strikes_the_callers_thread_at_every_try_is_no_error_of_the_object():
+    struck = ValueError("a signal handler's")
+
+    def now() -> str:
+        if threading.current_thread() is threading.main_thread():
+            raise struck
+        return "it"
+
+    Raises.now = staticmethod(now)
+    consumed = list[int]()
+    for _ in range(2):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011  which one is what counts
+            opened(BODY, 5, lambda: consumed.append(1))
+        assert caught.value is struck
+    assert consumed == []
 
 
 @pytest.mark.parametrize("error", [Interrupted(), ValueError("from outside")])

@@ -21,6 +21,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "sending.py",
         "receiving.py",
         "taking.py",
+        "retrial.py",
         "encoding.py",
         "pickling.py",
         "reducers.py",
