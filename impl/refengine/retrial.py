@@ -7,19 +7,19 @@ from collections.abc import Callable
 _PATIENCE = 5.0  # seconds; decoding may want a lock that the caller's thread holds
 
 
-def own_error(decode: Callable[[], object]) -> BaseException | None:
-    """What `decode` raises once more; None if it did not, and the first error was an outsider.
+def own_error(decode: Callable[[], object]) -> type[BaseException] | None:
+    """The type of what `decode` raises once more; None if nothing: the first was an outsider's.
 
     It runs in a thread of its own: signal handlers run in the main thread alone, so none strikes
     both times, however often it comes. None, too, if it is not over within 5 s.
     """
-    raised: list[BaseException] = []
+    raised: list[type[BaseException]] = []
 
     def attempt() -> None:
         try:
             decode()
         except BaseException as error:
-            raised.append(error)
+            raised.append(type(error))  # not itself: its frames hold the message
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(attempt,), name="retrial", daemon=True)

@@ -78,7 +78,7 @@ class TakingEnd(End):
         try:
             return loads(raw[0]) if len(raw) == 1 else decode(raw)
         except BaseException as error:
-            if type(own_error(lambda: decode(raw))) is not type(error):
+            if own_error(lambda: decode(raw)) is not type(error):
                 raise  # it came from outside, or the next call tells: the message stays ours
             self._kept = None
             failure = Undecodable(number) if isinstance(error, Exception) else error

@@ -16,7 +16,7 @@ def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
     try:
         return decode(take(body))
     except BaseException as error:
-        if type(own_error(lambda: decode(take(body)))) is not type(error):
+        if own_error(lambda: decode(take(body))) is not type(error):
             raise
         consume()
         if isinstance(error, Exception):
