@@ -42,6 +42,15 @@ class Poison:
         return int, ("no number",)
 
 
+def all_said(groups: list[Group]) -> None:
+    """The host has read what everybody has said so far: letters go the same ways, in order."""
+    for member in groups[1:]:
+        member.send_obj("so far", 0)
+        assert groups[0].recv_obj(member.rank, 10) == "so far"
+        groups[0].send_obj("so far", member.rank)
+        assert member.recv_obj(0, 10) == "so far"
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "[::1]"])
 def test_each_pair_has_its_own_order(host: str):
     with members(4, host) as groups:
@@ -117,6 +126,7 @@ def test_a_barrier_that_gave_up_names_who_is_missing_and_is_the_same_when_called
             assert isinstance(failed, BarrierFailed)
             assert failed.missing == [2]
             assert "rank 2" in str(pickle.loads(pickle.dumps(failed)))
+        all_said(groups)
         with pytest.raises(BarrierFailed) as caught:  # the two others withdrew
             groups[2].barrier(0.2)
         assert caught.value.missing == [0, 1]
@@ -128,6 +138,7 @@ def test_a_gather_that_gave_up_takes_its_object_back():
     with members(3) as groups:
         with pytest.raises(DeadlinePassed, match="ranks 0, 2"):
             groups[1].all_gather_obj("old", 0.2)
+        all_said(groups)  # a withdrawal that comes after the others is too late
         assert together(groups, lambda g: g.all_gather_obj(g.rank, 10)) == [[0, 1, 2]] * 3
 
 
