@@ -45,15 +45,12 @@ def _stream(
 _READERS = ("reader-0", "reader-1")
 _SMALL = Message(size=512, repeat=400)
 """Enough that what stays of each has filled what was free in the heap before it is judged."""
+_LARGE = Message("array", 100_000, repeat=200)
+"""Enough that a payload's room in the heap, which is touched anew now and then, is no growth."""
 
 CASES: tuple[Case, ...] = (
     _stream("Q12/paced-stream", "readers wait for each message", ("writer",), _SMALL),
     _stream("Q12/busy-readers", "readers always find a message", _READERS, _SMALL),
-    _stream(
-        "Q12/paced-overflow",
-        "messages that go beside the ring",
-        ("writer",),
-        Message("array", 100_000, repeat=40),
-    ),
+    _stream("Q12/paced-overflow", "messages that go beside the ring", ("writer",), _LARGE),
     _stream("Q12/remote-stream", "one of the readers is remote", ("writer",), _SMALL, remote=1),
 )
