@@ -9,7 +9,7 @@ import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Message, MessageKind, Receive, Scenario, Send, Wait
+from killpoint.scenario import Fault, Message, MessageKind, Receive, Scenario, Send, Wait
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
 
@@ -20,14 +20,13 @@ def _all(
     *,
     readers: int,
     remote: int,
-    mutate: bool = False,
     chunk_bytes: int = 64 * 1024,
     host: str = "127.0.0.1",
 ) -> Scenario:
     count = sum(message.repeat for message in messages)
     steps = [
         *OPEN,
-        Send(messages, timeout=10.0, mutate=mutate),
+        Send(messages, timeout=10.0, mutate=False),
         Receive(count, timeout=10.0),
         Wait(within=60.0),
     ]
@@ -58,8 +57,18 @@ def _mixed() -> list[Scenario]:
 
 
 def _changed() -> list[Scenario]:
-    messages = [Message("array", 64_000_000)]
-    return [_all("Q3/overwritten-after-enqueue-remote", messages, readers=1, remote=1, mutate=True)]
+    """The reader stands still until it is overwritten: most of it is still to be sent then."""
+    id, reader = "Q3/overwritten-after-enqueue-remote", "reader-0"
+    steps = [
+        *OPEN,
+        Fault("stop", reader),
+        Send([Message("array", 64_000_000)], timeout=10.0),
+        Wait(("writer",), within=20.0),
+        Fault("continue", reader),
+        Receive(1, timeout=10.0),
+        Wait(within=60.0),
+    ]
+    return [scenario(id, *steps, readers=1, remote=1)]
 
 
 _TRAFFIC = [small(6), Message("array", 100_000), small(6)]

@@ -146,6 +146,10 @@ def mutate(obj: Any) -> bool:
     if isinstance(obj, np.ndarray):
         array = cast("np.ndarray[Any, np.dtype[Any]]", obj)
         if array.size and array.flags.writeable:
+            if array.flags.c_contiguous:  # at once: who has not copied it yet may be about to
+                there = array.reshape(-1).view(np.uint8)
+                np.bitwise_not(there, out=there)
+                return True
             flipped = np.ascontiguousarray(array).reshape(-1).view(np.uint8) ^ 0xFF
             array[...] = flipped.view(array.dtype).reshape(array.shape)
             return True
