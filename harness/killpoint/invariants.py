@@ -8,6 +8,8 @@ import msgspec
 
 from killpoint.errors import BadUsage
 
+Level = Literal["MUST", "SHOULD"]
+
 
 class Invariant(msgspec.Struct, frozen=True):
     """One clause of the specification."""
@@ -18,7 +20,10 @@ class Invariant(msgspec.Struct, frozen=True):
     """Capabilities without which the target is `unsupported`, whatever its cases said."""
     minimum: dict[str, int]
     """Least evidence for `holds`: units are `cases`, `runs`, and what cases count themselves."""
-    level: Literal["MUST", "SHOULD"] = "MUST"
+    level: Level = "MUST"
+    bound: str = ""
+    """Why the clause has the bound that it has, where that is ours and no caller's: then what comes
+    later than the bound breaks a SHOULD, and what never comes the clause's own level."""
 
 
 _QUEUE = ("queue",)
@@ -130,6 +135,8 @@ CATALOGUE: tuple[Invariant, ...] = (
         ' published whole, then "peer died" within 2 s.',
         _KILLS,
         {"cases": 4, "runs": 30},
+        bound="2 s: a supervisor that polls each second has acted by then, and it is below"
+        " every timeout that engines set for a call (10 s and more)",
     ),
     Invariant(
         "Q7",
@@ -137,12 +144,16 @@ CATALOGUE: tuple[Invariant, ...] = (
         " or, by policy, goes on with the others, who lose nothing.",
         _KILLS,
         {"cases": 3, "runs": 20},
+        bound="2 s: a supervisor that polls each second has acted by then, and it is below"
+        " every timeout that engines set for a call (10 s and more)",
     ),
     Invariant(
         "Q8",
         "No lost wake-up: an idle reader wakes for every publication within 100 ms.",
         _QUEUE,
         {"cases": 3, "wake-ups": 20, "schedules": 4_000},
+        bound="100 ms: two decode steps of a large model; a reader that is woken needs less"
+        " than one",
     ),
     Invariant(
         "Q9",
@@ -164,6 +175,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         " within 2 s.",
         _QUEUE,
         {"cases": 4},
+        bound="2 s: half of the 4 s that supervisors grant before they kill",
     ),
     Invariant(
         "Q12",
@@ -240,6 +252,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         " nothing.",
         _GROUP,
         {"cases": 10, "runs": 12, "told": 6},
+        bound="2 s: as for a queue (Q6)",
     ),
     Invariant(
         "G5",
@@ -268,6 +281,8 @@ CATALOGUE: tuple[Invariant, ...] = (
         " to is a table: the kill matrix.",
         _STRUCK,
         {"cases": 6, "deaths": 12},
+        bound="2 s: a request that waits for a dead worker is retried elsewhere before its user"
+        " gives up; grace periods for other workers need not delay the error",
     ),
     Invariant(
         "W4",
@@ -296,6 +311,8 @@ CATALOGUE: tuple[Invariant, ...] = (
         "A failure at start reports that worker's own traceback.",
         _STRUCK,
         {"cases": 3},
+        bound="10 s beyond what the failed start itself took: who starts an engine waits for"
+        " the traceback",
     ),
     Invariant(
         "W8",
@@ -343,6 +360,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "A peer killed at any instant: an error within 2 s (CPU), 10 s (CUDA); close returns.",
         ("pipe", "points"),
         {"cases": 6, "deaths": 12},
+        bound="2 s, 10 s with CUDA, whose contexts take seconds to be torn down",
     ),
     Invariant(
         "K5",
@@ -403,6 +421,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Clock jumps change no publication by more than one interval.",
         _PROCESS,
         {"cases": 2, "jumps": 2, "changes": 4},
+        bound="one interval of publication: less cannot be told from a late one",
     ),
     Invariant(
         "C6",
@@ -411,6 +430,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         " never lost in silence.",
         _PROCESS,
         {"cases": 6, "noticed": 8},
+        bound="5 s: the sign of life that front ends expect, once missed",
     ),
     Invariant(
         "C7",
@@ -418,6 +438,8 @@ CATALOGUE: tuple[Invariant, ...] = (
         " message rate.",
         _PROCESS,
         {"cases": 2, "changes": 10},
+        bound="250 ms or two intervals: a front end that balances by older counts overloads one"
+        " replica",
     ),
     Invariant(
         "E1",
@@ -440,6 +462,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         " the replica restarted.",
         _ENGINE,
         {"cases": 2, "kills": 2},
+        bound="5 s and 10 s: what clients of an engine wait before they turn elsewhere",
     ),
     Invariant(
         "E4",
@@ -488,3 +511,11 @@ def invariant(id: str) -> Invariant:
     if found is None:
         raise BadUsage(f"unknown invariant {id!r}; expected one of: {', '.join(BY_ID)}")
     return found
+
+
+def level_of(id: str, kind: str) -> Level:
+    """How firm the clause is that a violation of this kind breaks."""
+    found = BY_ID.get(id)
+    if found is None:
+        return "MUST"
+    return "SHOULD" if kind == "late" and found.bound else found.level

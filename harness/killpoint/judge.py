@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 from killpoint.cases import CASES, select
 from killpoint.cases.case import Case, Tier
 from killpoint.durations import expected
-from killpoint.errors import CannotWork
+from killpoint.errors import CannotWork, KillpointError
 from killpoint.explore.schedule_trial import PROCESSES
 from killpoint.explore.shrink.conviction import shrink
 from killpoint.explore.trial import Told, Trial
@@ -26,6 +27,7 @@ from killpoint.shards import shard as shared
 from killpoint.stage.channel import Loaded
 from killpoint.stage.gpus import require
 from killpoint.stage.stage import Stage
+from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
@@ -346,11 +348,14 @@ class _Run:
             depth=self._depth,
             device=self._device,
             told=self._told,
+            confirms=True,
         )
         if self._told is not None:
             self._told(case.id, 0, 0)
         try:
-            outcome = trial.judge(case.run, case.needs - self._capabilities)
+            outcome = self._judged(trial, case)
+            if outcome.outcome == "violated":
+                outcome.beyond = disclaimed(self._bench.loaded().disclaimers, case.id)
         finally:
             self._bench.give(stage)
         with self._lock:
@@ -358,11 +363,24 @@ class _Run:
             if trial.convicted is not None:
                 self._convicted.append((outcome, trial.convicted))
             for leak in trial.leaks[:1]:
-                kept = CaseOutcome(_EVERY_PLAY, "L1", "violated", leak.violation.kind)
-                kept.cause = f"in {case.id}, {leak.violation.cause}"
-                kept.evidence, kept.replay = leak.violation.evidence, leak.replay
+                kept = CaseOutcome(_EVERY_PLAY, "L1", "violated")
+                cause = f"in {case.id}, {leak.violation.cause}"
+                told = msgspec.structs.replace(leak.violation, cause=cause)
+                kept.add(told, leak.replay)
                 self._leaks.append(kept)
         return outcome
+
+    def _judged(self, trial: Trial, case: Case) -> CaseOutcome:
+        """What came of a case; one that the harness fails at takes no other one with it."""
+        try:
+            return trial.judge(case.run, case.needs - self._capabilities)
+        except (KillpointError, OSError):
+            raise  # of the target as a whole, or of the machine
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            why = f"the harness failed: {type(error).__name__}: {error} ({where.name})"
+            trial.doubt(why, by_harness=True)
+            return trial.conclude()
 
     def _every_play(self) -> CaseOutcome:
         outcome = self._leaks[0] if self._leaks else CaseOutcome(_EVERY_PLAY, "L1", "held")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
+import stat
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +17,14 @@ import msgspec
 from killpoint.history.record import History
 
 _SHM = Path("/dev/shm")
+_DRAWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=_)\w{6,}|[0-9a-f]{6,}|\d+")
+"""What a process or a library draws anew: numbers, and names of random letters."""
+_TYPES = (
+    (stat.S_ISSOCK, "unix socket"),
+    (stat.S_ISFIFO, "FIFO"),
+    (stat.S_ISDIR, "empty directory"),
+    (stat.S_ISLNK, "symbolic link"),
+)
 
 
 class Ledger(msgspec.Struct):
@@ -30,6 +41,10 @@ class Ledger(msgspec.Struct):
     """Whether every party died by SIGKILL: then a leftover may wait for the next start."""
     waited: float = 0.0
     """Seconds between the last exit and this look."""
+    types: dict[str, str] = {}
+    """What each of ``files`` is, where it is no ordinary file: ``unix socket``, ``FIFO``…"""
+    usual: dict[str, int] = {}
+    """How much of each sort the same story leaves without the fault that is judged."""
 
     def empty(self) -> bool:
         """Whether nothing was left."""
@@ -37,16 +52,49 @@ class Ledger(msgspec.Struct):
 
     def words(self) -> str:
         """What was left, in one phrase."""
-        parts: list[str] = []
-        if self.processes:
-            parts.append("process " + ", ".join(self.processes))
-        if self.segments:
-            parts.append("shared-memory segment " + ", ".join(self.segments))
-        if self.files:
-            parts.append("temporary file " + ", ".join(self.files))
+        parts = [f"{_counted(count, sort)}{of}" for (sort, of), count in self._sorted().items()]
         if self.gpu_bytes:
             parts.append(f"{self.gpu_bytes >> 20} MiB of GPU memory")
-        return "; ".join(parts) or "nothing"
+        return ", ".join(parts) or "nothing"
+
+    def lines(self) -> list[str]:
+        """Each thing that was left, by its own name."""
+        found = [f"left: process {line}" for line in self.processes]
+        found += [f"left: shared-memory segment {name}" for name in self.segments]
+        found += [f"left: {self.types.get(path, 'temporary file')} {path}" for path in self.files]
+        return found + [f"left: {self.gpu_bytes >> 20} MiB of GPU memory"] * (self.gpu_bytes > 0)
+
+    def counts(self) -> dict[str, int]:
+        """How much was left of each sort of thing."""
+        found = Counter(sort for (sort, _), count in self._sorted().items() for _ in range(count))
+        return dict(found) | ({"GPU memory": 1} if self.gpu_bytes else {})
+
+    def beyond_usual(self) -> list[str]:
+        """What was left more of than :attr:`usual`, in words."""
+        more = {sort: n - self.usual.get(sort, 0) for sort, n in self.counts().items()}
+        return [_counted(count, sort) for sort, count in more.items() if count > 0]
+
+    def _sorted(self) -> dict[tuple[str, str], int]:
+        """How many of each sort, and of what names, but for what is drawn anew each time."""
+        found: Counter[tuple[str, str]] = Counter()
+        for line in self.processes:
+            found["process", _of(line.partition(" ")[2])] += 1
+        for name in self.segments:
+            found["shared-memory segment", _of(name)] += 1
+        for path in self.files:
+            found[self.types.get(path, "temporary file"), _of(path)] += 1
+        return dict(found)
+
+
+def _counted(count: int, sort: str) -> str:
+    several = {"process": "processes", "empty directory": "empty directories"}
+    return f"{count} {sort if count == 1 else several.get(sort, f'{sort}s')}"
+
+
+def _of(name: str) -> str:
+    """A name without what was drawn for it; nothing if nothing else is left."""
+    plain = _DRAWN.sub("…", name)
+    return f" ({plain})" if plain.strip("…/-_. ") else ""
 
 
 def owned_names(history: History) -> set[str]:
@@ -78,7 +126,17 @@ def look(
         processes=processes,
         segments=sorted(name for name in names if (shm / name).exists()),
         files=sorted(files),
+        types={path: word for path in files if (word := _type(temporary / path))},
     )
+
+
+def _type(path: Path) -> str:
+    """What it is, if it is no ordinary file."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return ""
+    return next((word for is_one, word in _TYPES if is_one(mode)), "")
 
 
 def remove(left: Ledger, temporary: Path, shm: Path = _SHM) -> None:

@@ -176,6 +176,7 @@ class Referee:
             folder=self._stages.folder(),
             target=spec,
             device=cast("Device", config.getoption("--device")),
+            confirms=True,
         )
         return trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
 

@@ -48,8 +48,7 @@ def _one(folder: Path) -> list[CaseOutcome]:
             outcome.outcome, outcome.cause = word, str(doubt)
             continue
         for violation in finding.violations[:1]:
-            outcome.outcome, outcome.kind = "violated", violation.kind
-            outcome.cause, outcome.evidence = violation.cause, violation.evidence
+            outcome.add(violation)
     return outcomes
 
 

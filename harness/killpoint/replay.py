@@ -11,6 +11,7 @@ from killpoint.cases import CASES
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
 from killpoint.explore.orders.trial import explore
+from killpoint.explore.random_times import series, strike_at_random_times
 from killpoint.explore.schedule_trial import play_one
 from killpoint.explore.trial import Trial
 from killpoint.explore.wakes_trial import wake_twice
@@ -81,5 +82,7 @@ def _once(trial: Trial, scenario: Scenario) -> None:
         wake_twice(trial, scenario)
     elif scenario.simulated is not None:
         play_one(trial, scenario, scenario.simulated.schedule or [])
+    elif series(scenario) is not None:
+        strike_at_random_times(trial, scenario)
     else:
         trial.play(scenario)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
-from killpoint.invariants import Invariant
+from killpoint.invariants import Invariant, Level, level_of
 
 Kind = Literal[
     "wrong-data",
@@ -25,6 +26,8 @@ Kind = Literal[
     "no-error",
 ]
 _A_SWEEP = 10
+_TAIL = 0.025
+"""What a 95 % interval leaves out at either end."""
 FailureClass = Kind | Literal["inconclusive", "unsupported", "infrastructure"]
 """Why a case did not hold, in a word."""
 CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
@@ -35,6 +38,27 @@ _SEARCHED = ("schedules", "orders' states")
 """What searches count, and no other cases."""
 
 
+WORST_FIRST: tuple[Kind, ...] = (
+    "wrong-data",
+    "lost",
+    "duplicate",
+    "reordered",
+    "crash",
+    "hang",
+    "exposure",
+    "no-error",
+    "bad-transition",
+    "starved",
+    "leak",
+    "growth",
+    "late",
+)
+"""Of several violations of one case, the first of these stands for the case."""
+
+TIMED: frozenset[Kind] = frozenset({"hang", "late", "starved", "lost", "no-error", "leak"})
+"""Kinds that a machine may make which keeps processes from running: what did not come in time."""
+
+
 class Violation(msgspec.Struct, frozen=True):
     """One broken promise: of which kind, and the cause in one sentence."""
 
@@ -42,6 +66,73 @@ class Violation(msgspec.Struct, frozen=True):
     cause: str
     evidence: list[str] = []
     """The few history lines that show it."""
+    level: Level | None = None
+    """Where the clause that is broken is of another level than its invariant."""
+
+
+class CaseViolation(msgspec.Struct):
+    """A violation that a case found, with the file that plays it again."""
+
+    kind: Kind
+    cause: str
+    evidence: list[str] = []
+    level: Level = "MUST"
+    replay: str | None = None
+    plays: int = 1
+    """In how many plays of the case it was seen."""
+    alone: list[int] = []
+    """How many plays alone showed it again, of how many; empty if it does not rest on time."""
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """How often something came of a fault at a random time, and how often it can be said to."""
+
+    what: str
+    """What came of it, such as ``writer hung``."""
+    of: str
+    """What was done, such as ``kills of reader-0 at random times inside receive``."""
+    hits: int
+    trials: int
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval (Clopper-Pearson), of 1."""
+        if not self.hits:
+            return 0.0
+        return _solved(lambda p: 1.0 - self._at_most(self.hits - 1, p) >= _TAIL)
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval, of 1."""
+        if self.hits == self.trials:
+            return 1.0
+        return _solved(lambda p: self._at_most(self.hits, p) <= _TAIL)
+
+    def _at_most(self, hits: int, p: float) -> float:
+        """How likely it is to see no more hits than these, at a rate of ``p``."""
+        n, whole = self.trials, math.lgamma(self.trials + 1)
+        ways = [whole - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(hits + 1)]
+        rest = [k * math.log(p) + (n - k) * math.log1p(-p) for k in range(hits + 1)]
+        return sum(math.exp(a + b) for a, b in zip(ways, rest, strict=True))
+
+    def words(self) -> str:
+        """Such as ``writer hung after 2 of 60 kills … (95 %: 0.4 … 11.5 %)``."""
+        interval = f"{_percent(self.low)} … {_percent(self.high)} %"
+        return f"{self.what} after {self.hits} of {self.trials} {self.of} (95 %: {interval})"
+
+
+def _solved(reached: Callable[[float], bool]) -> float:
+    """Where between 0 and 1 this becomes true."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def _percent(part: float) -> str:
+    percent = part * 100
+    return f"{percent:.1f}".removesuffix(".0") if percent >= 0.1 or not part else f"{percent:.1g}"
 
 
 class CaseOutcome(msgspec.Struct):
@@ -59,6 +150,14 @@ class CaseOutcome(msgspec.Struct):
     shrinkage: str = ""
     """What shrinking came to, in words; empty if it was not tried."""
     evidence: list[str] = []
+    level: Level | None = None
+    """Of the clause that is violated."""
+    violations: list[CaseViolation] = []
+    """All that were found, the worst first; ``kind`` and the like are the first one's."""
+    beyond: str = ""
+    """Where the target says that it does not promise this, and what: *beyond contract*."""
+    unconfirmed: list[str] = []
+    """What was seen beside other plays, and not again in plays alone: no violation."""
     runs: int = 0
     struck: int | None = None
     """Of the runs with a placed fault, how many reached their point and saw the fault act."""
@@ -68,6 +167,8 @@ class CaseOutcome(msgspec.Struct):
     """How far each search of schedules came: ``all 815 schedules with ≤ 2 preemptions``."""
     measured: list[str] = []
     """What was measured besides: goodput around a fault."""
+    rates: list[Rate] = []
+    """What came of faults at random times, how often."""
     seconds: float = 0.0
     crash_runs: int = 0
     """Whole plays in which a role was ended at a point."""
@@ -79,12 +180,25 @@ class CaseOutcome(msgspec.Struct):
     """Whether it is ``inconclusive`` since the harness could not do its work: a play was not
     brought to its end, or a judge failed."""
 
+    def add(self, violation: Violation, replay: str | None = None) -> CaseViolation:
+        """A violation of the case; the worst of all of them stands for it."""
+        level = violation.level or level_of(self.invariant, violation.kind)
+        added = CaseViolation(violation.kind, violation.cause, violation.evidence, level, replay)
+        self.violations.append(added)
+        self.violations.sort(key=lambda v: (v.level, WORST_FIRST.index(v.kind)))
+        worst = self.violations[0]
+        self.outcome = "violated"
+        self.kind, self.cause, self.level = worst.kind, worst.cause, worst.level
+        self.evidence, self.replay = worst.evidence, worst.replay
+        return added
+
 
 class InvariantVerdict(msgspec.Struct):
     """The verdict of one invariant with what it rests on."""
 
     id: str
-    level: Literal["MUST", "SHOULD"]
+    level: Level
+    """Of the clause; where only one of another level is violated, that one's."""
     verdict: VerdictWord
     strength: str
     cases: list[CaseOutcome]
@@ -136,7 +250,11 @@ def combine(
         word = "inconclusive"
     else:
         word = "holds"
-    return InvariantVerdict(invariant.id, invariant.level, word, strength, list(cases))
+    broken: set[Level] = {
+        case.level or invariant.level for case in cases if case.outcome == "violated"
+    }
+    level: Level = invariant.level if invariant.level in broken or not broken else broken.pop()
+    return InvariantVerdict(invariant.id, level, word, strength, list(cases))
 
 
 def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
@@ -169,6 +287,7 @@ class Evidence(Protocol):
     counts: dict[str, int]
     searched: list[str]
     measured: list[str]
+    rates: list[Rate]
 
 
 def case_strength(case: Evidence) -> str:
@@ -177,7 +296,11 @@ def case_strength(case: Evidence) -> str:
     parts += [f"{count} {unit}" for unit, count in case.counts.items() if count]
     if case.struck is not None:
         parts.append(f"{case.struck} of {case.runs} faults struck")
-    return ", ".join([*parts, *case.searched, *case.measured])
+    return ", ".join([*parts, *case.searched, *case.measured, *_rated(case)])
+
+
+def _rated(case: Evidence) -> list[str]:
+    return [rate.words() for rate in case.rates]
 
 
 def _totals(cases: Sequence[CaseOutcome]) -> dict[str, int]:
@@ -197,7 +320,7 @@ def _strength(
     parts: list[str] = []
     if cases:
         parts = [f"{count} {unit}" for unit, count in _totals(cases).items() if count]
-    told = [each for case in cases for each in (*case.searched, *case.measured)]
+    told = [each for case in cases for each in (*case.searched, *case.measured, *_rated(case))]
     parts += [f"({each})" for each in dict.fromkeys(told)]
     aimed = sum(case.runs for case in cases if case.struck is not None)
     if aimed:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from killpoint import judge as judging
+from killpoint.explore.trial import Trial
 from killpoint.verdict import CaseOutcome
 
 _SEARCHES = {"R5/every-order", "R5/slot-reuse"}
@@ -53,7 +55,8 @@ class _Bench:
         pass
 
     def loaded(self) -> SimpleNamespace:
-        return SimpleNamespace(name="none", version="1", notes=[], capabilities=[])
+        known = {"notes": [], "capabilities": [], "disclaimers": []}
+        return SimpleNamespace(name="none", version="1", **known)
 
     def take(self) -> None:
         pass
@@ -90,6 +93,29 @@ def test_three_plays_go_on_at_a_time_for_each_core(
     monkeypatch.setattr(judging.os, "cpu_count", lambda: 4)
     with pytest.raises(Counted, match=f"^{plays}$"):
         judging.judge("any", ["Q9"], jobs=asked)
+
+
+def test_a_case_that_the_harness_fails_at_takes_no_other_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "resolve", str)
+    broken = judging.plan(["R7"])[0].id
+
+    class Failing(Trial):
+        def judge(self, run: Any, lacking: Any = ()) -> CaseOutcome:
+            if self.outcome.id == broken:
+                raise StopIteration
+            self.outcome.outcome = "held"
+            return self.outcome
+
+    monkeypatch.setattr(judging, "Trial", Failing)
+    judgement = judging.judge("any", ["R7"], jobs=2)
+    (verdict,) = judgement.verdicts
+    ended = {case.id: case for case in verdict.cases}
+    assert ended[broken].by_harness
+    assert "StopIteration" in ended[broken].cause
+    assert [case.outcome for case in verdict.cases].count("held") == len(ended) - 1
 
 
 def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(

@@ -39,7 +39,23 @@ def test_files_sockets_and_empty_folders_are_found_once(folder: Path) -> None:
     os.mkfifo(folder / "deep" / "pipe")
     left = look([], folder, [])
     assert left.files == ["deep/er", "deep/pipe", "file"]
-    assert "temporary file deep/er" in left.words()
+    assert (
+        left.words() == "1 empty directory (deep/er), 1 FIFO (deep/pipe), 1 temporary file (file)"
+    )
+    assert left.lines()[0] == "left: empty directory deep/er"
+
+
+def test_what_is_drawn_anew_each_time_is_in_no_words() -> None:
+    drawn = ["c07d8d9f-38f1-4a53-9f3e-0a1b2c3d4e5f", "5f0e21b7-38f1-4a53-9f3e-0a1b2c3d4e5f"]
+    left = Ledger(files=drawn, segments=["psm_8e582983"], types=dict.fromkeys(drawn, "unix socket"))
+    assert left.words() == "1 shared-memory segment (psm_…), 2 unix sockets"
+    assert all(name in "\n".join(left.lines()) for name in (*drawn, "psm_8e582983"))
+
+
+def test_only_what_is_beyond_the_usual_is_told_as_such() -> None:
+    left = Ledger(files=["a", "b", "c"], segments=["psm_1"], usual={"temporary file": 2})
+    assert left.beyond_usual() == ["1 shared-memory segment", "1 temporary file"]
+    assert Ledger(files=["a"], usual={"temporary file": 1}).beyond_usual() == []
 
 
 def test_only_owned_segments_are_found_and_removed(folder: Path) -> None:

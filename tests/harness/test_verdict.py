@@ -14,7 +14,9 @@ from killpoint.stage.stage import Stage
 from killpoint.verdict import (
     CaseOutcome,
     InvariantVerdict,
+    Rate,
     VerdictWord,
+    case_strength,
     combine,
     failure_class,
     pace,
@@ -208,3 +210,26 @@ def test_a_slow_sweep_is_told_with_a_decimal_and_a_few_crashes_are_none() -> Non
     assert pace(_case(crash_runs=10, crash_seconds=16.0)) == "a 0.6 crash runs/s"
     assert pace(_case(crash_runs=9, crash_seconds=0.1)) == ""
     assert pace(_case(crash_runs=0)) == ""
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [
+        (0, 60, 0.0, 0.0596),
+        (2, 60, 0.0041, 0.1153),
+        (60, 60, 0.9404, 1.0),
+        (5, 2000, 0.0008, 0.0058),
+    ],
+)
+def test_a_rate_has_its_exact_interval(hits: int, trials: int, low: float, high: float) -> None:
+    """By Clopper and Pearson; figures of R's binom.test."""
+    rate = Rate("it hung", "kills", hits, trials)
+    assert rate.low == pytest.approx(low, abs=1e-4)
+    assert rate.high == pytest.approx(high, abs=1e-4)
+    assert f"{hits} of {trials} kills" in rate.words()
+
+
+def test_a_rate_is_a_part_of_the_strength() -> None:
+    rate = Rate("a survivor was harmed", "kills", 0, 60)
+    case = CaseOutcome("Q7/x", "Q7", "held", runs=60, rates=[rate])
+    assert "a survivor was harmed after 0 of 60 kills (95 %: 0 … 6 %)" in case_strength(case)

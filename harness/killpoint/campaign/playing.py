@@ -55,6 +55,7 @@ def _judge(order: Order, stage: Stage, folder: Path) -> Played:
         depth=item.depth,
         device=order.device,
         examples=known,
+        confirms=True,
     )
     outcome = trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
     word = "infrastructure" if outcome.by_harness else outcome.outcome
@@ -63,9 +64,8 @@ def _judge(order: Order, stage: Stage, folder: Path) -> Played:
     if outcome.outcome == "violated":
         played.found.append(_found(outcome, folder))
     for leak in trial.leaks[:1]:
-        said = CaseOutcome(_EVERY_PLAY, "L1", "violated", leak.violation.kind)
-        said.cause, said.evidence = leak.violation.cause, leak.violation.evidence
-        said.replay, said.runs = leak.replay, 1
+        said = CaseOutcome(_EVERY_PLAY, "L1", "violated", runs=1)
+        said.add(leak.violation, leak.replay)
         played.found.append(_found(said, folder, judge="L1"))
     if order.sent is not None:
         played.examples = examples.pack(known)

@@ -17,6 +17,21 @@ from killpoint.scenario import Fault, Hear, Pause, Request, Tell, Wait
 
 HOSTS: tuple[Case, ...] = (
     of_coordinator(
+        "C6/remote-engine-killed",
+        "an engine on another host is killed in a wave: no supervisor of this host can see it",
+        [
+            *OPEN,
+            *heard(SECOND, (4, 2)),
+            *stepping(FIRST, SECOND),
+            Fault("kill", SECOND),
+            *until("gone", FRONT, rank=1),
+            *until("without", FIRST, rank=1),
+            *heard(FIRST, (2, 1)),
+            *stepping(FIRST),
+        ],
+        namespaces=True,
+    ),
+    of_coordinator(
         "C6/host-cut-past-silence",
         "an engine's host is cut off in a wave for longer than the silence, and comes back",
         [

@@ -119,6 +119,7 @@ LOSS: tuple[Case, ...] = (
         "an engine is killed in a wave, and a new one comes in its place",
         _takes_its_place(),
         spares=1,
+        needs=("peer_watch",),
     ),
     of_coordinator(
         "C6/engine-stopped",
@@ -134,17 +135,20 @@ LOSS: tuple[Case, ...] = (
             *until("back", FRONT, rank=1),
             *heard(SECOND, (6, 1)),
         ],
+        needs=("peer_watch",),
     ),
     of_coordinator(
         "C6/engine-killed-at-start",
         "an engine is killed before it listens, or as it begins to",
         _before_it_came(),
         _as_it_comes(),
+        needs=("peer_watch",),
     ),
     of_coordinator(
         "C6/coordinator-killed",
         "the coordinator is killed in a wave; its parent starts the next one",
         _coordinator("kill"),
+        needs=("peer_watch",),
     ),
     of_coordinator(
         "C6/coordinator-stopped",

@@ -59,6 +59,7 @@ def of_coordinator(
     namespaces: bool = False,
     restart: bool = False,
     umask: int | None = None,
+    needs: tuple[str, ...] = (),
     **shape: Any,
 ) -> Case:
     """A case of some stories, all with peers of the same number."""
@@ -76,7 +77,7 @@ def of_coordinator(
             )
             trial.play(msgspec.structs.replace(made, seed=trial.seed))
 
-    return Case(id, summary, run, frozenset({"coordinator_process"}))
+    return Case(id, summary, run, frozenset({"coordinator_process", *needs}))
 
 
 def gone(fault: Any, role: str) -> Fault:

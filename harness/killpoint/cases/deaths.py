@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
-from killpoint.explore.kills import Around, chosen, count_lines
+from killpoint.explore.kills import Around, TooLittleRoom, chosen, count_lines
+from killpoint.explore.operations import UNREAD_WITHIN
 from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
@@ -70,11 +71,12 @@ def _unread() -> list[Scenario]:
     return [scenario(id, *steps)]
 
 
-def around_death(id: str, role: str, remote: int = 0) -> Around:
+def around_death(id: str, role: str, remote: int = 0, *, ahead: bool = True) -> Around:
     """The scenario around a death of this role inside one of its operations.
 
     A writer's death is followed by readers that read until they are told; a reader's by a writer
     that goes on to fill the ring. Where nobody dies (to count the lines) the close ends it.
+    ``ahead``: whether the writer has sent everything before the reader receives.
     """
 
     def around(step: AnyStep) -> Scenario:
@@ -82,9 +84,14 @@ def around_death(id: str, role: str, remote: int = 0) -> Around:
             steps = [*OPEN, step, Send(_MIX, timeout=10.0), Close(("writer",))]
             steps += [Receive(_ENDLESS), Wait(within=5.0)]
             return scenario(id, *steps, chunks=8, remote=remote)
-        steps = [*OPEN, Send(_MIX, timeout=10.0), Wait(("writer",)), step]
-        steps += [Receive(7, (role,), timeout=5.0), Wait((role,))]
-        steps += [Receive(_ENDLESS, timeout=_PATIENT)]
+        first, more = Receive(7, (role,), timeout=5.0), Receive(_ENDLESS, timeout=_PATIENT)
+        sending = Send(_MIX, timeout=UNREAD_WITHIN)
+        if ahead:
+            steps = [*OPEN, sending, Wait(("writer",)), step, first, Wait((role,)), more]
+        else:
+            other = "reader-0" if role == "reader-1" else "reader-1"
+            steps = [*OPEN, step, first, msgspec.structs.replace(more, roles=(other,)), sending]
+            steps += [Wait((role,)), msgspec.structs.replace(more, roles=(role,))]
         steps += [Send([small(20)]), Wait(("writer",), within=4.0), Close(("writer",))]
         return scenario(id, *steps, Wait(within=8.0), chunks=8, remote=remote)
 
@@ -107,10 +114,16 @@ FROM_AFAR: dict[str, list[tuple[Verb, int]]] = {
 def anywhere(trial: Trial, role: str, samples: int, remote: int = 0) -> None:
     """Kill a role at lines of each of its operations; ``remote``: how many readers are."""
     places = FROM_AFAR[role] if remote else PLACES[role]
+    ahead = True
     for index, (op, nth) in enumerate(places):
-        around = around_death(trial.outcome.id, role, remote)
+        around = around_death(trial.outcome.id, role, remote, ahead=ahead)
         at = Point(op, nth=nth, depth=trial.depth)
-        count = count_lines(trial, role, at, around)
+        try:
+            count = count_lines(trial, role, at, around)
+        except TooLittleRoom:
+            ahead = False
+            around = around_death(trial.outcome.id, role, remote, ahead=ahead)
+            count = count_lines(trial, role, at, around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
         for line in trial.over(chosen(trial, count, share)):
             where = msgspec.structs.replace(at, line=line)

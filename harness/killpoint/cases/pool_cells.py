@@ -169,7 +169,7 @@ def _start_of(struck: Struck, fault: Fault) -> list[AnyStep]:
     if struck.cell.harm != "stop":
         return [fault, *UP, *WORKS, *DOWN]
     # One that is stopped after its word went out is missed by the first call.
-    given = 6.0 if struck.start in ("spawn", "forkserver") else 2.0
+    given = 12.0 if struck.start in ("spawn", "forkserver") else 6.0
     tried: list[AnyStep] = [PoolStart(timeout=given), Wait(within=GIVEN + given)]
     called: list[AnyStep] = [Call(timeout=SHORT), Wait(within=GIVEN)]
     return [fault, *tried, *called, Fault("continue", struck.worker), *WORKS, *DOWN]

@@ -120,7 +120,7 @@ def _after_the_lease(history: History, sent: Transfer, call: Transfer) -> float 
     if lease is None or call.ended is None:
         return None
     end = sent.began.t + int(lease * _SECONDS)
-    slack = _SLACK + 2 * history.late_tick(sent.began.t, call.ended.t)
+    slack = _SLACK + history.allowance(sent.began.t, call.ended.t)
     return (call.ended.t - end) / _SECONDS if call.ended.t > end + slack else None
 
 

@@ -83,7 +83,7 @@ def _shows(scenario: Scenario, history: History) -> list[Violation]:
                     rank_of(history, role, t) == rank and not leaving(history, role, t)
                     for role in scenario.engines()
                 )
-                stalled = history.late_tick(t - ms(_SILENT), t) > ms(_STALLED)
+                stalled = history.lateness(t - ms(_SILENT), t) > ms(_STALLED)
                 drowned = any(f.t <= t and f.number("rank") == rank for f in floods)
                 if counts is None and linked and not (away or stalled or drowned):
                     what = f"{front} heard that rank {rank} is gone, which it is not"
@@ -135,9 +135,7 @@ def _as_lost(late: list[Violation], lies: list[Event]) -> list[Violation]:
 def _unstepped(history: History, lies: list[Event]) -> list[Violation]:
     for event in history.of("request"):
         done = [e for e in history.of("stepped", role=event.role) if e.data["n"] == event.data["n"]]
-        if not done or done[0].t - event.t > ms(_WITHIN) + 2 * history.late_tick(
-            event.t, done[0].t
-        ):
+        if not done or done[0].t - event.t > ms(_WITHIN) + history.allowance(event.t, done[0].t):
             cause = (
                 f"request {event.number('n')} of {event.role} was in no wave within {_WITHIN:g} s"
             )

@@ -225,7 +225,7 @@ def _unheard(scenario: Scenario, history: History, gone: list[Span]) -> list[Vio
 
 def _due(history: History, since: int) -> int:
     until = since + ms(_NOTICED)
-    return until + 2 * history.late_tick(since, until)
+    return until + history.allowance(since, until)
 
 
 def _first(
@@ -244,4 +244,4 @@ def _late(history: History, span: Span, what: str, first: Event | None) -> Viola
         return Violation("no-error", f"not within {_NOTICED:g} s, and never after: {what}", lines)
     since = span.end if span.end is not None and first.t > span.end.t else span.begin
     took = (first.t - since.t) / 1e9
-    return Violation("late", f"{what} only after {took:.2f} s", lines)
+    return Violation("late", f"{what} only after {took:.2f} s; the limit is {_NOTICED:g} s", lines)

@@ -66,7 +66,7 @@ def unheard(scenario: Scenario, history: History, within: float) -> tuple[list[V
     for change in told:
         later = [c for c in told if c.rank == change.rank and c.since >= change.since]
         for front in scenario.front_ends():
-            late = _WAITS * history.late_tick(change.since, change.since + ms(within))
+            late = _WAITS * history.lateness(change.since, change.since + ms(within))
             due = max(change.event.t, change.since) + ms(within) + late
             first = next(_hearings(history, front, later), None)
             if first is None or first.t > due:
@@ -133,7 +133,7 @@ def _paused(scenario: Scenario, history: History, within: float, jump: Event) ->
         ends = sorted(e.t for e in (closed, left) if e is not None)[:1]
         beats = [*(e.t for e in heard if all(e.t < end for end in ends)), *ends]
         for before, after in itertools.pairwise(beats):
-            late = 2 * history.late_tick(before, after)
+            late = history.allowance(before, after)
             if after > jump.t and after - before > ms(within + _LEAST) + late:
                 took = (after - before) / 1e9
                 cause = f"{front} heard nothing for {took:.2f} s around a jump of the clock by"

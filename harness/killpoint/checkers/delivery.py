@@ -149,7 +149,7 @@ def mismatches(
             continue
         known = [m.seq for m in expected]
         if call.seq not in known:
-            return [_odd(history, reader, call, "wrong-data", "which was never published")]
+            return [_odd(history, reader, call, "wrong-data", _unpublished(history, call.seq))]
         index = known.index(call.seq)
         if index < position:
             kind = "duplicate" if _had(history, reader, call) else "reordered"
@@ -165,6 +165,14 @@ def mismatches(
         _asked_for(history, reader, missing)
         return [_missing(history, reader, missing)]
     return []
+
+
+def _unpublished(history: History, seq: int) -> str:
+    """Why a message should not have arrived: a call that failed has published nothing (X1)."""
+    for message in sent(history):
+        if message.seq == seq and message.ended is not None:
+            return f"whose send had ended with {message.ended.text('outcome')}"
+    return "which was never sent"
 
 
 def _asked_for(history: History, reader: str, missing: list[Sent]) -> None:
@@ -229,9 +237,10 @@ def _again(history: History, reader: str, call: Got, before: list[Sent]) -> Viol
 def _missing(history: History, reader: str, missing: list[Sent]) -> Violation:
     last = got(history, reader)
     how = last[-1].outcome if last else "nothing was received"
+    what = "1 message that was" if len(missing) == 1 else f"{len(missing)} messages that were"
     cause = (
-        f"{len(missing)} message(s) that were sent never arrived at {reader}, first message"
-        f" {missing[0].seq} ({missing[0].size} bytes); its last receive ended with: {how}"
+        f"{what} sent never arrived at {reader}, first message {missing[0].seq}"
+        f" ({missing[0].size} bytes); its last receive ended with: {how}"
     )
     return Violation("lost", cause, _lines(history, reader))
 

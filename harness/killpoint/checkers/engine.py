@@ -85,11 +85,15 @@ def _ended(history: History, of: Life, request: Request) -> list[Violation]:
     took = answer.t - request.asked.t
     late = slack(history, request.asked.t, answer.t)
     if took > _within(request) + late:
-        cause = f"request {request.n} took {took / 1e9:.1f} s" + _what_was_done(of, request)
+        limit = f"the limit is {_within(request) / 1e9:g} s"
+        cause = f"request {request.n} took {took / 1e9:.1f} s; {limit}" + _what_was_done(
+            of, request
+        )
         return [Violation("late", cause, lines)]
     if request.cancelled is not None and answer.t - request.cancelled.t > _CANCELS_WITHIN + late:
         after = (answer.t - request.cancelled.t) / 1e9
-        cause = f"request {request.n} ended only {after:.1f} s after it was cancelled"
+        cause = f"request {request.n} ended only {after:.1f} s after it was cancelled; the limit"
+        cause += f" is {_CANCELS_WITHIN / 1e9:g} s"
         if not of.strikes:
             return [Violation("late", cause, lines)]
     if request.well:

@@ -51,7 +51,8 @@ def _lie(kind: str, cause: str, history: History, of: Life, look: Look) -> Viola
 def _at_once(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
     for look in of.looks:
         if look.took > _AT_ONCE + slack(history, look.t - look.took, look.t):
-            cause = f"its health was told only after {look.took / 1e9:.1f} s"
+            cause = f"the health address answered only after {look.took / 1e9:.1f} s; the limit is"
+            cause += f" {_AT_ONCE / 1e9:g} s"
             yield _lie("late", cause, history, of, look)
 
 

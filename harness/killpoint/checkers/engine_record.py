@@ -155,7 +155,7 @@ def life(scenario: Scenario, history: History) -> Life:
 
 def slack(history: History, since: int, until: int) -> int:
     """What the machine's own lateness adds to a limit, ns."""
-    return 2 * history.late_tick(since, until)
+    return history.allowance(since, until)
 
 
 def some(history: History, life: Life, *more: Event | None, around: int) -> list[str]:

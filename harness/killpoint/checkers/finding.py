@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterable
 from typing import cast
 
 import msgspec
 
+from killpoint.checkers.held_up import held_up
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -53,16 +55,41 @@ _ENDS = ("kill", "exit", "sigterm", "sigint", "ctrl-c", "hang-up")
 Checker = Callable[[Scenario, History, Ledger], Finding]
 
 
+def graver(found: list[Violation], more: Iterable[Violation]) -> list[Violation]:
+    """What was found so far, or ``more`` where that is graver: a MUST where it was a SHOULD."""
+    if found and found[0].level != "SHOULD":
+        return found
+    others = list(more)
+    return others if others and (not found or others[0].level != "SHOULD") else found
+
+
 def hangs(history: History, *ops: str) -> list[Violation]:
     """A violation for each role that was still inside one of these operations (any, if none)."""
-    return [
-        _hang(history, event) for event in history.of("hang") if not ops or event.text("op") in ops
-    ]
+    found = [event for event in _hung(history) if not ops or event.text("op") in ops]
+    return [_hang(history, event) for event in found]
 
 
 def hangs_of(history: History, role: str) -> list[Violation]:
     """A violation for each operation that this role never came back from."""
-    return [_hang(history, event) for event in history.of("hang") if event.text("target") == role]
+    return [_hang(history, event) for event in _hung(history) if event.text("target") == role]
+
+
+def _hung(history: History) -> list[Event]:
+    """Who did not come back, but for a send that waits for a reader which does not receive."""
+    return [event for event in history.of("hang") if not _waits_rightly(history, event)]
+
+
+def _waits_rightly(history: History, event: Event) -> bool:
+    if event.text("op") != "send" or absent(history, event.t):
+        return False
+    holder = held_up(history, _last_step(history, event), event.t)
+    return holder is not None and not holder.by_queue
+
+
+def _last_step(history: History, event: Event) -> int:
+    """When a role did last what its log tells of, ns."""
+    own = [e.t for e in history.events if e.role == event.text("target") and e.t <= event.t]
+    return own[-1] if own else event.t
 
 
 def crash_first(id: str, judge: Checker) -> Checker:
@@ -83,11 +110,17 @@ def crashes(history: History) -> list[Violation]:
     ended = {e.text("target") for e in history.of("intent") if e.text("fault") in _ENDS}
     found: list[Violation] = []
     for event in history.of("exit"):
-        signal, role = event.number("signal", 0), event.text("target")
-        if signal and role not in ended:
-            cause = f"{role} died of signal {signal}, which nobody sent"
-            found.append(Violation("crash", cause, _near(history, event)))
+        if event.number("signal", 0) and event.text("target") not in ended:
+            found.append(Violation("crash", _how_it_crashed(event), _near(history, event)))
     return found
+
+
+def _how_it_crashed(exit: Event) -> str:
+    role, number = exit.text("target"), exit.number("signal")
+    if number == signal.SIGABRT:  # a process sends it to itself: its library has said why
+        said = exit.text("said")
+        return f"{role} aborted (signal {number}) and wrote{': ' + said if said else ' nothing'}"
+    return f"{role} died of signal {number}, which nobody sent"
 
 
 def deaths(history: History) -> dict[str, Event]:
@@ -144,12 +177,19 @@ def frame(event: Event) -> str:
 
 def _who_waits(history: History, event: Event) -> str:
     role, op = event.text("target"), event.text("op")
-    began = [e for e in history.events if e.role == role and e.t <= event.t]
-    since = (event.t - began[-1].t) / 1e9 if began else 0.0
+    began = _last_step(history, event)
+    since = (event.t - began) / 1e9
     stood = frame(event)
     where = f" in {stood}" if stood else ""
     others = [each.words() for each in absent(history, event.t)]
-    waits = f"waits for {'; '.join(others)}" if others else "waits for nobody that is gone"
+    waits = (
+        f"waits for {'; '.join(others)}"
+        if others
+        else "waits, and nobody is dead, stopped or cut off"
+    )
+    if op == "send" and not others:
+        holder = held_up(history, began, event.t)
+        waits = f"waits for room: {holder.words}" if holder is not None else waits
     beside = "".join(f"; {_stands(each)}" for each in history.of("seen") if _is_beside(each, event))
     return f"{role} still waited in {op} after {since:.1f} s{where}: it {waits}{beside}"
 
@@ -166,10 +206,15 @@ def _stands(event: Event) -> str:
     return f"{event.text('target')} {state} in {stack[0]}"
 
 
+def _placed(where: str) -> str:
+    """Where a fault struck: at a line, or before or after a store."""
+    return f" {where}" if where.startswith(("before ", "after ")) else f" at {where}"
+
+
 def absent(history: History, until: int) -> list[Absent]:
     """Who was dead, stopped or cut off at a time, and where it stood."""
     dead = {name: end for name, end in deaths(history).items() if end.t <= until}
-    places = {e.text("target"): f" at {e.text('where')}" for e in history.of("reached")}
+    places = {e.text("target"): _placed(e.text("where")) for e in history.of("reached")}
     gone = [
         Absent(name, f"dead by signal {end.number('signal')}{places.get(name, '')}")
         for name, end in dead.items()

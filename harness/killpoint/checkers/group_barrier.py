@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from killpoint.checkers.finding import (
     Finding,
     Inconclusive,
     deaths,
     evidence,
+    graver,
     hangs,
     ordered_end,
 )
@@ -33,7 +36,8 @@ _ALLOWED = 0.25
 def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G3: with a rank dead or absent, every live rank's barrier fails in time and names it."""
     made = calls(history)
-    found = broken_barriers(scenario, history, made) or _joins(scenario, history) or hangs(history)
+    found = broken_barriers(scenario, history, made)
+    found = graver(graver(found, _joins(scenario, history)), hangs(history))
     dead = deaths(history)
     vain = [
         call
@@ -54,6 +58,7 @@ def broken_barriers(scenario: Scenario, history: History, made: Sequence[Call]) 
     """What is wrong with the barriers of the ranks that live."""
     dead = deaths(history)
     met = [call for call in made if call.op == "barrier"]
+    wrong: list[Violation] = []
     for call in met:
         if call.ended is None or call.role in dead or not call.made:
             continue
@@ -61,8 +66,8 @@ def broken_barriers(scenario: Scenario, history: History, made: Sequence[Call]) 
         if found:
             lines = [*dead.values(), call.began, call.ended]
             shown = evidence(history, sorted(lines, key=lambda event: event.t))
-            return [Violation(found.kind, found.cause, shown)]
-    return []
+            wrong = graver(wrong, [msgspec.structs.replace(found, evidence=shown)])
+    return wrong
 
 
 def _judge(
@@ -102,7 +107,7 @@ def _judge(
     if not names_one_of(call.error, [int(role.split("-")[1]) for role in who]):
         why = "dead" if gone else "absent"
         cause = f"{call.words()} failed for {who[0]}, {why}, with an error that does not name it"
-        return Violation("no-error", f"{cause}: {call.error}")
+        return Violation("no-error", f"{cause}: {call.error}", level="SHOULD")
     return None
 
 
@@ -112,7 +117,7 @@ def _long_before(history: History, death: Event, call: Call) -> bool:
     Who died inside the barrier had come to it: for a moment the word of its coming may be
     there, and the word of its death not yet.
     """
-    allowed = _KNOWN + 2 * history.late_tick(death.t, call.began.t) / 1e9
+    allowed = _KNOWN + history.allowance(death.t, call.began.t) / 1e9
     return (call.began.t - death.t) / 1e9 > allowed
 
 
@@ -143,7 +148,7 @@ def _late(history: History, call: Call) -> Violation | None:
     due = call.timeout
     if due is None or call.ended is None:
         return None
-    allowed = due + _ALLOWED + 2 * history.late_tick(call.began.t, call.ended.t) / 1e9
+    allowed = due + _ALLOWED + history.allowance(call.began.t, call.ended.t) / 1e9
     if call.seconds <= allowed:
         return None
     cause = f"{call.words()} with timeout {due:g} s took {call.seconds:.2f} s"
@@ -172,6 +177,7 @@ def _joins(scenario: Scenario, history: History) -> list[Violation]:
     gone = {role: scenario.roles().index(role) for role in (*dead, *failed)}
     asked = {e.role: e.data.get("timeout") for e in history.of("begin") if e.text("op") == "join"}
     whole = asked.keys() == set(scenario.roles()) and not dead
+    found: list[Violation] = []
     for event in history.of("end"):
         if event.text("op") != "join":
             continue
@@ -181,7 +187,8 @@ def _joins(scenario: Scenario, history: History) -> list[Violation]:
         others = [rank for role, rank in gone.items() if role != event.role]
         if dead and event.role in failed and not names_one_of(event.text("error"), others):
             cause = f"{event.role}'s join failed, and its error does not name {' or '.join(dead)}"
-            return [Violation("no-error", f"{cause}: {event.text('error')}", lines)]
+            error = event.text("error")
+            found = graver(found, [Violation("no-error", f"{cause}: {error}", lines, "SHOULD")])
         here = event.role == scenario.roles()[0] and event.text("outcome") == "ok"
         if here and not whole and not dead:
             cause = f"{event.role} made a group of which a rank never came"
@@ -189,7 +196,7 @@ def _joins(scenario: Scenario, history: History) -> list[Violation]:
         due, took = asked.get(event.role), event.data.get("s")
         if not whole and isinstance(due, (int, float)) and isinstance(took, (int, float)):
             since = event.t - int(took * 1e9)
-            if took > due + _MAKING + 2 * history.late_tick(since, event.t) / 1e9:
+            if took > due + _MAKING + history.allowance(since, event.t) / 1e9:
                 cause = f"{event.role}'s join with timeout {due:g} s took {took:.2f} s"
                 return [Violation("late", cause, lines)]
-    return []
+    return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.checkers.cut_off import longest_cut, network_faults, silence
-from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs_of
+from killpoint.checkers.cut_off import bound, longest_cut, network_faults, silence
+from killpoint.checkers.finding import Finding, Inconclusive, evidence, graver, hangs_of
 from killpoint.checkers.group import arrivals, undisturbed
 from killpoint.checkers.group_record import Call, calls
 from killpoint.checkers.naming import names_one_of
@@ -32,7 +32,7 @@ class _Cut(msgspec.Struct):
         assert call.ended is not None
         since = self.fault.t + int(self.limit * 1e9)
         since = max(since, call.began.t)
-        late = 2 * history.late_tick(self.fault.t, call.ended.t)
+        late = history.allowance(self.fault.t, call.ended.t)
         return since + int(_WITHIN * 1e9) + late
 
     def words(self) -> str:
@@ -81,13 +81,13 @@ def _told(scenario: Scenario, history: History, cut: _Cut) -> Finding:
         word = next((c for c in after if c.ended and not c.ok and c.outcome != "timeout"), None)
         if word is not None:
             told += 1
-            found = found or _rightly(history, cut, word)
+            found = graver(found, _rightly(history, cut, word))
             continue
         wrong = _never(history, cut, role, after)
-        found = found or wrong
+        found = graver(found, wrong)
         if not wrong:
             doubts.append(f"{role} made no call that was to tell it of {cut.words()}")
-    found = found or undisturbed(scenario, history, {cut.role})
+    found = graver(found, undisturbed(scenario, history, {cut.role}))
     if not found and doubts:
         raise Inconclusive(doubts[0])
     return Finding(found[:1], {"told": told})
@@ -105,19 +105,20 @@ def _rightly(history: History, cut: _Cut, call: Call) -> list[Violation]:
     lines = evidence(history, [cut.fault, call.began, call.ended])
     if call.ended.t > cut.due(history, call):
         took = (call.ended.t - max(cut.fault.t, call.began.t)) / 1e9
-        cause = f"{call.words()} told of {cut.words()} only after {took:.2f} s; the silence is"
-        return [Violation("late", f"{cause} {cut.limit:g} s", lines)]
+        limit, level = bound(history)
+        cause = f"{call.words()} told of {cut.words()} only after {took:.2f} s; {limit}"
+        return [Violation("late", cause, lines, level)]
     far = {cut.role, "rank-0"} if call.role == cut.role else {cut.role}
     if not names_one_of(call.error, [int(role.split("-")[1]) for role in far]):
         cause = f"{call.words()} failed for {cut.words()} with an error that does not name it"
-        return [Violation("no-error", f"{cause}: {call.error}", lines)]
+        return [Violation("no-error", f"{cause}: {call.error}", lines, "SHOULD")]
     return []
 
 
 def _never(history: History, cut: _Cut, role: str, after: list[Call]) -> list[Violation]:
     """A rank that nobody told, although it had time enough to be."""
     for stuck in hangs_of(history, role):
-        unnoticed = f"{cut.words()} was never noticed, although the silence is {cut.limit:g} s"
+        unnoticed = f"{cut.words()} was never noticed ({bound(history)[0]})"
         return [Violation(stuck.kind, f"{stuck.cause}; {unnoticed}", stuck.evidence)]
     for call in after:
         if call.ended is not None and call.ended.t > cut.due(history, call):

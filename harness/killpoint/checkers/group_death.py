@@ -7,6 +7,7 @@ from killpoint.checkers.finding import (
     Inconclusive,
     deaths,
     evidence,
+    graver,
     hangs,
     ordered_end,
 )
@@ -58,7 +59,7 @@ def _host_died(scenario: Scenario, history: History, death: Event) -> Finding:
             doubts.append(f"{role} made no call that was to be told of {host}'s death")
             continue
         told += 1
-        found = found or _judge(history, word, host, death)
+        found = graver(found, _judge(history, word, host, death))
     if not found and not told:
         raise Inconclusive(doubts[0])
     return Finding(found[:1], {"deaths": 1, "told": told})
@@ -68,7 +69,7 @@ def _judge(history: History, call: Call, host: str, death: Event) -> list[Violat
     assert call.ended is not None
     since = max(death.t, call.began.t)
     took = (call.ended.t - since) / 1e9
-    allowed = _WITHIN + 2 * history.late_tick(since, call.ended.t) / 1e9
+    allowed = _WITHIN + history.allowance(since, call.ended.t) / 1e9
     lines = evidence(history, [death, call.began, call.ended])
     own = call.outcome == "timeout" and call.timeout is not None and call.seconds >= call.timeout
     if took > allowed:
@@ -77,7 +78,7 @@ def _judge(history: History, call: Call, host: str, death: Event) -> list[Violat
         return [Violation("late", cause, lines)]
     if not names_one_of(call.error, [0]):
         cause = f"{call.words()} failed for {host}'s death with an error that does not name it"
-        return [Violation("no-error", f"{cause}: {call.error}", lines)]
+        return [Violation("no-error", f"{cause}: {call.error}", lines, "SHOULD")]
     return []
 
 
@@ -87,7 +88,7 @@ def _overdue(history: History, dead: dict[str, Event]) -> list[Violation]:
         about = {call.began.text("source"), call.began.text("to")} & dead.keys()
         if not about or call.ended is None or call.timeout is None or call.ok:
             continue
-        allowed = call.timeout + 0.1 + 2 * history.late_tick(call.began.t, call.ended.t) / 1e9
+        allowed = call.timeout + 0.1 + history.allowance(call.began.t, call.ended.t) / 1e9
         if call.seconds > allowed:
             cause = f"{call.words()} with timeout {call.timeout:g} s took {call.seconds:.2f} s"
             lines = evidence(history, [dead[about.pop()], call.began, call.ended])

@@ -76,11 +76,16 @@ def _failed_orders(history: History) -> list[Violation]:
 
 
 def _left(history: History, ledger: Ledger) -> list[Violation]:
-    """What was made by a call that an exception struck, and is still there after the end."""
-    if ledger.empty():
+    """What was made by a call that an exception struck, and is still there after the end.
+
+    What the same story leaves without an exception is not the exception's.
+    """
+    more = ledger.beyond_usual()
+    if not more:
         return []
-    cause = f"an exception struck {_where(history)}, and this was left: {ledger.words()}"
-    return [Violation("leak", cause, _shown(history, []))]
+    cause = f"an exception struck {_where(history)}, and {', '.join(more)} stayed that the same"
+    cause += " steps do not leave without it"
+    return [Violation("leak", cause, [*_shown(history, []), *ledger.lines()])]
 
 
 def _failed_sends(history: History) -> list[Violation]:

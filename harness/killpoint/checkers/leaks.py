@@ -24,4 +24,5 @@ def nothing_left(scenario: Scenario, history: History, ledger: Ledger) -> Findin
     )
     after = f"after the death of {how}" if how else "after a clean end of every party"
     cause = f"{after}, this was left: {ledger.words()}"
-    return Finding([Violation("leak", cause, evidence(history, ends))], {"plays": 1})
+    shown = [*evidence(history, ends), *ledger.lines()]
+    return Finding([Violation("leak", cause, shown)], {"plays": 1})

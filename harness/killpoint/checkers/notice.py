@@ -63,7 +63,7 @@ def overdue(history: History, calls: list[Call], last: Call | None, death: Event
             due = since + _WITHIN
             if call is last and call.outcome != "timeout" and call.began.t > due:
                 due = call.began.t + _WITHIN  # nobody was there to be told when it was due
-            slack = 2 * history.late_tick(since, call.ended.t)
+            slack = history.allowance(since, call.ended.t)
             slack += _ROUNDING if call.outcome == "timeout" else 0
             if call.ended.t > due + slack:
                 end = last.ended if last is not None and last.ended is not None else call.ended

@@ -74,7 +74,7 @@ def _overdue(history: History, made: list[Call]) -> list[Violation]:
         if call.ended is None or call.timeout is None:
             continue
         due = call.began.t + int((call.timeout + _WITHIN) * _SECONDS)
-        if call.ended.t > due + 2 * history.late_tick(call.began.t, call.ended.t):
+        if call.ended.t > due + history.allowance(call.began.t, call.ended.t):
             cause = f"{call.words()} took {call.seconds:.2f} s with a timeout of {call.timeout:g} s"
             return [Violation("late", cause, history.lines(call.events()))]
     return []
@@ -113,7 +113,7 @@ def _late(history: History, made: list[Call], harm: _Harm) -> list[Violation]:
             continue
         since = max(call.began.t, harm.at)
         within = _CLOSES_WITHIN if call.op == "pipe-close" else _WITHIN
-        due = since + within * _SECONDS + 2 * history.late_tick(since, call.ended.t)
+        due = since + within * _SECONDS + history.allowance(since, call.ended.t)
         if call.ended.t > due:
             took = (call.ended.t - since) / _SECONDS
             cause = f"{call.words()} came back ({call.outcome}) {took:.2f} s after {harm.words()}"

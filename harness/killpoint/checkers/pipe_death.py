@@ -87,7 +87,7 @@ def _late(history: History, call: Call, end: Event, within: int) -> float | None
     if call.ended is None:
         return None
     since = max(call.began.t, end.t)
-    due = since + within * _SECONDS + 2 * history.late_tick(since, call.ended.t)
+    due = since + within * _SECONDS + history.allowance(since, call.ended.t)
     return (call.ended.t - since) / _SECONDS if call.ended.t > due else None
 
 
@@ -104,7 +104,7 @@ def _opens(history: History, ends: dict[str, Event]) -> list[Violation]:
         if back is None or not isinstance(limit, (int, float)):
             continue
         due = max(event.t + int(limit * _SECONDS), first + _WITHIN["cpu"] * _SECONDS)
-        due += _ROUNDING + 2 * history.late_tick(event.t, back.t)
+        due += _ROUNDING + history.allowance(event.t, back.t)
         if back.t > due:
             late = (back.t - event.t) / _SECONDS
             cause = f"{event.role} made its end for {late:.2f} s with a timeout of {limit:g} s"

@@ -51,7 +51,7 @@ def deaths(history: History, life: Life) -> list[Death]:
 
 def slack(history: History, since: int, until: int) -> int:
     """What the machine's own lateness adds to a limit, ns."""
-    return 2 * history.late_tick(since, until)
+    return history.allowance(since, until)
 
 
 def disobeyed(history: History, life: Life) -> list[Violation]:
@@ -125,7 +125,8 @@ def _late(history: History, act: Act, death: Death) -> list[Violation]:
         return [Violation("no-error", cause, lines)]
     if act.ended.t > due:
         cause = (
-            f"{act.words()} was told of the death of {death.strike.role} only after {took:.2f} s"
+            f"{act.words()} was told of the death of {death.strike.role} only after {took:.2f} s;"
+            f" the limit is {_WITHIN / 1e9:g} s"
         )
         return [Violation("late", cause, lines)]
     return []

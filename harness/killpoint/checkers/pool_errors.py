@@ -96,7 +96,8 @@ def _told(history: History, act: Act, since: int) -> list[Violation]:
     if act.outcome in _TOLD:
         if act.ended.t <= since + _WITHIN + slack(history, since, act.ended.t):
             return []
-        cause = f"{act.words()} was told of the worker's error only after {took:.2f} s"
+        cause = f"{act.words()} was told of the worker's error only after {took:.2f} s; the"
+        cause += f" limit is {_WITHIN / 1e9:g} s"
         return [Violation("late", cause, lines)]
     if act.ok:
         cause = f"{act.words()} went well although a worker's part in it had failed"

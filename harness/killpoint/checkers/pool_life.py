@@ -65,7 +65,9 @@ def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Fin
         raise Inconclusive("no pool was started")
     found = found or unaffected(scenario, history, pools[0])
     looks = list(history.of("open-ends"))
-    before = {end for e in looks if e.t < pools[0].start.began.t for end in _ends(e)}
+    # What CPython keeps for each child, forked siblings have copies of, whoever starts them.
+    before = {end for event in history.of("interpreters-ends") for end in _ends(event)}
+    before |= {end for e in looks if e.t < pools[0].start.began.t for end in _ends(e)}
     during: dict[str, dict[str, Event]] = defaultdict(dict)
     for event in looks:
         if event.t > pools[0].start.began.t:
@@ -78,8 +80,10 @@ def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Fin
     for end, holders in during.items():
         if len(holders) > 1 and not found and _leads_inside(end, during):
             who = " and ".join(sorted(holders))
-            cause = f"{who} hold the same end of a pipe: {_named(end)}"
-            found = [Violation("leak", cause, evidence(history, list(holders.values())))]
+            cause = f"{who} hold the same end of a {_named(end)}, by which one of them is to hear"
+            cause += " of another's death"
+            lines = evidence(history, list(holders.values()))
+            found = [Violation("leak", cause, [*lines, f"held by all of them: {end}"])]
     return Finding(found[:1], {"processes looked at": len(shown)})
 
 
@@ -100,9 +104,9 @@ def _leads_inside(end: str, held: dict[str, dict[str, Event]]) -> bool:
 
 
 def _named(end: str) -> str:
-    kind, inode, way = (*end.split(":"), "")[:3]
-    side = {"r": ", the reading end", "w": ", the writing end"}.get(way, "")
-    return f"{kind} {inode}{side}"
+    kind, _, way = (*end.split(":"), "")[:3]
+    side = {"r": ", the reading one", "w": ", the writing one"}.get(way, "")
+    return f"{kind}{side}"
 
 
 def next_works(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:

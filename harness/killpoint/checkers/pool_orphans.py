@@ -26,9 +26,11 @@ def workers_gone(scenario: Scenario, history: History, ledger: Ledger) -> Findin
     found = [late] if late is not None else []
     for life in pools:
         found = found or left(history, life, end, "the executor had ended")
-    if not found and ledger.processes:
-        cause = f"this outlived the executor by more than 5 s: {', '.join(ledger.processes)}"
-        found = [Violation("leak", cause, history.lines([ordered, end]))]
+    survivors = Ledger(processes=ledger.processes)
+    if not found and not survivors.empty():
+        cause = f"this outlived the executor by more than 5 s: {survivors.words()}"
+        shown = [*history.lines([ordered, end]), *survivors.lines()]
+        found = [Violation("leak", cause, shown)]
     if not found and not any(life.pids for life in pools):
         raise Inconclusive("no worker had shown itself when the executor ended")
     return Finding(found[:1], {"deaths": 1, "workers": sum(map(_seen, pools))})
@@ -45,5 +47,6 @@ def _too_slow(scenario: Scenario, history: History, ordered: Event, end: Event) 
     took = end.t - ordered.t
     if took <= allowed + slack(history, ordered.t, end.t):
         return None
-    cause = f"the executor ended only {took / 1e9:.1f} s after it was told to"
+    cause = f"the executor ended only {took / 1e9:.1f} s after it was told to; the limit is"
+    cause += f" {allowed / 1e9:g} s"
     return Violation("late", cause, history.lines([ordered, end]))

@@ -122,7 +122,7 @@ def _unresolved(history: History, life: Life, act: Act) -> list[Violation]:
         cause = f"{act.words()} was not resolved by the shutdown: it ran into its own timeout"
         return [Violation("no-error", cause, pool_lines(history, stop, act))]
     since = max(stop.ended.t, act.began.t)
-    if act.ended.t > since + _WITHIN + 2 * history.late_tick(since, act.ended.t):
+    if act.ended.t > since + _WITHIN + history.allowance(since, act.ended.t):
         took = (act.ended.t - since) / 1e9
         cause = f"{act.words()} was resolved only {took:.2f} s after the shutdown"
         return [Violation("late", cause, pool_lines(history, stop, act))]

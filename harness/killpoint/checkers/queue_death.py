@@ -27,6 +27,7 @@ def writer_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
     alive = [reader for reader in scenario.readers() if reader not in dead]
     if not alive:
         raise Inconclusive("no reader was left to be told")
+    _nobody_hung_before(history, ordered_end(history, "writer"))
     found: list[Violation] = []
     doubts: list[str] = []
     for reader in alive:
@@ -37,6 +38,18 @@ def writer_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
     if not found and len(doubts) == len(alive):
         raise Inconclusive(doubts[0])
     return Finding(found[:1], {"deaths": 1})
+
+
+def _nobody_hung_before(history: History, death: int | None) -> None:
+    """What hung while everybody lived says nothing of a death.
+
+    Raises:
+        Inconclusive: a role did.
+    """
+    for event in history.of("hang"):
+        if death is not None and event.t < death:
+            who = f"{event.text('target')} hung in {event.text('op')}"
+            raise Inconclusive(f"{who} before anybody was killed")
 
 
 def _reader_after(
@@ -103,7 +116,7 @@ def _closes(event: Event) -> bool:
 def _too_late(history: History, who: str, told: Call, late: float | None) -> list[Violation]:
     if late is None or told.ended is None:
         return []
-    cause = f"{who} was told of the death only after {late:.2f} s"
+    cause = f"{who} was told of the death only after {late:.2f} s; the limit is 2 s"
     return [Violation("late", cause, _calls(history, who))]
 
 
@@ -113,6 +126,9 @@ def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
     if not dead:
         raise Inconclusive("no reader was seen dead by the signal")
     last = max(dead.values(), key=lambda event: event.t)
+    _nobody_hung_before(
+        history, min(ordered_end(history, name) or end.t for name, end in dead.items())
+    )
     found = hangs_of(history, "writer") or _writer_after(history, ", ".join(dead), last)
     for reader in scenario.readers():
         if reader not in dead:

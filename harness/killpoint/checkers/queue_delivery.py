@@ -6,6 +6,7 @@ from collections import Counter
 
 from killpoint.checkers.delivery import Got, Sent, got, mismatches, planned, sent, torn, wrong_data
 from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
+from killpoint.checkers.held_up import held_up
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Close, Drop, Exit, Scenario
@@ -70,13 +71,27 @@ def _leaves(scenario: Scenario, reader: str) -> bool:
 
 
 def _unsent(history: History) -> list[Violation]:
+    """Sends that failed, but for those that timed out while a reader did not receive."""
     for message in sent(history):
-        if not message.ok and message.form != "unencodable":
-            outcome = message.ended.text("outcome") if message.ended else "never returned"
-            error = message.ended.text("error") if message.ended else ""
-            what = f"message {message.seq} ({message.form}, {message.size} bytes)"
-            return [Violation("lost", f"{what} could not be sent: {outcome} {error}".rstrip())]
+        if message.ok or message.form == "unencodable":
+            continue
+        outcome = message.ended.text("outcome") if message.ended else "never returned"
+        if message.ended is not None and outcome == "timeout":
+            holder = held_up(history, message.began.t, message.ended.t)
+            if holder is not None and holder.by_queue:
+                what = f"message {message.seq} ({message.form}, {message.size} bytes)"
+                cause = f"{what} found no room by the timeout of its send: {holder.words}"
+                return [Violation("starved", cause, evidence(history, [message.ended]))]
+            continue
+        return [Violation("lost", _as_unsent(message))]
     return []
+
+
+def _as_unsent(message: Sent) -> str:
+    what = f"message {message.seq} ({message.form}, {message.size} bytes) was not sent"
+    if message.ended is None:
+        return f"{what}: its send never returned"
+    return f"{what}: {message.ended.text('outcome')} {message.ended.text('error')}".rstrip()
 
 
 def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -88,11 +103,13 @@ def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
         checked += 1
         if event.data.get("same") is not True:
             seq = event.number("seq")
-            form = by_seq[seq].form if seq in by_seq else "message"
-            cause = (
-                f"the {form} of message {seq} that {event.role} holds changed after later messages"
-                " arrived: it still points into a slot that was marked read and written again"
-            )
+            message = by_seq.get(seq)
+            form = message.form if message is not None else "message"
+            what = f"the {form} of message {seq} that {event.role} holds changed after"
+            if message is not None and message.mutated and event.text("digest") == message.mutated:
+                cause = f"{what} its sender had changed the object: they share its memory"
+            else:
+                cause = f"{what} later messages arrived: the queue wrote to its memory again"
             lines = list(history.of("got", "recheck", role=event.role))
             found.append(Violation("wrong-data", cause, evidence(history, [*lines[:5], event])))
     if not found and not checked:
@@ -104,7 +121,9 @@ def as_enqueued(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
     """Q3: an object changed right after enqueue arrives as it was at enqueue."""
     changed = {message.seq for message in sent(history) if message.mutated}
     if not changed:
-        raise Inconclusive("no object was changed after its enqueue")
+        refused = next((m for m in sent(history) if not m.ok), None)
+        unsent = f": {_as_unsent(refused)}" if refused is not None else ""
+        raise Inconclusive(f"no object was changed after its enqueue{unsent}")
     found = [_torn(history, *wrong) for wrong in wrong_data(history, scenario.readers())]
     arrived = sum(
         call.seq in changed for reader in scenario.readers() for call in got(history, reader)
@@ -188,14 +207,14 @@ def exactly_once(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
         lost = sorted(accepted - counts.keys())
         alien = sorted(counts.keys() - accepted - maybe)
         if twice:
-            found.append(Violation("duplicate", f"two threads of {reader} got message {twice[0]}"))
+            times = "twice" if counts[twice[0]] == 2 else f"{counts[twice[0]]} times"
+            found.append(Violation("duplicate", f"{reader} received message {twice[0]} {times}"))
         elif alien:
             found.append(Violation("wrong-data", f"{reader} got a message numbered {alien[0]}"))
         elif lost and not raised and not any(m.ended is None for m in sent(history)):
-            cause = f"{len(lost)} messages sent by two threads never reached {reader}"
-            found.append(
-                Violation("lost", f"{cause}, first message {lost[0]}, and nobody was told")
-            )
+            what = "1 message that was" if len(lost) == 1 else f"{len(lost)} messages that were"
+            cause = f"{what} sent never reached {reader}, first message {lost[0]}"
+            found.append(Violation("lost", f"{cause}, and nobody was told"))
     found = found or _torn_beyond_q3(scenario, history) or hangs(history)
     return _weighed(found, {"messages": _arrived(scenario, history)})
 

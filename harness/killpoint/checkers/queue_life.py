@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 
 from killpoint.checkers.delivery import Got, got, mismatches, sent, torn
-from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs
+from killpoint.checkers.finding import (
+    Finding,
+    Inconclusive,
+    Lacking,
+    deaths,
+    evidence,
+    hangs,
+)
+from killpoint.checkers.held_up import full
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -76,7 +84,7 @@ def _overdue(history: History, event: Event, limit: float) -> list[Violation]:
     took = event.data.get("s")
     if not isinstance(took, (int, float)):
         return []
-    slack = 0.5 + 2 * history.late_tick(event.t - int(took * 1e9), event.t) / 1e9
+    slack = 0.5 + history.allowance(event.t - int(took * 1e9), event.t) / 1e9
     if took <= limit + slack:
         return []
     cause = f"{event.role}'s handshake with deadline {limit:g} s took {took:.1f} s"
@@ -103,10 +111,10 @@ def _slow_ending(history: History, event: Event) -> list[Violation]:
         took = (until - since) / 1e9
     if not isinstance(took, (int, float)):
         return []
-    allowed = _WITHIN + 2 * history.late_tick(until - int(took * 1e9), until) / 1e9
+    allowed = _WITHIN + history.allowance(until - int(took * 1e9), until) / 1e9
     if took <= allowed + (_TEARDOWN if op == "exit" else 0.0):
         return []
-    cause = f"{event.role}'s {op} took {took:.1f} s"
+    cause = f"{event.role}'s {op} took {took:.1f} s; the limit is {_WITHIN:g} s"
     return [Violation("late", cause, evidence(history, [event]))]
 
 
@@ -123,6 +131,8 @@ def _exit_span(history: History, end: Event) -> tuple[int, int]:
 def delivered_before_close(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q16: all that was enqueued arrives, or the next receive raises with the number lost."""
     accepted = [message for message in sent(history) if message.ok]
+    if not accepted and (why := full(history)):
+        raise Lacking(why)
     if not accepted:
         raise Inconclusive("nothing was enqueued before the close")
     found: list[Violation] = []
@@ -162,11 +172,11 @@ def _numbers(told: Got) -> set[int]:
 
 def _dropped(scenario: Scenario, history: History, reader: str, lost: int) -> Violation:
     accepted = [message for message in sent(history) if message.ok]
-    big = sum(message.size >= scenario.shape.chunk_bytes for message in accepted)
+    big = any(message.size >= scenario.shape.chunk_bytes for message in accepted)
     calls = got(history, reader)
     how = calls[-1].outcome if calls else "no receive"
-    path = " (overflow path: their sockets were closed with the payloads unsent)" if big else ""
-    path = " (its socket was closed with them unsent)" if reader in scenario.remote() else path
+    unsent = " (what was still on its way went with the writer's end)"
+    path = unsent if big or reader in scenario.remote() else ""
     cause = (
         f"{lost} of {len(accepted)} messages enqueued before the writer's end never reached"
         f" {reader}{path}, and it was not told: its last receive ended with: {how}"

@@ -30,7 +30,7 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
         ended = next(
             (e for e in history.of("got", "sent", role=event.role) if e.t >= event.t), None
         )
-        allowed = _PROMPT + 2 * history.late_tick(event.t, event.t + 2 * _PROMPT)
+        allowed = _PROMPT + history.allowance(event.t, event.t + 2 * _PROMPT)
         if found:
             break
         if ended is not None and ended.text("outcome") == "ok":
@@ -46,7 +46,7 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
             ]
         elif ended.t - event.t > allowed:
             took = (ended.t - event.t) / 1e6
-            cause = f"{event.role} woke {took:.0f} ms after the cancel"
+            cause = f"{event.role} woke {took:.0f} ms after the cancel; the limit is 100 ms"
             found = [Violation("late", cause, evidence(history, [event, ended]))]
     if not found and not waits:
         raise Inconclusive("no call ran into its deadline and none was cancelled")
@@ -85,7 +85,7 @@ def _judge_wait(history: History, role: str, event: Event, timeout: float) -> Vi
     due = max(timeout, 0.0)
     since = event.t - int(took * 1e9)
     expired = event.text("outcome") == "timeout"
-    allowed = due + 0.1 + 2 * history.late_tick(since, event.t) / 1e9
+    allowed = due + 0.1 + history.allowance(since, event.t) / 1e9
     allowed += 0.0 if expired else _MOVING
     if expired and took < due - _EARLY:
         cause = f"{role}'s call with timeout {timeout:g} s gave up after {took:.4f} s: too early"
@@ -114,9 +114,10 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
                 continue
             wakes += 1
             took = call.ended.t - message.ended.t
-            if took > _PROMPT + 2 * history.late_tick(message.ended.t, call.ended.t) and not found:
+            if took > _PROMPT + history.allowance(message.ended.t, call.ended.t) and not found:
                 cause = (
-                    f"{reader}, idle, heard of message {call.seq} only {took / 1e6:.0f} ms later"
+                    f"{reader}, idle, woke for message {call.seq} only {took / 1e6:.0f} ms"
+                    " after its publication; the limit is 100 ms"
                 )
                 found = [Violation("late", cause, evidence(history, [message.ended, call.ended]))]
     if not found and not wakes:
@@ -144,7 +145,7 @@ def _slept_through(history: History, reader: str) -> list[Violation]:
 def _should_have_woken(history: History, message: Sent, call: Got) -> bool:
     if not message.ok or message.ended is None or call.ended is None:
         return False
-    allowed = _PROMPT + 2 * history.late_tick(message.ended.t, call.ended.t)
+    allowed = _PROMPT + history.allowance(message.ended.t, call.ended.t)
     return message.began.t >= call.began.t and call.ended.t - message.ended.t > allowed
 
 

@@ -20,7 +20,7 @@ def ranks_are_checked(scenario: Scenario, history: History, _ledger: Ledger) -> 
     made = history.first("end", role="writer")
     if made is None or made.text("outcome") != "ok":
         raise Inconclusive("there was no queue to claim a rank of")
-    found = hangs(history)
+    found = _shared(scenario, history, claims) or hangs(history)
     for step in claims:
         found = found or _claimed(scenario, history, step)
     for step in strays:
@@ -31,8 +31,44 @@ def ranks_are_checked(scenario: Scenario, history: History, _ledger: Ledger) -> 
     return Finding(found[:1], {"claims": len(claims) + len(strays)})
 
 
+def _shared(scenario: Scenario, history: History, claims: list[Attach]) -> list[Violation]:
+    """Two readers of one rank, of whom neither was refused: which of them is makes no difference.
+
+    One that still waits in its handshake has not been refused either.
+    """
+    for step in claims:
+        owner = f"reader-{step.rank}"
+        both = sorted({*scenario.named(step.roles), owner})
+        if len(both) < 2 or owner not in scenario.readers():
+            continue
+        if all(_last_attach(scenario, role) in (None, step.rank) for role in both):
+            lines = [line for role in both for line in _not_refused(history, role)]
+            if all(_not_refused(history, role) for role in both):
+                who = " and ".join(both)
+                cause = f"{who} both attached as rank {step.rank}, and neither of them was refused"
+                return [Violation("no-error", cause, evidence(history, lines))]
+    return []
+
+
+def _last_attach(scenario: Scenario, role: str) -> int | None:
+    """The rank that a role claimed last; None: its own."""
+    mine = [s for s in scenario.steps if isinstance(s, Attach) and role in scenario.named(s.roles)]
+    return mine[-1].rank if mine else None
+
+
+def _not_refused(history: History, role: str) -> list[Event]:
+    """Its attach and its handshake, if neither of them failed; one that hangs has not."""
+    calls = [e for e in history.of("end", role=role) if e.text("op") in ("attach", "ready")]
+    hung = [e for e in history.of("hang") if e.text("target") == role and e.text("op") == "ready"]
+    passed = [e for e in calls if e.text("outcome") == "ok"]
+    through = len(passed) == len(calls) and len(passed) + len(hung) >= 2
+    return [*passed, *hung] if through else []
+
+
 def _claimed(scenario: Scenario, history: History, step: Attach) -> list[Violation]:
-    """A claim fails at once, or with the handshake of whoever made it."""
+    """A claim of no reader's rank fails at once, or with the handshake of whoever made it."""
+    if step.rank is not None and 0 <= step.rank < scenario.shape.readers:
+        return []
     for role in scenario.named(step.roles):
         calls = [e for e in history.of("end", role=role) if e.text("op") in ("attach", "ready")]
         place = _place(scenario, step, role)
@@ -56,12 +92,11 @@ def _place(scenario: Scenario, step: Attach, role: str) -> int:
 def _let_in(
     scenario: Scenario, history: History, role: str, rank: int | None, lines: list[Event]
 ) -> Violation:
-    shape = scenario.shape
-    taken = rank is not None and 0 <= rank < shape.readers
-    why = "which another reader has" if taken else f"of a queue with {shape.readers} readers"
-    ready = " and its handshake succeeded" if len(lines) > 1 else ""
-    cause = f"{role} attached as rank {rank}, {why},{ready} and was told of no error"
-    return Violation("no-error", cause.replace(",,", ","), evidence(history, lines))
+    count = scenario.shape.readers
+    queue = f"a queue with {count} reader{'s' * (count != 1)}"
+    also = ", nor in its handshake" if len(lines) > 1 else ""
+    cause = f"{role} attached as rank {rank} of {queue} and was told of no error{also}"
+    return Violation("no-error", cause, evidence(history, lines))
 
 
 def _written(history: History, role: str) -> list[Violation]:

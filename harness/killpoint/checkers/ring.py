@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from killpoint.checkers.delivery import got, mismatches, sent, torn
@@ -12,6 +13,9 @@ from killpoint.ledger import Ledger
 from killpoint.models.slot import Slot
 from killpoint.scenario import RingAttach, Scenario
 from killpoint.verdict import Violation
+
+_ACCIDENT = re.compile(r"(AttributeError|NameError|UnboundLocalError|TypeError|IndexError)\b")
+"""What comes of code that did not look, and names nothing of what went wrong."""
 
 
 def transitions(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -86,18 +90,28 @@ def creator_unlinks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
         foreign = maker.number("pid") != pid and not _gone(history, maker, event.t)
         if foreign and not found:
             whose = "a fork's copy of the object" if _is_copy(history, pid) else event.role
-            cause = f"{whose} (pid {pid}) unlinked segment {name} while its creator lived"
+            cause = f"{whose} unlinked the segment while its creator lived"
             found.append(Violation("bad-transition", cause, evidence(history, [event])))
         elif removed[name] > 1 and not found:
-            cause = f"segment {name} was unlinked {removed[name]} times"
+            cause = f"a segment was unlinked {removed[name]} times"
             found.append(Violation("bad-transition", cause, evidence(history, [event])))
     attaches = [event for event in history.of("end") if event.text("op") == "ring-attach"]
     for event in attaches:
-        if event.text("outcome") == "ok" and not found:
-            how = next(step.how for step in scenario.steps if isinstance(step, RingAttach))
-            words = {"missing": "that does not exist", "small": "that is too small"}[how]
+        how = next(step.how for step in scenario.steps if isinstance(step, RingAttach))
+        words = {"missing": "that does not exist", "small": "that is too small"}[how]
+        accident = _ACCIDENT.match(event.text("error"))
+        if found:
+            break
+        if event.text("outcome") == "ok":
             cause = f"attaching to a segment {words}, and looking at it, raised nothing"
             found.append(Violation("no-error", cause, evidence(history, [event])))
+        elif event.text("outcome") == "error" and accident:
+            cause = (
+                f"attaching to a segment {words}, and looking at it, ended in an {accident[1]} of"
+                f" the code that looks, which does not name the segment: {event.text('error')}"
+            )
+            lines = evidence(history, [event])
+            found.append(Violation("no-error", cause, lines, level="SHOULD"))
     found = found or hangs(history)
     for reader in scenario.readers():
         found = found or mismatches(history, reader)

@@ -66,6 +66,7 @@ def fuzz(trial: Trial, scenarios: st.SearchStrategy[Scenario], examples: int) ->
     Raises:
         Violated: the smallest violating scenario found has been recorded in the outcome.
     """
+    trial.keeps_latest = True
     known = DirectoryBasedExampleDatabase(trial.examples) if trial.examples else None
 
     @settings(  # above the seed, which would take the database away again

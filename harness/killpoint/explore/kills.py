@@ -5,11 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from killpoint.explore.trial import Trial
+from killpoint.checkers.held_up import full
+from killpoint.explore.trial import Trial, Unsupported
 from killpoint.scenario import AnyStep, Count, PlaceKind, Point, Scenario
 
 Around = Callable[[AnyStep], Scenario]
 """Builds the scenario around the step that declares the fault (or counts)."""
+
+
+class TooLittleRoom(Unsupported):
+    """The queue does not hold what a story leaves unread: its writer waits, as it should."""
 
 
 def count_lines(
@@ -33,8 +38,14 @@ def count_places(
 
     The lesser of the plays: a call may look at a clock, and does a little more in one of them.
     Without any the case is inconclusive, if there should be ``some``.
+
+    Raises:
+        TooLittleRoom: the story does not come to the operation, since nobody reads meanwhile.
     """
     scouted = [trial.scout(around(Count(role, at, of))) for _ in range(plays)]
+    refused = [full(play.history) for play in scouted]
+    if refused and all(refused):
+        raise TooLittleRoom(refused[0])
     counts = [
         event.number("count", 0)
         for play in scouted

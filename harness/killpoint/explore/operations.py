@@ -15,6 +15,8 @@ LARGE, SMALL = Message("array", 100_000), Message(repeat=2)
 """A message by the overflow path, and two that are not."""
 ENDLESS = 60
 """More receives than there are messages: each goes on until it is told to stop."""
+UNREAD_WITHIN = 4.0
+"""Seconds for messages to be taken that nobody receives yet: a wait for that lasts longer."""
 GIVEN = 8.0
 """When a wait that should have ended by then is a hang."""
 

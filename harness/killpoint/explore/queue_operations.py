@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from killpoint.explore.operations import ENDLESS, GIVEN, LARGE, SMALL, Operation
+from killpoint.explore.operations import (
+    ENDLESS,
+    GIVEN,
+    LARGE,
+    SMALL,
+    UNREAD_WITHIN,
+    Operation,
+)
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -36,7 +43,7 @@ _MORE: list[AnyStep] = [
 
 def _send(name: str, message: Message, remote: int = 0) -> Operation:
     before: list[AnyStep] = [*_HERE, Send([SMALL], timeout=10.0), Wait(("writer",))]
-    now: list[AnyStep] = [Send([message], timeout=10.0)]
+    now: list[AnyStep] = [Send([message], timeout=UNREAD_WITHIN)]
     waits = message in (LARGE, _IN_A_SLOT)  # for descriptors, if it is the first; for readers
     return Operation(
         f"send-{name}",
@@ -54,7 +61,7 @@ def _send(name: str, message: Message, remote: int = 0) -> Operation:
 
 def _receive(name: str, message: Message, remote: int = 0) -> Operation:
     """Of the reader with the highest rank, which is the remote one if there is one."""
-    batch = Send([message, SMALL], timeout=10.0)
+    batch = Send([message, SMALL], timeout=UNREAD_WITHIN)
     before: list[AnyStep] = [*_HERE, batch, Wait(("writer",))]
     if remote:
         before.append(Pause(0.05))  # what comes while it waits is received by other lines
@@ -83,7 +90,8 @@ def _ready(name: str, role: str, remote: int = 0) -> Operation:
 
 
 def _closes(name: str, role: str, remote: int = 0) -> Operation:
-    unread: list[AnyStep] = [*_HERE, Send([SMALL, LARGE, SMALL], timeout=10.0), Wait()]
+    sent = Send([SMALL, LARGE, SMALL], timeout=UNREAD_WITHIN)
+    unread: list[AnyStep] = [*_HERE, sent, Wait()]
     if role == "writer":
         rest: list[AnyStep] = [Receive(ENDLESS, timeout=3.0), Wait(within=GIVEN)]
     else:

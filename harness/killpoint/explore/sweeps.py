@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from killpoint.explore.kills import chosen, count_lines
+from killpoint.explore.kills import TooLittleRoom, chosen, count_lines
 from killpoint.explore.operations import Operation
 from killpoint.explore.trial import Trial
 from killpoint.scenario import (
@@ -38,6 +38,7 @@ _SHORT = 1.0
 """What those who wait for the dead one give it."""
 
 _BARE = "departures that run no code of the target's"
+_UNREAD = "operations that need more room for unread messages"
 
 Around = Callable[[Operation, str, Fault], Scenario]
 
@@ -108,7 +109,8 @@ def placed(
     """Points in these operations, ``samples`` of them in all; every one under ``--full``.
 
     With fewer samples than operations the seed chooses among these. The third of each is whether
-    the call may come to its end before it.
+    the call may come to its end before it. Operations that leave more unread than the queue holds
+    are left out.
     """
     if samples < len(operations) and not trial.full:
         operations = trial.random.sample(operations, samples)
@@ -118,7 +120,15 @@ def placed(
             return operation.plainly(trial.outcome.id, step)
 
         at = Point(operation.verb, depth=trial.depth)
-        count = count_lines(trial, operation.role, at, around, plays=1, some=not operation.departs)
+        some = not operation.departs
+        try:
+            count = count_lines(trial, operation.role, at, around, plays=1, some=some)
+        except TooLittleRoom:
+            counts = trial.outcome.counts
+            counts[_UNREAD] = counts.get(_UNREAD, 0) + 1
+            if counts[_UNREAD] == len(operations):
+                raise
+            continue
         if not count:
             counts = trial.outcome.counts
             counts[_BARE] = counts.get(_BARE, 0) + 1

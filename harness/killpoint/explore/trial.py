@@ -1,4 +1,9 @@
-"""One case on trial: it plays scenarios, each is judged at once, and the evidence adds up."""
+"""One case on trial: it plays scenarios, each is judged at once, and the evidence adds up.
+
+A violation ends the case, but for a sweep over points: that one goes on to look for violations of
+another kind or place, until it has found four, has seen one and the same three times, or twenty
+seconds have passed. A violation that rests on time is played again alone before it counts.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +20,36 @@ import msgspec
 
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking
+from killpoint.checkers.interrupted import EXCEPTIONS
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.event import Event
-from killpoint.scenario import NETWORK_FAULTS, Depth, Fault, Scenario, dump
+from killpoint.scenario import (
+    NETWORK_FAULTS,
+    Again,
+    AnyStep,
+    Depth,
+    Fault,
+    Scenario,
+    dump,
+)
+from killpoint.signature import signature
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
 from killpoint.targets.protocol import Device
-from killpoint.verdict import CaseOutcome, Violation
+from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, Violation
 
 _CRASHES = ("kill", "exit")
+_KINDS_IN_A_SWEEP, _TIMES_THE_SAME, _AFTER_THE_FIRST = 4, 3, 20.0
+"""When a sweep that has found a violation is over: so many different ones, so often the same one,
+so many seconds later. Under ``--full`` the seconds are not counted."""
+_ALONE = 3
+"""Plays alone that may show a violation again."""
+_CONTROLS = 2
+"""Plays without an exception that tell what is left anyhow."""
+_SAID_NOTHING = 2
+"""Plays of a case that said nothing, and are played again alone: a busy machine may have kept a
+fault from its point."""
 _SIGNALS = ("sigterm", "sigint")
 _Point = TypeVar("_Point")
 
@@ -46,6 +71,15 @@ class Player(Protocol):
 
 
 @runtime_checkable
+class PlaysAlone(Protocol):
+    """A player that can keep all others away meanwhile."""
+
+    def play_alone(self, scenario: Scenario) -> Play:
+        """See :meth:`killpoint.stage.stage.Stage.play_alone`."""
+        ...
+
+
+@runtime_checkable
 class Caller(Protocol):
     """A player that can call a function where the target is loaded."""
 
@@ -55,7 +89,7 @@ class Caller(Protocol):
 
 
 class Violated(Exception):
-    """A play broke the invariant: the trial is over."""
+    """A play broke the invariant, and the trial is over."""
 
 
 class Unsupported(Exception):
@@ -71,6 +105,24 @@ class Leak(msgspec.Struct):
 
     violation: Violation
     replay: str | None
+
+
+class Judged(msgspec.Struct):
+    """What one play says of the invariant on trial."""
+
+    play: Play
+    finding: Finding | None = None
+    """None: it says nothing."""
+    doubt: str = ""
+    """Why it says nothing, unless a fault merely missed its point."""
+    by_harness: bool = False
+    struck: bool | None = None
+    """Whether every placed fault acted at its point; None: none was placed."""
+
+    @property
+    def violation(self) -> Violation | None:
+        """The violation that it shows, if it shows one."""
+        return self.finding.violations[0] if self.finding and self.finding.violations else None
 
 
 class Trial:
@@ -89,8 +141,11 @@ class Trial:
         device: Device = "cpu",
         told: Told | None = None,
         examples: Path | None = None,
+        confirms: bool = False,
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
+
+        ``confirms``: whether a violation that rests on time is played again alone.
 
         ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
         ``told``: who is told how far it has come;
@@ -108,7 +163,14 @@ class Trial:
         self.leaks: list[Leak] = []
         self.plays = 0
         self.convicted: Scenario | None = None
-        """The scenario that violated, if one has."""
+        """The scenario of the violation that stands for the case, if there is one."""
+        self._confirms = confirms
+        self._left_anyhow: dict[str, dict[str, int]] = {}
+        self._said_nothing = 0
+        self._sweeping = 0
+        self.keeps_latest = False
+        """Whether a violation takes the place of those before it: they are shrunk, play by play."""
+        self._first_violation = 0.0
         self._player = player
         self._folder = folder
         self.target = target
@@ -147,22 +209,58 @@ class Trial:
                 not come to it either is no evidence, and no doubt.
 
         Raises:
-            Violated: the invariant on trial is violated; the outcome says how.
+            Violated: the invariant on trial is violated, and no more of it is to be played; the
+                outcome says how.
             Unsupported: the target said that it cannot do it.
         """
         began = time.monotonic()
-        play = self._player.play(self._on_device(scenario))
-        self.plays += 1
+        held: list[Play] = []
         try:
-            self._judge(play, may_miss)
+            play = self._hold(held, self._player.play(self._on_device(scenario)))
+            judged = self._judge(play, may_miss, held)
             if self.plays == 1:
                 self._record(play, self.outcome.id)
         finally:
-            self._player.forget(play)
+            for each in held:
+                self._player.forget(each)
             if any(isinstance(s, Fault) and s.at and s.fault in _CRASHES for s in scenario.steps):
                 self.outcome.crash_runs += 1
                 self.outcome.crash_seconds += time.monotonic() - began
+        self._take(judged, may_miss)
         return play
+
+    def sample(self, scenario: Scenario) -> tuple[Play, list[Violation] | None]:
+        """Play one of many scenarios of which only how often they violate is told.
+
+        Returns:
+            The play, and what it violates; None if its fault did not strike, or it says nothing.
+
+        Raises:
+            Unsupported: the target said that it cannot do it.
+        """
+        held: list[Play] = []
+        try:
+            play = self._hold(held, self._player.play(self._on_device(scenario)))
+            judged = self._examine(play)
+            self._note_leaks(play, held)
+            if judged.struck is not None:
+                self.outcome.struck = (self.outcome.struck or 0) + judged.struck
+            if play.stalled or not judged.struck:
+                return play, None
+            if judged.finding is None:
+                self.outcome.runs += 1
+                return play, []
+            self.count(judged.finding)
+            if judged.violation is not None:
+                self._record(play, self.outcome.id)
+            return play, judged.finding.violations
+        finally:
+            for each in held:
+                self._player.forget(each)
+
+    def rate(self, rate: Rate) -> None:
+        """How often something came of faults at random times."""
+        self.outcome.rates.append(rate)
 
     def call(self, function: str, data: bytes, within: float) -> bytes:
         """Call a function where the target is loaded, in a process of its own.
@@ -175,10 +273,17 @@ class Trial:
         return self._player.call(function, data, within)
 
     def over(self, points: Collection[_Point]) -> Iterator[_Point]:
-        """Each of the points that a sweep plays; whoever watches is told how far it has come."""
+        """Each of the points that a sweep plays; whoever watches is told how far it has come.
+
+        A violation at one of them does not end the sweep at once.
+        """
         self._tell(0, len(points))
         for point in points:
-            yield point
+            self._sweeping += 1
+            try:
+                yield point
+            finally:
+                self._sweeping -= 1
             self._tell(1, 0)
 
     def _tell(self, done: int, counted: int) -> None:
@@ -213,36 +318,117 @@ class Trial:
         pool = msgspec.structs.replace(scenario.pool, device=self.device)
         return msgspec.structs.replace(scenario, pool=pool)
 
-    def _judge(self, play: Play, may_miss: bool) -> None:
+    def _hold(self, held: list[Play], play: Play) -> Play:
+        """Count a play, whose folder stays until it is judged."""
+        self.plays += 1
+        held.append(play)
+        return play
+
+    def _judge(self, play: Play, may_miss: bool, held: list[Play]) -> Judged:
+        """What a play says; one that shows what rests on time for the first time is confirmed."""
+        judged = self._examine(play)
+        if judged.finding is None and not (may_miss and judged.struck is False):
+            judged = self._once_more(judged, held)
+        violation = judged.violation
+        if violation is None:
+            self._note_leaks(judged.play, held)
+            return judged
+        again: list[int] = []
+        if self._is_to_confirm(violation) and isinstance(self._player, PlaysAlone):
+            judged, again = self._alone(self._player, judged, violation, held)
+        if judged.violation is not None:
+            self._convict(judged, again)
+        return judged
+
+    def _examine(self, play: Play) -> Judged:
         _refused(play)
-        self._note_leaks(play)
         for event in play.history.of("exit"):
             if unexpected(play.scenario, event):
                 play.stalled = _last_words(play, event)
-        if self._note_strikes(play, may_miss) and not play.stalled:
-            self._apply(play)
-        elif play.stalled:
-            self.doubt(play.stalled, by_harness=True)
-
-    def _apply(self, play: Play) -> None:
+        struck = _strikes(play)
+        if struck is False:
+            return Judged(play, struck=False)
+        if play.stalled:
+            return Judged(play, None, play.stalled, True, struck)
+        if self.outcome.invariant == "R9" and not play.ledger.empty():
+            play.ledger.usual = self._usual(play.scenario)
         checker = CHECKERS[self.outcome.invariant]
         try:
-            finding = checker(play.scenario, play.history, play.ledger)
+            return Judged(play, checker(play.scenario, play.history, play.ledger), struck=struck)
         except Lacking as lack:
             raise Unsupported(str(lack)) from lack
         except Inconclusive as doubt:
-            self.doubt(str(doubt))
-            return
+            return Judged(play, None, str(doubt), False, struck)
         except Exception as broken:
             # A judge that fails has judged nothing; the case must not pass for that.
             why = f"the judge itself failed: {type(broken).__name__}: {broken}"
-            self.doubt(why, by_harness=True)
-            return
-        self.count(finding)
-        if finding.violations:
-            violation = finding.violations[0]
-            self.convicted = play.scenario
-            self.convict(violation, self.keep(play, self.outcome.id))
+            return Judged(play, None, why, True, struck)
+
+    def _usual(self, scenario: Scenario) -> dict[str, int]:
+        """What the same steps leave without their exceptions, by sort; the least of two plays."""
+        plain = [s for s in scenario.steps if not _is_strike(s)]
+        key = repr(plain)
+        if key not in self._left_anyhow:
+            control = msgspec.structs.replace(scenario, steps=plain)
+            left = [self.scout(control).ledger.counts() for _ in range(_CONTROLS)]
+            self._left_anyhow[key] = {s: min(c.get(s, 0) for c in left) for s in left[0]}
+        return self._left_anyhow[key]
+
+    def _once_more(self, judged: Judged, held: list[Play]) -> Judged:
+        """Where a play said nothing, what the same play says with no others beside it."""
+        if not (self._confirms and isinstance(self._player, PlaysAlone)):
+            return judged
+        if self._said_nothing >= _SAID_NOTHING:
+            return judged
+        self._said_nothing += 1
+        again = self._examine(self._hold(held, self._player.play_alone(judged.play.scenario)))
+        if again.finding is None:
+            self._record(again.play, f"{self.outcome.id}-doubt")
+        return again
+
+    def _is_to_confirm(self, violation: Violation) -> bool:
+        return self._confirms and violation.kind in TIMED and self._known(violation) is None
+
+    def _alone(
+        self, player: PlaysAlone, first: Judged, violation: Violation, held: list[Play]
+    ) -> tuple[Judged, list[int]]:
+        """Plays alone, until one shows a violation; the last of them, and how many of how many.
+
+        If none does, it is the last play alone that counts: what was seen before is no violation.
+        """
+        judged = first
+        for count in range(1, _ALONE + 1):
+            judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
+            if judged.violation is not None:
+                return judged, [1, count]
+        seen = f"{violation.kind}: {violation.cause}"
+        self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {_ALONE} alone)")
+        return judged, []
+
+    def _take(self, judged: Judged, may_miss: bool) -> None:
+        """Let a judged play add to the evidence.
+
+        Raises:
+            Violated: it has shown a violation, and no more is to be played.
+        """
+        if judged.struck is not None:
+            self.outcome.struck = (self.outcome.struck or 0) + judged.struck
+            if not judged.struck and not may_miss:
+                self.outcome.runs += 1
+                self._misses.append("a fault did not strike: " + ", ".join(judged.play.unreached))
+        if judged.doubt:
+            self.doubt(judged.doubt, by_harness=judged.by_harness)
+        if judged.finding is not None:
+            self.count(judged.finding)
+        if judged.violation is not None and not self._goes_on():
+            raise Violated(self.outcome.cause)
+
+    def _goes_on(self) -> bool:
+        """Whether a sweep that has found a violation is to look for others."""
+        found = self.outcome.violations
+        often = sum(violation.plays for violation in found) >= _TIMES_THE_SAME + len(found) - 1
+        late = time.monotonic() > self._first_violation + _AFTER_THE_FIRST and not self.full
+        return self._sweeping > 0 and not (len(found) >= _KINDS_IN_A_SWEEP or often or late)
 
     def count(self, finding: Finding) -> None:
         """Let a play that was judged add to the evidence."""
@@ -252,12 +438,38 @@ class Trial:
             self.outcome.counts[unit] = self.outcome.counts.get(unit, 0) + count
 
     def convict(self, violation: Violation, replay: str | None) -> NoReturn:
-        """The invariant is violated, and the trial over."""
-        self.outcome.outcome = "violated"
-        self.outcome.kind, self.outcome.cause = violation.kind, violation.cause
-        self.outcome.evidence = violation.evidence
-        self.outcome.replay = replay
+        """The invariant is violated, and the trial over.
+
+        Raises:
+            Violated: always.
+        """
+        self.outcome.add(violation, replay)
         raise Violated(violation.cause)
+
+    def _convict(self, judged: Judged, again: list[int]) -> None:
+        violation = judged.violation
+        assert violation is not None
+        known = self._known(violation)
+        if known is not None and not self.keeps_latest:
+            known.plays += 1
+            return
+        if self.keeps_latest:
+            self.outcome.violations.clear()
+        nth = len(self.outcome.violations)
+        name = self.outcome.id if nth == 0 else f"{self.outcome.id}-{nth + 1}"
+        noted = self.outcome.add(violation, self.keep(judged.play, name))
+        noted.alone = again
+        self._first_violation = self._first_violation or time.monotonic()
+        if self.outcome.violations[0] is noted:
+            self.convicted = judged.play.scenario
+
+    def _known(self, violation: Violation) -> CaseViolation | None:
+        """The same violation, if an earlier play has shown it."""
+        name = self._signature(violation)
+        return next((v for v in self.outcome.violations if self._signature(v) == name), None)
+
+    def _signature(self, violation: Violation | CaseViolation) -> str:
+        return signature(self.outcome.id, violation.kind, violation.cause)
 
     def keep(self, play: Play, name: str) -> str | None:
         """Keep a play's scenario and record in the run's folder; the scenario's path."""
@@ -287,38 +499,21 @@ class Trial:
     def _text(self, play: Play) -> str:
         return dump(msgspec.structs.replace(play.scenario, target=self.target))
 
-    def _note_leaks(self, play: Play) -> None:
-        try:
-            found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
-        except Inconclusive:
+    def _note_leaks(self, play: Play, held: list[Play]) -> None:
+        """Keep a play that left something behind, whatever it is that is on trial."""
+        if self.leaks or play.stalled or self.outcome.invariant == "L1":
             return
-        if found.violations and not play.stalled and not self.leaks:
-            judged = msgspec.structs.replace(play.scenario, judges=["L1"])
-            leaky = msgspec.structs.replace(play, scenario=judged)
-            replay = self.keep(leaky, f"L1/in/{self.outcome.id}")
-            self.leaks.append(Leak(found.violations[0], replay))
-
-    def _note_strikes(self, play: Play, may_miss: bool) -> bool:
-        """Whether each placed fault reached its point and was seen to act."""
-        faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
-        placed = [step for step in faults if step.at or step.fault in NETWORK_FAULTS]
-        if not placed:
-            return True
-        reached = {event.text("target") for event in play.history.of("reached")}
-        ended = {e.text("target") for e in play.history.of("exit", "gone")}
-        struck = (
-            all(
-                step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
-                for step in placed
-                if step.at
-            )
-            and not play.unreached
-        )
-        self.outcome.struck = (self.outcome.struck or 0) + struck
-        if not struck and not may_miss:
-            self.outcome.runs += 1
-            self._misses.append("a fault did not strike: " + ", ".join(play.unreached))
-        return struck
+        found = _leak_in(play)
+        if found is None:
+            return
+        if play.ledger.processes and self._confirms and isinstance(self._player, PlaysAlone):
+            play = self._hold(held, self._player.play_alone(play.scenario))
+            found = None if play.stalled else _leak_in(play)
+        if found is None:
+            return
+        judged = msgspec.structs.replace(play.scenario, judges=["L1"])
+        leaky = msgspec.structs.replace(play, scenario=judged)
+        self.leaks.append(Leak(found, self.keep(leaky, f"L1/in/{self.outcome.id}")))
 
     def doubt(self, reason: str, *, by_harness: bool = False) -> None:
         """Say why the case cannot be held, unless it is violated; and whose fault that is."""
@@ -338,11 +533,40 @@ class Trial:
         return outcome
 
 
+def _is_strike(step: AnyStep) -> bool:
+    """Whether it is there for an exception's sake."""
+    return isinstance(step, Again) or (isinstance(step, Fault) and step.fault in EXCEPTIONS)
+
+
+def _leak_in(play: Play) -> Violation | None:
+    """What L1 says of a play."""
+    try:
+        found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
+    except Inconclusive:
+        return None
+    return found.violations[0] if found.violations else None
+
+
+def _strikes(play: Play) -> bool | None:
+    """Whether each placed fault reached its point and was seen to act; None: none was placed."""
+    faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
+    placed = [step for step in faults if step.at or step.fault in NETWORK_FAULTS]
+    if not placed:
+        return None
+    reached = {event.text("target") for event in play.history.of("reached")}
+    ended = {e.text("target") for e in play.history.of("exit", "gone")}
+    return not play.unreached and all(
+        step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
+        for step in placed
+        if step.at
+    )
+
+
 def _refused(play: Play) -> None:
     """Whether the machine or the target cannot be asked this, or its adapter is broken."""
     if play.unable:
         raise UnableHere(play.unable)
-    for event in play.history.of("end", "cancel-unsupported"):
+    for event in play.history.of("end", "cancel-unsupported", "lacking"):
         if event.kind != "end" or event.text("outcome") == "unsupported":
             raise Unsupported(event.text("error"))
         if event.text("outcome") == "adapter-fault":

@@ -57,8 +57,7 @@ class History:
     def late_tick(self, since: int, until: int) -> int:
         """Worst lateness, ns, of the control waits that touched this interval.
 
-        What the same machine made a plain wait wait beyond its time then: the allowance that
-        every verdict about time gives.
+        What the same machine made a plain wait wait beyond its time then.
         """
         return max(
             (
@@ -68,6 +67,32 @@ class History:
             ),
             default=0,
         )
+
+    def denied(self, since: int, until: int) -> int:
+        """Most nanoseconds of this interval for which one role was ready to run, and did not.
+
+        Each ``denied`` event adds up what ended since the look before it.
+        """
+        by_role: dict[str, int] = {}
+        for event in self.of("denied"):
+            ns = event.number("ns", 0)
+            began = event.t - ns - event.number("over", 0)
+            overlap = min(event.t, until) - max(began, since)
+            if overlap > 0:
+                role = event.text("target")
+                by_role[role] = by_role.get(role, 0) + min(ns, overlap)
+        return min(max(by_role.values(), default=0), max(until - since, 0))
+
+    def lateness(self, since: int, until: int) -> int:
+        """Nanoseconds of this interval that the machine took: the worse of the two controls."""
+        return max(self.late_tick(since, until), self.denied(since, until))
+
+    def allowance(self, since: int, until: int) -> int:
+        """Nanoseconds that a verdict about time gives beyond its bound in this interval.
+
+        Twice what the machine took, since what is judged takes two parties.
+        """
+        return 2 * self.lateness(since, until)
 
     def lines(self, events: list[Event]) -> list[str]:
         """Some events as lines for people."""

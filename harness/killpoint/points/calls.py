@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from killpoint.points.refusal import Refused
+from killpoint.points.refusal import NothingThere, Refused
 
 _WITHIN = 10.0
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -31,19 +31,20 @@ class CallTrace:
         """Attach; ``at``: the call, from 0, at which the process is killed, None to count alone.
 
         Raises:
+            NothingThere: the process has no native thread.
             Refused: there is no tracer here, or it may not attach.
         """
+        if not _NAME.match(syscall):
+            raise Refused(f"no system call is named {syscall!r}")
+        threads = native_threads(pid)
+        if not threads:
+            raise NothingThere("no native thread, whose system calls could be struck")
         tool = shutil.which("strace")
         if tool is None:
             raise Refused("no strace on this machine: a native system call cannot be struck")
-        if not _NAME.match(syscall):
-            raise Refused(f"no system call is named {syscall!r}")
         self.syscall = syscall
         self.at = at
         self._output = output
-        threads = native_threads(pid)
-        if not threads:
-            raise Refused(f"process {pid} has no native thread to trace")
         rules = ["-e", f"trace={syscall}", "-e", "signal=none", "-s", "0", "-o", str(output)]
         if at is not None:
             rules += ["-e", f"inject={syscall}:signal=SIGKILL:when={at + 1}"]

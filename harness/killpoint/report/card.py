@@ -63,6 +63,9 @@ def _strength(verdict: InvariantVerdict) -> Text:
 def _print_violation(case: CaseOutcome, console: Console) -> None:
     console.print(Text(f"\n✗ {case.id}: {case.kind}", style="bold red"))
     console.print(f"  {case.cause}", markup=False, highlight=False, soft_wrap=True)
+    if case.beyond:
+        text = f"  beyond contract: {case.beyond}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
     for line in case.evidence:
         console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True, style="dim")
     if case.replay:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.verdict import Rate
 
 _NOT_RUN = "not run"
 _LESS = 0.9
@@ -78,6 +79,8 @@ class Difference(msgspec.Struct):
     weaker: list[StrengthLoss]
     still: int
     """How many violations are the same in both."""
+    races: list[str] = []
+    """Cases that ended otherwise by chance: the intervals of their rates overlap."""
 
     def status(self) -> int:
         """1: something new is violated; 3: something that held is undecided now; else 0."""
@@ -105,7 +108,8 @@ def diff(first: StoredRun, second: StoredRun) -> Difference:
             run.invariants[id].verdict if id in run.invariants else _NOT_RUN
             for run in (first, second)
         )
-        if was != now:
+        by_chance = any(case.split("/")[0] == id for case in found.races)
+        if was != now and not by_chance:
             found.verdicts.append(VerdictChange(id, was, now))
     return found
 
@@ -115,12 +119,15 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
     told = after or before
     if told is None:
         return
+    if before is not None and after is not None and _by_chance(before, after):
+        found.races.append(told.id)
+        return
     change = CaseChange(told.id, was, now, told.cause, told.signature, replay=told.replay or "")
     violated_before = before is not None and before.outcome == "violated"
     if after is not None and after.outcome == "violated":
         if before is None or not violated_before:
             found.new.append(change)
-        elif before.signature != after.signature:
+        elif before.signatures.isdisjoint(after.signatures):
             change.was = before.signature
             found.changed.append(change)
         else:
@@ -133,6 +140,25 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
             found.decided.append(change)
     elif violated_before or was == "held":
         found.undecided.append(change)
+
+
+def _by_chance(before: StoredCase, after: StoredCase) -> bool:
+    """Whether a case was violated in one run alone, and its rates do not tell the runs apart."""
+    if {before.outcome, after.outcome} != {"held", "violated"}:
+        return False
+    one, other = before.chances, after.chances
+    if not (one or other):
+        return False
+    for of in {*one, *other}:
+        # Who was not seen to violate was given as many plays as this case takes.
+        mine, theirs = one.get(of) or _never(other[of]), other.get(of) or _never(one[of])
+        if mine.low > theirs.high or theirs.low > mine.high:
+            return False
+    return True
+
+
+def _never(seen: Rate) -> Rate:
+    return Rate("", seen.of, 0, seen.trials)
 
 
 def _word(case: StoredCase | None) -> str:

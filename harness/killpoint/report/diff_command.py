@@ -60,6 +60,7 @@ def lines(found: Difference) -> Iterator[str]:
     yield from _few([f"  {c.id}: {c.after} now, before: {c.before}" for c in found.decided])
     yield from _few([f"  {v.id}: {v.before} -> {v.after}" for v in found.verdicts])
     yield from _few([f"  weaker: {s.id}: {s.before} -> {s.after}" for s in found.weaker])
+    yield from _few([f"  by chance: {id}: the rates of both runs overlap" for id in found.races])
     counts = {
         "new": len(found.new),
         "changed": len(found.changed),

@@ -8,15 +8,21 @@ from typing import Literal
 import msgspec
 
 from killpoint.errors import BadUsage
+from killpoint.invariants import Level
 from killpoint.signature import signature
 from killpoint.verdict import (
+    CaseViolation,
     CaseWord,
     FailureClass,
     Kind,
+    Rate,
     VerdictWord,
     case_strength,
     failure_class,
 )
+
+_ALONE, _PLAYS_ALONE = "plays alone", 3
+"""What a violation that rests on time is played again by, and at most how often."""
 
 
 class StoredCase(msgspec.Struct):
@@ -33,11 +39,17 @@ class StoredCase(msgspec.Struct):
     evidence: list[str] = []
     shrunk: str | None = None
     shrinkage: str = ""
+    level: Level | None = None
+    violations: list[CaseViolation] = []
+    """Empty in runs that were stored before cases told more than one."""
+    unconfirmed: list[str] = []
+    beyond: str = ""
     runs: int = 0
     struck: int | None = None
     counts: dict[str, int] = {}
     searched: list[str] = []
     measured: list[str] = []
+    rates: list[Rate] = []
     seconds: float = 0.0
 
     @property
@@ -49,6 +61,28 @@ class StoredCase(msgspec.Struct):
     def failure_class(self) -> FailureClass | None:
         """Why it did not hold, in a word."""
         return failure_class(self.outcome, self.kind, by_harness=self.by_harness)
+
+    @property
+    def signatures(self) -> set[str]:
+        """Of all its violations; of runs that told one alone, of that one."""
+        told = {signature(self.id, v.kind, v.cause) for v in self.violations}
+        return told or ({self.signature} - {""})
+
+    @property
+    def chances(self) -> dict[str, Rate]:
+        """What depends on a race, by what was done: how often it was violated, of how many plays.
+
+        That is a fault at random times, and a violation that not every play alone showed again.
+        """
+        found = {rate.of: Rate("", rate.of, 0, rate.trials) for rate in self.rates}
+        for rate in self.rates:
+            found[rate.of] = Rate("", rate.of, found[rate.of].hits + rate.hits, rate.trials)
+        for v in self.violations:
+            if v.alone and v.alone[1] > 1:
+                found[_ALONE] = Rate("", _ALONE, *v.alone)
+        for _ in self.unconfirmed:
+            found.setdefault(_ALONE, Rate("", _ALONE, 0, _PLAYS_ALONE))
+        return found
 
     @property
     def strength(self) -> str:

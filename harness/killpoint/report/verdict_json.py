@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from killpoint.judge import Judgement
+from killpoint.verdict import Rate
 
 
 def as_dict(judgement: Judgement) -> dict[str, Any]:
@@ -31,9 +34,13 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                         "by_machine": case.by_machine,
                         "by_harness": case.by_harness,
                         "kind": case.kind,
+                        "level": case.level,
                         "cause": case.cause,
+                        "beyond": case.beyond,
                         "evidence": case.evidence,
                         "replay": case.replay,
+                        "violations": [msgspec.to_builtins(v) for v in case.violations],
+                        "unconfirmed": case.unconfirmed,
                         "shrunk": case.shrunk,
                         "shrinkage": case.shrinkage,
                         "runs": case.runs,
@@ -41,6 +48,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
                         "counts": case.counts,
                         "searched": case.searched,
                         "measured": case.measured,
+                        "rates": [_rate(rate) for rate in case.rates],
                         "seconds": case.seconds,
                     }
                     for case in verdict.cases
@@ -48,6 +56,17 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
             }
             for verdict in judgement.verdicts
         },
+    }
+
+
+def _rate(rate: Rate) -> dict[str, Any]:
+    return {
+        "what": rate.what,
+        "of": rate.of,
+        "hits": rate.hits,
+        "trials": rate.trials,
+        "low": round(rate.low, 6),
+        "high": round(rate.high, 6),
     }
 
 

@@ -154,7 +154,7 @@ def _few(roles: list[str]) -> list[str]:
 
 
 _AT_PAGES = ("kill", "stop")
-"""What can be done to a process that is inside one instruction."""
+"""What can be done to a process wherever it is, inside one instruction among that."""
 
 
 def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
@@ -171,6 +171,9 @@ def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:
             yield ["at"], "a point that is nowhere; expected `line` or `name` in it"
         elif step.at is not None and step.at.page is not None and step.fault not in _AT_PAGES:
             what = f"{step.fault} at a page; expected one of: {', '.join(_AT_PAGES)}"
+            yield ["fault"], what
+        elif step.at is not None and step.at.kind() == "times" and step.fault not in _AT_PAGES:
+            what = f"{step.fault} at a random time; expected one of: {', '.join(_AT_PAGES)}"
             yield ["fault"], what
         elif step.at is not None and step.at.kind() == "calls" and step.fault != "kill":
             yield ["fault"], f"{step.fault} at a native system call; expected: kill"

@@ -69,7 +69,7 @@ MessageKind = Literal[
     "bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable", "unencodable"
 ]
 
-PlaceKind = Literal["lines", "pages", "stores", "calls"]
+PlaceKind = Literal["lines", "pages", "stores", "calls", "times"]
 """What an operation can be struck at."""
 
 
@@ -91,6 +91,12 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
     """A system call's name: its calls by the role's native threads, since the declaration."""
     call: Annotated[int, msgspec.Meta(ge=0, le=60_000)] | None = None
     """As a thread enters its how-many-th such call, which it does not make any more."""
+    after: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
+    """Seconds after the operation has begun, wherever it is then; in the first one, from the
+    ``nth`` on, that lasts so long."""
+    spread: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    """Not one play but so many, each struck ``after`` another time: they are spread over the
+    durations of the operation, which are measured before."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
     """In the how-many-th such operation after the fault was declared."""
     depth: Depth = "line"
@@ -104,6 +110,8 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
             return "stores"
         if self.syscall is not None and self.call is not None:
             return "calls"
+        if self.after is not None or self.spread is not None:
+            return "times"
         return None if self.line is None and self.name is None else "lines"
 
     def __str__(self) -> str:
@@ -116,6 +124,8 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
         }
         which = [f"{what} {number}" for what, number in numbered.items() if number is not None]
         which += [self.name] if self.name else []
+        which += [f"{self.after * 1e6:.0f} µs"] if self.after is not None else []
+        which += [f"{self.spread} random times"] if self.spread is not None else []
         which += [f"{self.op} {self.nth}" if self.nth else self.op]
         return " of ".join(which)
 

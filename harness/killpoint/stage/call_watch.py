@@ -6,7 +6,7 @@ from pathlib import Path
 
 from killpoint.history.log import Log
 from killpoint.points.calls import CallTrace
-from killpoint.points.refusal import Refused
+from killpoint.points.refusal import NothingThere, Refused
 from killpoint.scenario import Point
 from killpoint.stage.cast import Actor
 
@@ -21,7 +21,7 @@ class CallWatch:
         self._traces: dict[str, CallTrace] = {}
 
     def begin(self, actor: Actor, point: Point) -> None:
-        """Trace this role from now on; where the machine refuses, the record says why."""
+        """Trace this role from now on; the record says why where that cannot be."""
         assert point.syscall is not None
         output = self._folder / f"{actor.name}.calls"
         if point.call is not None:
@@ -29,6 +29,8 @@ class CallWatch:
             self._log.write("intent", fault="kill", target=actor.name, where=_place(point))
         try:
             self._traces[actor.name] = CallTrace(actor.pid, point.syscall, point.call, output)
+        except NothingThere as nothing:
+            self._log.write("lacking", error=f"the {actor.name} has {nothing}")
         except Refused as refused:
             self._log.write("unable", error=str(refused))
 

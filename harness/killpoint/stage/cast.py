@@ -32,10 +32,15 @@ class Actor:
     channel: Channel | None = None
     outstanding: dict[int, AnyStep] = field(default_factory=dict[int, AnyStep])
     begun: int = -1
+    """The order that it has started on last."""
+    begun_at: float = 0.0
+    """When it said so; ``time.monotonic``."""
     armed: dict[int, Fault] = field(default_factory=dict[int, Fault])
     at_point: bool = False
     stopped: bool = False
     told_to_exit: bool = False
+    killed: bool = False
+    """Whether the director has sent it SIGKILL."""
     struck: AnyStep | None = None
     """What it was told to do when an exception struck it last."""
     hours: float = 0.0
@@ -81,7 +86,9 @@ class Actor:
                 os.kill(self.pid, number)
         except ProcessLookupError:
             return
-        if number == signal.SIGSTOP:
+        if number == signal.SIGKILL:
+            self.killed = True
+        elif number == signal.SIGSTOP:
             self.stopped = True
         elif number == signal.SIGCONT:
             self.stopped = False

@@ -10,6 +10,7 @@ import msgspec
 from killpoint.errors import BadUsage
 from killpoint.points.pages import Segment
 from killpoint.scenario import AnyStep, PlaceKind, Point
+from killpoint.targets.disclaimer import Disclaimer
 
 
 class Order(msgspec.Struct, tag=True):
@@ -155,6 +156,7 @@ class Loaded(msgspec.Struct, tag=True):
     version: str = ""
     capabilities: list[str] = []
     notes: list[str] = []
+    disclaimers: list[Disclaimer] = []
     error: str = ""
     missing: bool = False
     torch: bool = False

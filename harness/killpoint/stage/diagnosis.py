@@ -11,6 +11,8 @@ from pathlib import Path
 
 _SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
 """At the end of a line of ``maps``; one whose name is gone ends with a word of the kernel's."""
+_DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
+_LINE = 300
 
 
 def state(pid: int) -> str:
@@ -51,6 +53,19 @@ def stack(pid: int, within: float = 5.0) -> list[str]:
         if not frames and (way or state(pid) != "T"):
             frames = _dump([tool, "dump", *way, "--pid", str(pid)], within)
     return frames or [_kernel_wait(pid)]
+
+
+def last_line(said: Path) -> str:
+    """The last line in the file that a process's standard error went to, empty if there is none.
+
+    Addresses and numbers of processes, which no two plays share, are left out.
+    """
+    try:
+        lines = said.read_text("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return _DRAWN.sub("…", " ".join(last.split()))[:_LINE]
 
 
 def seen(pid: int) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import time
 from functools import partial
@@ -17,7 +18,7 @@ from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.scenario import Scenario
-from killpoint.stage import lookout, open_ends, scales
+from killpoint.stage import diagnosis, lookout, open_ends, scales
 from killpoint.stage.call_watch import CallWatch
 from killpoint.stage.cast import Actor
 from killpoint.stage.channel import (
@@ -43,8 +44,10 @@ from killpoint.stage.meeting import Meeting, numbers_taken
 from killpoint.stage.netns import Hosts
 from killpoint.stage.page_watch import PageWatch
 from killpoint.stage.process_watch import ProcessWatch
+from killpoint.stage.processor_time import ProcessorTime
 from killpoint.stage.strangers import Strangers
 from killpoint.stage.terminal import Sitting, Terminal
+from killpoint.stage.timed_faults import TimedFaults
 from killpoint.stage.waiting import Stalled, Waiting, look_at_maps
 from killpoint.stage.wire import Wire
 from killpoint.stage.zygote_client import Zygote
@@ -88,6 +91,7 @@ class Director:
         self._strangers = Strangers(zygote, scenario, folder)
         self._shm_of = shm_of
         self._calls = CallWatch(self.log, folder)
+        self._timed = TimedFaults(self.log)
         for actor in self.actors.values() if scenario.coordinator else ():
             actor.folder = folder
         self._next = 0
@@ -98,8 +102,17 @@ class Director:
         self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
         self.meeting = Meeting(scenario, elsewhere) if scenario.group or scenario.pipe else None
-        self._waiting = Waiting(scenario, self.log, self.actors, self._comers, self._serve)
-        self._until = self._waiting.until
+        self._processor = ProcessorTime(self.log)
+        self._waiting = Waiting(
+            scenario,
+            self.log,
+            self.actors,
+            self._comers,
+            self._serve,
+            self._processor,
+            folder,
+        )
+        self._until, self._granted = self._waiting.until, self._waiting.granted
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (folder / "d").unlink(missing_ok=True)
         self._listener.bind(str(folder / "d"))
@@ -150,7 +163,7 @@ class Director:
         self._until(self._strangers.gone, 10.0, "a stranger did not leave")
         if self._comers.actors and not self.actors[self.scenario.roles()[0]].alive:
             # Whoever is held, or in native code, must go all the same (SPEC W4).
-            self._until(self._comers.all_gone, self._comers.within, "")
+            self._granted(self._comers.all_gone, self._comers.within, self._comers.actors)
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
             self._wake_stopped(self.actors[name])
@@ -175,11 +188,12 @@ class Director:
             for step in (*ends, script.Exit(names, brief=not parent)):
                 self._do(step)
         self._do(script.Wait(tuple(ours), within=self._leaves_within()))
-        self._until(lambda: not any(self.actors[name].alive for name in ours), 5.0, "")
+        self._granted(lambda: not any(self.actors[name].alive for name in ours), 8.0, ours)
         for name in ours:
             if self.actors[name].alive:
                 self._waiting.hang(self.actors[name], "interpreter exit")
-        if not self._until(self._comers.all_gone, self._comers.within, ""):
+        everybody = self._comers.actors
+        if not self._granted(self._comers.all_gone, self._comers.within, everybody):
             self._comers.dump("hang", op="leaving")
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
@@ -220,9 +234,6 @@ class Director:
             self._waiting.settle(step)
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
-        elif isinstance(step, script.Weigh):
-            for actor in map(self.actors.__getitem__, self.scenario.named(step.roles)):
-                scales.record(self.log, actor.name, actor.pid)
         elif isinstance(step, script.Fault):
             self._declare(step)
         elif isinstance(step, script.Count):
@@ -360,6 +371,8 @@ class Director:
         # Nobody stops itself inside native code: that is done to it.
         arm = Arm(self._number(), step.at, step.fault == "stop" and step.at.name != "native")
         actor.armed[arm.id] = step
+        if step.at.kind() == "times":
+            self._timed.begin(actor, step)
         if step.at.kind() == "calls":
             self._calls.begin(actor, step.at)
             return
@@ -396,10 +409,12 @@ class Director:
             late = time.monotonic() - before - seconds
             if late > _LATE:
                 self.log.write("late-tick", ns=int(late * 1e9))
+        self._processor.sample(self.actors.values())
         for exited in self.zygote.exits():
             self._ended(exited)
         for fd, _ in events:
             self._take(fd)
+        self._timed.look(self.actors.values())
 
     def _take(self, fd: int) -> None:
         ear = self._ears.get(fd)
@@ -443,7 +458,7 @@ class Director:
         if actor is None:
             return  # of a worker whose place another one has taken
         if isinstance(packet, Begun):
-            actor.begun = packet.id
+            actor.begun, actor.begun_at = packet.id, time.monotonic()
         elif isinstance(packet, Done):
             step = actor.outstanding.pop(packet.id, None)
             if packet.outcome == "injected":
@@ -511,7 +526,11 @@ class Director:
             return
         actor.status = status
         self._calls.ended(actor)
-        self.log.write("exit", target=actor.name, pid=actor.pid, **ending(status))
+        self._timed.ended(actor)
+        how = ending(status)
+        said = self.folder / f"{actor.name}.err"
+        words = {"said": diagnosis.last_line(said)} if how.get("signal") == signal.SIGABRT else {}
+        self.log.write("exit", target=actor.name, pid=actor.pid, **how, **words)
         actor.outstanding.clear()
 
     def _gone(self, watch: ProcessWatch) -> None:

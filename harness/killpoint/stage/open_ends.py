@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.process
 import os
 import re
 from pathlib import Path
@@ -18,16 +19,39 @@ def ends(pid: int) -> list[str]:
     """Such as ``pipe:77:w`` and ``socket:78``: two processes that show the same hold the same."""
     found: set[str] = set()
     with contextlib.suppress(OSError):
-        for fd in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                held = _HELD.fullmatch(str(fd.readlink()))
-                if held is None:
-                    continue
-                way = ""
-                if held.group(1) == "pipe":
-                    way = f":{_way(Path(f'/proc/{pid}/fdinfo/{fd.name}').read_text())}"
-                found.add(f"{held.group(1)}:{held.group(2)}{way}")
+        process = Path(f"/proc/{pid}")
+        found = {_end(process, fd.name) for fd in (process / "fd").iterdir()}
+    return sorted(found - {""})
+
+
+def interpreters_own() -> list[str]:
+    """Ends in this process that CPython's multiprocessing keeps for each child that it started.
+
+    They are a sentinel, whose end of file tells of the child's death, and the end whose closing
+    tells the child of ours. A child that is forked later has copies of both: that is CPython's
+    doing, whoever uses it.
+    """
+    found: set[str] = set()
+    for child in getattr(multiprocessing.process, "_children", ()):
+        popen = getattr(child, "_popen", None)
+        finalizer = getattr(popen, "finalizer", None)
+        for fd in getattr(finalizer, "_args", None) or ():
+            if isinstance(fd, int):
+                found |= {end for end in [_end(Path("/proc/self"), str(fd))] if end}
     return sorted(found)
+
+
+def _end(process: Path, fd: str) -> str:
+    """A descriptor as an end of a pipe or socket; empty if it is none."""
+    try:
+        held = _HELD.fullmatch(str((process / "fd" / fd).readlink()))
+        if held is None:
+            return ""
+        kind, inode = held.groups()
+        way = f":{_way((process / 'fdinfo' / fd).read_text())}" if kind == "pipe" else ""
+    except OSError:
+        return ""
+    return f"{kind}:{inode}{way}"
 
 
 def _way(info: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from killpoint.history.log import Log
 from killpoint.points.lines import lines
 from killpoint.points.opcodes import opcodes
+from killpoint.points.refusal import Refused
 from killpoint.points.stores import Stores
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
@@ -22,6 +23,7 @@ from killpoint.stage.page_guard import at_pages
 from killpoint.stage.presence import EXIT_FAULT
 from killpoint.stage.saving import save_coverage
 from killpoint.stage.store_guard import at_stores
+from killpoint.stage.time_guard import TimeGuard
 from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 
@@ -33,6 +35,7 @@ class PointGuard:
         self.channel = channel
         self.log = log
         self._armed: list[Arm] = []
+        self._timed: dict[str, TimeGuard] = {}
         self._seen: dict[int, int] = {}
         self._interrupter: Interrupter | None = None
         if isinstance(target, HasPoints):
@@ -49,11 +52,21 @@ class PointGuard:
 
     def arm(self, order: Arm) -> None:
         """Be ready for one more point."""
-        self._armed.append(order)
+        if (order.point.kind() or order.of) != "times":
+            self._armed.append(order)
+            return
+        try:
+            self._timed[order.point.op] = TimeGuard(order, self.log)
+        except Refused as refused:
+            self.log.write("unable", error=str(refused))
 
     @contextlib.contextmanager
     def during(self, verb: str, end: Any) -> Generator[None]:
         """Run one operation under watch, if anything is armed for it."""
+        if verb in self._timed:
+            with self._timed[verb].during():
+                yield
+            return
         arm = self._due(verb)
         kind = (arm.point.kind() or arm.of) if arm is not None else "lines"
         if arm is not None and kind != "lines":

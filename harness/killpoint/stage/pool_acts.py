@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from killpoint import scenario as script
+from killpoint.stage import open_ends
 from killpoint.stage import pool_payload as payload
 from killpoint.stage.channel import Arm, Closed, Order
 from killpoint.stage.pool_payload import Reply, Request
@@ -125,6 +126,7 @@ class PoolActs:
         outcome, error, seconds = self._timed_in_full("pool-start", start)
         pids = target.pool_pids(self._role.end) if outcome == "ok" else []
         self._log("pool-started", outcome=outcome, error=error, s=seconds, pids=pids)
+        self._log("interpreters-ends", ends=open_ends.interpreters_own())
         self._tell_state()
         return "ok" if outcome == "ok" else "stopped"
 

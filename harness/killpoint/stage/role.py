@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -9,6 +10,7 @@ import pickle
 import select
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -238,6 +240,8 @@ class Role:
 
     def _exit(self, order: Order, step: script.Exit) -> str:
         if step.brief:
+            if _left_temporary_files():
+                atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage] # else by teardown alone
             self.log.write("end", order=order.id, op="exit", outcome="ok")
             os._exit(0)
         raise _Ends
@@ -478,6 +482,17 @@ class Role:
             self.log.write("cancel-unsupported", error=str(lacking))
         else:
             self.log.write("cancelled")
+
+
+def _left_temporary_files() -> bool:
+    """Whether something lies in the play's folder that a handler at exit may remove.
+
+    Without a descriptor to spare that cannot be seen.
+    """
+    try:
+        return bool(os.listdir(tempfile.gettempdir()))  # noqa: PTH208 # fails as such, no generator
+    except OSError:
+        return False
 
 
 def _each(act: Callable[[Any], bool], items: list[Any], lacking: list[UnsupportedByTarget]) -> None:

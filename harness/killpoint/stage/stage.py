@@ -42,7 +42,7 @@ from killpoint.scenario import (
     Submit,
     Wait,
 )
-from killpoint.stage import accelerators, errand
+from killpoint.stage import accelerators, errand, play_lock
 from killpoint.stage.channel import ForkRole
 from killpoint.stage.director import Director
 from killpoint.stage.mounts import OwnShm
@@ -163,6 +163,24 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
+        with play_lock.beside_others():
+            return self._play(scenario)
+
+    def play_alone(self, scenario: Scenario) -> Play:
+        """The same, with no other play of this user's beside it on the machine.
+
+        The play is stalled, and judges nothing, where the others do not end.
+
+        Raises:
+            CannotWork: the machine has no room for its record.
+        """
+        with play_lock.alone() as alone:
+            play = self._play(scenario)
+        if not alone:
+            play.stalled = play.stalled or "other plays on this machine did not end"
+        return play
+
+    def _play(self, scenario: Scenario) -> Play:
         began = time.monotonic()
         self._count += 1
         folder = self.root / str(self._count)

@@ -32,7 +32,9 @@ from killpoint.stage.role import brief
 from killpoint.stage.shell import become_job
 from killpoint.targets.coordination import HasCoordinator
 from killpoint.targets.coordinator_protocol import RunsCoordinator
+from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.engine_protocol import HasEngine
+from killpoint.targets.native import native_code
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
@@ -115,10 +117,12 @@ def _load(spec: str, channel: Channel, more: Sequence[str]) -> Target:
     notes = [str(note) for note in getattr(target, "notes", ())]
     gc.collect()
     gc.freeze()
-    words = sorted(target.capabilities)
+    found: set[str] = {"native"} if native_code(target) else set()
+    words = sorted(found.union(target.capabilities))
     name, version = str(target.name), str(target.version)
     torch = "torch" in sys.modules
-    channel.put(Loaded(os.getpid(), name, version, list(words), notes, torch=torch))
+    limits: list[Disclaimer] = list(getattr(target, "disclaimers", ()))
+    channel.put(Loaded(os.getpid(), name, version, list(words), notes, limits, torch=torch))
     return target
 
 

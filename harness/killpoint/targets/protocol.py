@@ -26,6 +26,7 @@ Capability = Literal[
     "ring",
     "slots",
     "points",
+    "native",
     "group",
     "pool",
     "pipe",
@@ -33,6 +34,7 @@ Capability = Literal[
     "cuda",
     "coordinator",
     "coordinator_process",
+    "peer_watch",
     "waves",
     "engine",
     "sim_memory",
@@ -45,8 +47,11 @@ and receive take a timeout), ``cancel`` (a second thread can wake a waiting call
 ``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
 on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
 (:mod:`killpoint.targets.coordination`). ``coordinator_process``: it can be run as a process
-(:mod:`killpoint.targets.coordinator_protocol`). ``waves``: its wave protocol is there as pure state
-machines (:mod:`killpoint.targets.waves`). ``engine``: it is a whole engine
+(:mod:`killpoint.targets.coordinator_protocol`). ``peer_watch``: the parties of its coordinator
+notice by themselves that one on their own machine has died; without it that is left to a supervisor
+beside them. ``waves``: its wave protocol is there as pure state machines
+(:mod:`killpoint.targets.waves`). ``native``: a part of its code is an extension module; it need not
+be claimed (:mod:`killpoint.targets.native`). ``engine``: it is a whole engine
 (:mod:`killpoint.targets.engine_protocol`). ``sim_memory``, ``sim_sockets`` and ``clock``: its own
 code can be given simulated ones (:class:`Simulates`)."""
 

@@ -6,7 +6,7 @@ import signal
 
 from synthetic import Tape
 
-from killpoint.checkers.finding import crashes, deaths, evidence, hangs
+from killpoint.checkers.finding import crashes, deaths, evidence, hangs, hangs_of
 
 
 def test_a_hang_names_the_role_its_operation_its_line_and_whom_it_waits_for() -> None:
@@ -20,7 +20,38 @@ def test_a_hang_names_the_role_its_operation_its_line_and_whom_it_waits_for() ->
 def test_a_hang_with_everybody_there_says_so() -> None:
     tape = Tape().waits().hangs("reader-0", "receive")
     (found,) = hangs(tape.history())
-    assert "waits for nobody that is gone" in found.cause
+    assert "it waits, and nobody is dead, stopped or cut off" in found.cause
+
+
+def test_a_send_that_hangs_names_the_reader_that_has_not_moved() -> None:
+    tape = Tape().sent(0).waits().sends(1).later(4000).hangs("writer", "send")
+    (found,) = hangs(tape.history())
+    assert "reader-0 sleeps in receive beside 1 unread message" in found.cause
+    assert "nobody that is gone" not in found.cause
+
+
+def test_a_send_to_a_reader_that_does_not_receive_does_not_hang() -> None:
+    """It waits, as a bounded queue must."""
+    tape = Tape().sent(0).gets(0).sent(1).sends(2).later(4000).hangs("writer", "send")
+    assert hangs(tape.history()) == []
+    assert hangs_of(tape.history(), "writer") == []
+
+
+def test_a_send_that_waits_for_the_dead_hangs() -> None:
+    tape = Tape().sent(0).sends(1).kills("reader-0").later(4000).hangs("writer", "send")
+    assert "waits for reader-0, dead" in hangs(tape.history())[0].cause
+
+
+def test_an_abort_is_told_with_the_line_that_the_library_wrote() -> None:
+    said = "Too many open files (src/epoll.cpp:65)"
+    tape = Tape().tell("director", "exit", target="writer", signal=6, said=said)
+    (found,) = crashes(tape.history())
+    assert found.cause == f"writer aborted (signal 6) and wrote: {said}"
+
+
+def test_an_abort_without_a_word_is_told_as_one() -> None:
+    (found,) = crashes(Tape().exits("writer", number=signal.SIGABRT).history())
+    assert found.cause == "writer aborted (signal 6) and wrote nothing"
 
 
 def test_only_the_operations_asked_for_count() -> None:
@@ -61,7 +92,7 @@ def test_a_party_that_went_on_is_not_waited_for() -> None:
     tape.tell("director", "fault", fault="stop", target="writer")
     tape.tell("director", "fault", fault="continue", target="writer")
     (found,) = hangs(tape.hangs("reader-0", "receive").history())
-    assert "stopped" not in found.cause
+    assert "nobody is dead, stopped or cut off" in found.cause
 
 
 def test_evidence_is_at_most_ten_lines_and_the_last_ones() -> None:

@@ -36,8 +36,13 @@ def test_a_barrier_that_passes_without_one_is_no_error() -> None:
 def test_an_error_that_names_nobody_or_the_wrong_one_is_no_error() -> None:
     for text in ("it took too long", "rank 1 did not come"):
         found = group_convicted("G3", waited(text))
-        assert found.kind == "no-error"
+        assert (found.kind, found.level) == ("no-error", "SHOULD")  # it did err, and in time
         assert "does not name it" in found.cause
+
+
+def test_the_wording_of_one_rank_hides_no_broken_promise_of_another() -> None:
+    tape = waited("it took too long").comes(1).goes(1, "timeout", error="rank 2", s=4.0)
+    assert group_convicted("G3", tape).kind == "late"
 
 
 def test_a_barrier_is_neither_late_nor_early() -> None:

@@ -82,7 +82,7 @@ def test_to_be_told_later_than_two_seconds_after_the_silence_is_late() -> None:
     tape.later(2000)
     found = group_convicted("G4", tape.told(0, "rank 1 silent"), CUT)
     assert found.kind == "late"
-    assert "the silence is 2 s" in found.cause
+    assert "the peer timeout was set to 2 s" in found.cause
 
 
 def test_a_slow_machine_is_not_late() -> None:

@@ -35,8 +35,14 @@ def test_to_be_told_late_or_by_ones_own_timeout_is_late() -> None:
 def test_an_error_that_does_not_name_the_host_is_no_error() -> None:
     tape = host_dies().misses(1, 2, "error", error="connection closed (utils.py:0)")
     found = group_convicted("G4", tape)
-    assert found.kind == "no-error"
+    assert (found.kind, found.level) == ("no-error", "SHOULD")
     assert "does not name it: connection closed" in found.cause
+
+
+def test_the_wording_of_one_rank_hides_no_broken_promise_of_another() -> None:
+    tape = host_dies().misses(1, 2, "error", error="connection closed")
+    tape.misses(2, 1, "peer-died", after=4.0, error="rank 0 died")
+    assert group_convicted("G4", tape).kind == "late"
 
 
 def test_a_rank_that_waits_for_ever_for_a_dead_host_hangs() -> None:

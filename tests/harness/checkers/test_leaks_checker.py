@@ -21,16 +21,17 @@ def test_nothing_left_is_held() -> None:
 @pytest.mark.parametrize(
     ("left", "word"),
     [
-        (Ledger(processes=["77 python"]), "process 77 python"),
-        (Ledger(segments=["psm_1"]), "shared-memory segment psm_1"),
-        (Ledger(files=["a/b.sock"]), "temporary file a/b.sock"),
+        (Ledger(processes=["77 python"]), "1 process (python)"),
+        (Ledger(segments=["psm_1"]), "1 shared-memory segment (psm_…)"),
+        (Ledger(files=["a/b.sock"]), "1 temporary file (a/b.sock)"),
     ],
 )
-def test_anything_left_is_a_leak_by_its_name(left: Ledger, word: str) -> None:
+def test_anything_left_is_a_leak_by_what_it_is(left: Ledger, word: str) -> None:
     found = convicted("L1", _ended(), ledger=left)
     assert found.kind == "leak"
     assert word in found.cause
     assert "after a clean end of every party" in found.cause
+    assert found.evidence[-1] == left.lines()[0]
 
 
 def test_a_survivor_owes_the_removal_of_what_the_dead_left() -> None:

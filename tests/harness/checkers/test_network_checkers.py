@@ -148,7 +148,15 @@ def test_the_allowance_is_the_machines_own_lateness() -> None:
 
 def test_a_target_whose_silence_cannot_be_set_has_ten_seconds() -> None:
     assert found("Q18", told(cut(None), 9.9)) == []
-    assert kind("Q18", told(cut(None), 11.0)) == "late"
+    (late,) = found("Q18", told(cut(None), 11.0))
+    assert (late.kind, late.level) == ("late", "SHOULD")  # the bound is ours, and the cause says so
+    assert "the target has no peer timeout, and 10 s are granted to it" in late.cause
+
+
+def test_where_the_silence_was_set_it_is_the_targets_own() -> None:
+    (late,) = found("Q18", told(cut(), 3.5))
+    assert late.level is None
+    assert "the peer timeout was set to 2.5 s" in late.cause
 
 
 def test_a_reader_that_waits_for_ever_hangs_and_the_cut_is_named() -> None:

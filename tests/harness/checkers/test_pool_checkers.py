@@ -50,7 +50,8 @@ def test_a_workers_child_that_stays_is_a_leak() -> None:
     tape = PoolTape().ready().does("kill", "executor").gone(0).gone(1)
     left = Ledger(processes=["77 sleep"])
     found = pool_convicted("W4", tape, ledger=left)
-    assert "77 sleep" in found.cause
+    assert "1 process (sleep)" in found.cause
+    assert "left: process 77 sleep" in found.evidence
 
 
 def test_an_executor_that_does_not_end_in_its_graces_is_late() -> None:
@@ -182,6 +183,13 @@ def test_another_processs_end_is_a_leak(end: str) -> None:
     found = pool_convicted("W9", _shown(end))
     assert found.kind == "leak"
     assert "worker-1" in found.cause
+
+
+def test_what_cpython_keeps_for_its_children_is_nobodys_fault() -> None:
+    tape = _shown("pipe:7:w", "pipe:8:w")
+    assert "worker-1" in pool_convicted("W9", tape).cause
+    tape.tell("executor", "interpreters-ends", ends=["pipe:7:w", "pipe:8:w"])
+    assert pool_judged("W9", tape).violations == []
 
 
 def test_workers_that_were_not_looked_at_are_no_evidence() -> None:

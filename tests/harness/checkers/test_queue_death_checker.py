@@ -173,3 +173,15 @@ def test_a_survivor_that_stopped_reading_before_the_writer_could_know_lost_nothi
     tape = _dead_reader().sends(1).fails("timeout", "reader-1", after=1.5, timeout=1.5)
     tape.tell("writer", "sent", seq=1, outcome="ok", s=1.7).sent(2)
     assert judged("Q7", tape, readers=2).violations == []
+
+
+def test_a_writer_that_hung_before_any_reader_died_says_nothing_of_a_death() -> None:
+    tape = Tape().sent(0).sends(1).later(4000).hangs("writer", "send").kills("reader-0")
+    with pytest.raises(Inconclusive, match="hung in send before"):
+        judged("Q7", tape, readers=2)
+
+
+def test_a_reader_that_hung_before_the_writer_died_says_nothing_of_a_death() -> None:
+    tape = Tape().sent(0).gets(0).waits().later(4000).hangs("reader-0", "receive").kills("writer")
+    with pytest.raises(Inconclusive, match="hung in receive before"):
+        judged("Q6", tape)

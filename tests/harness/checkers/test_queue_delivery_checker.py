@@ -95,6 +95,55 @@ def test_a_message_that_could_not_be_sent_is_lost(id: str) -> None:
     assert "message 1" in found.cause
 
 
+@pytest.mark.parametrize("id", _ALL)
+def test_a_send_that_timed_out_cleanly_loses_nothing(id: str) -> None:
+    """Two slots, and a reader that does not receive: the third message has no room."""
+    tape = Tape().sent(0).sent(1).sent(2, "timeout", s=5.0).gets(0).gets(1)
+    assert judged(id, tape).violations == []
+
+
+@pytest.mark.parametrize("id", _ALL)
+def test_a_timeout_beside_a_reader_that_is_stopped_is_clean(id: str) -> None:
+    tape = Tape().sent(0).gets(0).sent(1).waits()
+    tape.tell("director", "fault", fault="stop", target="reader-0").sent(2, "timeout", s=5.0)
+    tape.tell("director", "fault", fault="continue", target="reader-0").gets(1)
+    assert judged(id, tape).violations == []
+
+
+@pytest.mark.parametrize("id", _ALL)
+def test_a_timed_out_send_is_blamed_on_the_reader_that_sleeps_beside_a_message(id: str) -> None:
+    tape = Tape().sent(0).gets(0).gets(0, "reader-1").waits().waits("reader-1").sent(1)
+    found = convicted(id, tape.gets(1, "reader-1").sent(2, "timeout", s=5.0), readers=2)
+    assert found.kind == "starved"
+    assert "reader-0 sleeps in receive beside 1 unread message" in found.cause
+    assert "reader-1" not in found.cause
+
+
+@pytest.mark.parametrize("id", _ALL)
+def test_a_timed_out_send_to_readers_that_took_everything_gets_no_room_back(id: str) -> None:
+    tape = Tape().sent(0).sent(1).gets(0).gets(1).waits().sent(2, "timeout", s=5.0)
+    found = convicted(id, tape)
+    assert found.kind == "starved"
+    assert "message 2" in found.cause
+    assert "every reader waits in receive and has taken all 2 messages" in found.cause
+
+
+@pytest.mark.parametrize("id", _ALL)
+def test_readers_that_gave_up_beside_a_stuck_send_have_done_what_they_could(id: str) -> None:
+    tape = Tape().sent(0).sent(1).gets(0).gets(1).waits().sends(2).later(4990).ends("timeout")
+    tape.later(20).tell("writer", "sent", seq=2, outcome="timeout", s=5.01)
+    assert convicted(id, tape).kind == "starved"
+
+
+@pytest.mark.parametrize("id", _ALL)
+def test_a_reader_that_closed_and_is_waited_for_is_named(id: str) -> None:
+    tape = Tape().sent(0).gets(0, "reader-1").ordered("reader-0", "close").sent(1)
+    tape.gets(1, "reader-1").sent(2, "timeout", s=5.0)
+    found = convicted(id, tape, Close(("reader-0",)), readers=2)
+    assert found.kind == "starved"
+    assert "reader-0, which closed its end, has taken 0 of 2 messages" in found.cause
+
+
 @pytest.mark.parametrize("op", ["make", "attach", "ready"])
 def test_a_queue_that_cannot_be_built_where_nothing_is_wrong_is_violated(op: str) -> None:
     found = convicted("Q14", Tape().ordered("writer", op, "error"))
@@ -132,6 +181,13 @@ def test_q3_is_inconclusive_where_nothing_was_changed_or_no_changed_object_arriv
             judged("Q3", tape)
 
 
+def test_q3_says_which_message_was_not_taken() -> None:
+    with pytest.raises(
+        Inconclusive, match=r"message 0 \(array, 9000 bytes\) was not sent: timeout"
+    ):
+        judged("Q3", Tape().sent(0, "timeout", form="array", size=9000, s=5.0))
+
+
 def test_q3_counts_the_changed_objects_that_arrived() -> None:
     tape = Tape().sent(0).mutated(0).sent(1).gets(0).gets(1)
     assert judged("Q3", tape).counts == {"messages": 1}
@@ -147,6 +203,14 @@ def test_r6_names_the_form_the_message_and_its_holder() -> None:
     found = convicted("R6", tape)
     assert found.kind == "wrong-data"
     assert "the tensor of message 3 that reader-0 holds" in found.cause
+    assert "slot" not in found.cause  # a target may have none
+
+
+def test_r6_tells_the_senders_memory_from_the_queues() -> None:
+    tape = Tape().sent(3, form="tensor").mutated(3).gets(3)
+    shared = tape.tell("reader-0", "recheck", seq=3, same=False, digest="changed3")
+    cause = convicted("R6", shared).cause
+    assert "after its sender had changed the object: they share its memory" in cause
 
 
 def test_r7_needs_an_unencodable_message_to_be_refused() -> None:
@@ -174,6 +238,17 @@ def test_q4_lets_a_message_beyond_a_limit_be_refused() -> None:
 def test_q4_sees_a_refused_message_that_arrived_all_the_same() -> None:
     tape = Tape().sent(0).sent(1, "refused").gets(0).gets(1)
     assert convicted("Q4", tape).kind == "wrong-data"
+
+
+@pytest.mark.parametrize("id", [*_ALL, "R2", "R7", "Q2", "Q4"])
+def test_a_message_that_arrives_after_its_send_had_failed_is_called_that(id: str) -> None:
+    """Half of it had left when the send gave up, and the rest followed later."""
+    tape = Tape().sent(0).gets(0).sent(1, "timeout", s=5.0).gets(1)
+    found = judged(id, tape).violations
+    assert all("never published" not in each.cause for each in found)
+    if id != "R2":  # which judges bytes, and these are whole
+        cause = found[0].cause
+        assert "reader-0 received message 1, whose send had ended with timeout" in cause
 
 
 def test_q4_does_not_take_a_timeout_of_a_small_message_for_a_refusal() -> None:
@@ -252,7 +327,16 @@ def test_threads_may_get_messages_in_any_order() -> None:
 
 
 def test_a_message_got_by_two_threads_is_a_duplicate() -> None:
-    assert convicted("Q13", _three().gets(0).gets(1).gets(1).gets(2)).kind == "duplicate"
+    found = convicted("Q13", _three().gets(0).gets(1).gets(1).gets(2))
+    assert (found.kind, found.cause) == ("duplicate", "reader-0 received message 1 twice")
+
+
+def test_whose_threads_they_were_is_not_guessed() -> None:
+    """The case says whether the sender or the reader has two."""
+    found = convicted("Q13", _three().gets(0).gets(2).fails("timeout"))
+    assert found.cause == (
+        "1 message that was sent never reached reader-0, first message 1, and nobody was told"
+    )
 
 
 def test_a_message_nobody_sent_is_wrong_data() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from synthetic import Tape, convicted, judged
 
-from killpoint.checkers.finding import Inconclusive
+from killpoint.checkers.finding import Inconclusive, Lacking
 from killpoint.scenario import Attach, Close, Drop, Exit, Ready
 
 _READY = Ready(("all",), timeout=1.0)
@@ -124,7 +124,7 @@ def test_a_loss_in_silence_is_counted_and_names_the_overflow_path(how: str) -> N
     tape = _sent_and_closed(3, size=5000).gets(0).fails(how)
     found = convicted("Q16", tape)
     assert found.kind == "lost"
-    for word in ("2 of 3 messages", "reader-0", "overflow path", how):
+    for word in ("2 of 3 messages", "reader-0", "still on its way", how):
         assert word in found.cause
 
 
@@ -150,3 +150,9 @@ def test_a_line_number_is_not_the_number_lost() -> None:
 def test_a_loss_that_is_reported_and_did_not_happen_is_violated() -> None:
     tape = _sent_and_closed(1).gets(0).fails("lost", error="MessagesLost: 2 messages were lost")
     assert judged("Q16", tape).violations != []
+
+
+def test_a_queue_that_holds_nothing_large_unread_cannot_be_asked_what_becomes_of_it() -> None:
+    tape = Tape().sent(0, "timeout", form="array", size=10_000_000, s=5.0)
+    with pytest.raises(Lacking, match="takes no more unread messages"):
+        judged("Q16", tape)

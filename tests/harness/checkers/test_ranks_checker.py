@@ -25,7 +25,7 @@ def test_a_claim_that_is_let_in_is_no_error_told() -> None:
     tape = _made().ordered("reader-0", "attach").ordered("reader-0", "ready")
     found = convicted("Q17", tape, Make(), _CLAIM, Ready())
     assert found.kind == "no-error"
-    assert "rank 7 of a queue with 1 readers" in found.cause.replace(",", "")
+    assert "rank 7 of a queue with 1 reader and was told of no error" in found.cause
 
 
 def test_a_claim_that_fails_in_its_handshake_is_held() -> None:
@@ -38,11 +38,37 @@ def test_a_claim_that_nobody_minded_before_the_next_is_let_in() -> None:
     assert convicted("Q17", tape, Make(), _CLAIM, Attach()).kind == "no-error"
 
 
-def test_a_rank_that_another_has_is_named_so() -> None:
-    tape = _made().ordered("reader-0", "attach").ordered("reader-1", "attach")
-    tape.ordered("reader-1", "ready")
-    steps = (Make(), Attach(("reader-0",)), Attach(("reader-1",), rank=0), Ready())
-    assert "which another reader has" in convicted("Q17", tape, *steps, readers=2).cause
+_TWICE = (Make(), Attach(("reader-0",)), Attach(("reader-1",), rank=0), Ready())
+
+
+def _both_attached() -> Tape:
+    return _made().ordered("reader-0", "attach").ordered("reader-1", "attach")
+
+
+def test_a_rank_that_two_readers_have_is_no_error_told_to_either() -> None:
+    tape = _both_attached().ordered("reader-0", "ready").ordered("reader-1", "ready")
+    found = convicted("Q17", tape, *_TWICE, readers=2)
+    assert found.kind == "no-error"
+    assert "reader-0 and reader-1 both attached as rank 0" in found.cause
+
+
+@pytest.mark.parametrize(("first", "second"), [("reader-0", "reader-1"), ("reader-1", "reader-0")])
+def test_whichever_of_two_claimants_is_refused_the_rank_has_one_reader(
+    first: str, second: str
+) -> None:
+    tape = _both_attached().ordered(first, "ready").ordered(second, "ready", "refused")
+    assert judged("Q17", tape, *_TWICE, readers=2).violations == []
+
+
+def test_two_claimants_are_told_the_same_whether_one_of_them_hangs_or_not() -> None:
+    tape = _both_attached().ordered("reader-0", "ready").ordered("reader-1", "ready")
+    hung = _both_attached().tell("reader-0", "begin", op="ready").ordered("reader-1", "ready")
+    causes = {
+        (v.kind, v.cause)
+        for each in (tape, hung.hangs("reader-0", "ready"))
+        for v in judged("Q17", each, *_TWICE, readers=2).violations
+    }
+    assert len(causes) == 1
 
 
 def test_a_reader_that_can_send_is_a_second_writer() -> None:

@@ -122,7 +122,7 @@ def test_an_unlink_by_a_reader_is_a_bad_transition() -> None:
     tape = _segment(_segment(Tape(), "writer", "create", 10), "reader-0", "unlink", 11)
     found = convicted("R8", tape)
     assert found.kind == "bad-transition"
-    assert "reader-0 (pid 11) unlinked segment seg" in found.cause
+    assert "reader-0 unlinked the segment" in found.cause
 
 
 def test_an_unlink_by_a_forks_copy_is_told_as_one() -> None:
@@ -142,6 +142,20 @@ def test_a_bad_segment_must_raise(how: str) -> None:
     found = convicted("R8", Tape().ordered("reader-0", "ring-attach", "ok"), step)
     assert found.kind == "no-error"
     assert judged("R8", Tape().ordered("reader-0", "ring-attach", "error"), step).violations == []
+
+
+def test_an_accident_of_the_code_is_no_clear_error() -> None:
+    step = RingAttach("missing")
+
+    def ends(error: str) -> Tape:
+        how = {"op": "ring-attach", "outcome": "error", "error": error}
+        return Tape().tell("reader-0", "begin", op="ring-attach").tell("reader-0", "end", **how)
+
+    found = convicted("R8", ends("AttributeError: no attribute 'x' (a.py:7)"), step)
+    assert (found.kind, found.level) == ("no-error", "SHOULD")
+    assert "AttributeError" in found.cause
+    clear = ends("FileNotFoundError: /dev/shm/psm_1 (a.py:7)")
+    assert judged("R8", clear, step).violations == []
 
 
 def test_after_the_creators_death_anybody_may_unlink() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from synthetic import Tape, scene
 
-from killpoint.cases.deaths import anywhere
-from killpoint.explore.kills import chosen, count_lines
+from killpoint.cases.deaths import anywhere, around_death
+from killpoint.explore.kills import TooLittleRoom, chosen, count_lines
 from killpoint.explore.trial import Trial
 from killpoint.ledger import Ledger
-from killpoint.scenario import AnyStep, Count, Fault, Point, Scenario
+from killpoint.scenario import AnyStep, Count, Fault, Point, Scenario, Send, Wait
 from killpoint.stage.stage import Play
 
 
@@ -29,6 +29,8 @@ class Counting:
         if self.count and any(isinstance(step, Count) for step in scenario.steps):
             tape.tell("writer", "lines", op="send", count=self.count)
         for step in scenario.steps:
+            if isinstance(step, Count) and step.role != "writer":
+                tape.tell(step.role, "lines", op=step.at.op, count=self.count)
             if isinstance(step, Fault):
                 tape.tell("director", "reached", target=step.role).kills(step.role)
                 for reader in scenario.readers():
@@ -90,3 +92,30 @@ def test_an_operation_in_which_no_line_was_counted_leaves_a_doubt() -> None:
     trial = _trial(OnlySends(30))
     anywhere(trial, "writer", 8)
     assert trial.conclude().outcome == "inconclusive"
+
+
+class Shallow(Counting):
+    """A queue that takes no large message while nobody reads."""
+
+    def play(self, scenario: Scenario) -> Play:
+        played = super().play(scenario)
+        ahead = next(s for s in scenario.steps if isinstance(s, Send))
+        tape = Tape().sent(0)
+        after = scenario.steps[scenario.steps.index(ahead) + 1]
+        if after == Wait(("writer",)):
+            tape.sent(1, "timeout", form="array", size=100_000, s=5.0)
+            played.history = tape.history()
+        return played
+
+
+def test_a_call_that_needs_more_unread_room_than_there_is_cannot_be_asked() -> None:
+    with pytest.raises(TooLittleRoom, match=r"message 1 \(array, 100000 bytes\)"):
+        count_lines(
+            _trial(Shallow(9)), "reader-0", Point("receive"), around_death("Q7/x", "reader-0")
+        )
+
+
+def test_a_readers_death_is_then_played_while_the_writer_still_sends() -> None:
+    player = Shallow(9)
+    anywhere(_trial(player), "reader-0", 6)
+    assert [s for s in player.played if any(isinstance(step, Fault) for step in s.steps)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from synthetic import Tape
 from test_kills import Counting
 
 from killpoint.explore.group_operations import GROUP, JOIN
-from killpoint.explore.operations import Operation
+from killpoint.explore.operations import LARGE, Operation
 from killpoint.explore.queue_operations import QUEUE, REMOTE
 from killpoint.explore.sweeps import Around, around_death, around_stop, placed
 from killpoint.explore.trial import Play, Trial
@@ -110,6 +111,34 @@ def test_a_departure_without_lines_is_told_and_leaves_the_verdict_to_the_others(
     assert verbs == {"send"}
     assert trial.outcome.counts == {"departures that run no code of the target's": 1}
     assert trial.conclude().outcome == "held"
+
+
+class Shallow(Counting):
+    """A player whose queue takes no large message that nobody receives."""
+
+    def play(self, scenario: Scenario) -> Play:
+        played = super().play(scenario)
+        large = [m for s in scenario.steps if isinstance(s, Send) for m in s.messages]
+        if any(message == LARGE for message in large):
+            tape = Tape().sent(0).sent(1, "timeout", form="array", size=100_000, s=5.0)
+            played.history = tape.history()
+        return played
+
+
+def test_calls_that_need_more_unread_room_than_there_is_are_left_out_and_told() -> None:
+    trial = Trial("R3/x", Shallow(12), seed=1, full=True, folder=None)
+    receives = tuple(each for each in QUEUE if each.verb == "receive")
+    found = {operation.name for operation, _, _ in placed(trial, receives, 9)}
+    assert found == {"receive-inline", "receive-apart", "receive-large"}
+    assert trial.outcome.counts == {"operations that need more room for unread messages": 1}
+
+
+def test_a_sweep_of_such_calls_alone_is_unsupported() -> None:
+    trial = Trial("R3/x", Shallow(12), seed=1, full=True, folder=None)
+    overflow = tuple(each for each in QUEUE if each.name == "receive-overflow")
+    outcome = trial.judge(lambda trial: [*placed(trial, overflow, 9)] and None)
+    assert outcome.outcome == "unsupported"
+    assert "the queue takes no more unread messages" in outcome.cause
 
 
 def test_of_departures_alone_nothing_is_played_where_they_run_no_code() -> None:

@@ -217,7 +217,7 @@ def test_a_leak_is_noted_with_a_replay_and_does_not_end_the_trial(bench: Bench) 
     assert bench.outcome()[0] == "held"
     (leak,) = bench.trial.leaks
     assert leak.violation.kind == "leak"
-    assert "psm_9" in leak.violation.cause
+    assert "psm_9" in leak.violation.evidence[-1]
     assert leak.replay is not None
     assert load(Path(leak.replay)).judges == ["L1"]  # and not the case's own: that held
 

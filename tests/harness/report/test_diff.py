@@ -11,7 +11,7 @@ from made_runs import case, hang, stored
 
 from killpoint.cli import main
 from killpoint.report.diff import Difference, diff
-from killpoint.verdict import CaseOutcome
+from killpoint.verdict import CaseOutcome, Kind, Rate, Violation
 
 
 def _diff(folder: Path, before: Any, now: Any, **more: Any) -> Difference:
@@ -137,3 +137,49 @@ def test_a_run_and_itself_do_not_differ(tmp_path: Path, capsys: pytest.CaptureFi
     stored(tmp_path, _HELD, hang("R3/a"))
     assert main(["diff", str(tmp_path), str(tmp_path)]) == 0
     assert capsys.readouterr().out.endswith("1 violated as before\n")
+
+
+# -- what depends on a race -----------------------------------------------------------------
+
+
+def _found(*said: tuple[Kind, str], alone: list[int] | None = None) -> CaseOutcome:
+    """A case with these violations."""
+    outcome = case("Q6/a", runs=3)
+    for kind, cause in said:
+        outcome.add(Violation(kind, cause)).alone = alone or []
+    return outcome
+
+
+def _struck(hits: int, trials: int = 60) -> CaseOutcome:
+    outcome = _found(("hang", "the writer hung")) if hits else case("Q6/a", runs=trials)
+    outcome.rates = [Rate("the writer hung", "kills at random times", hits, trials)]
+    return outcome
+
+
+@pytest.mark.parametrize(("before", "now"), [(0, 2), (2, 0)])
+def test_rates_whose_intervals_overlap_do_not_differ(tmp_path: Path, before: int, now: int) -> None:
+    found = _diff(tmp_path, _struck(before), _struck(now))
+    assert (found.new, found.gone, found.verdicts) == ([], [], [])
+    assert found.races == ["Q6/a"]
+    assert found.status() == 0
+
+
+def test_rates_whose_intervals_are_apart_do(tmp_path: Path) -> None:
+    found = _diff(tmp_path, _struck(0), _struck(30))
+    assert [change.id for change in found.new] == ["Q6/a"]
+    assert found.status() == 1
+
+
+def test_what_not_every_play_alone_shows_is_a_race(tmp_path: Path) -> None:
+    now_and_then = _found(("hang", "it waits"), alone=[1, 3])
+    assert _diff(tmp_path, _HELD, now_and_then).races == ["Q6/a"]
+    always = _found(("hang", "it waits"), alone=[1, 1])
+    assert _diff(tmp_path, _HELD, always).status() == 1
+
+
+def test_a_case_with_several_violations_is_the_same_if_one_of_them_is(tmp_path: Path) -> None:
+    first = _found(("hang", "it waits"), ("late", "it is slow"))
+    found = _diff(tmp_path, first, _found(("late", "it is slow")))
+    assert (found.still, found.changed) == (1, [])
+    other = _diff(tmp_path, first, _found(("lost", "a message")))
+    assert [change.after for change in other.changed] == ["lost"]

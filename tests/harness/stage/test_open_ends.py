@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 
@@ -38,3 +39,20 @@ def test_a_process_that_is_gone_shows_nothing(tmp_path) -> None:
     (event,) = History.read(tmp_path).events
     assert isinstance(event, Event)
     assert (event.kind, event.text("target"), event.data["ends"]) == ("open-ends", "worker-0", [])
+
+
+def test_what_a_forked_sibling_copies_of_cpythons_own_is_known_for_it() -> None:
+    context = multiprocessing.get_context("fork")
+    go = context.Event()
+    children = [context.Process(target=go.wait, args=(60.0,), daemon=True) for _ in range(2)]
+    before = {*open_ends.ends(os.getpid())}
+    for child in children:
+        child.start()
+    try:
+        shared = {*open_ends.ends(children[1].pid or 0)} & {*open_ends.ends(os.getpid())} - before
+        assert shared  # the first one's sentinels, in the hands of the second
+        assert shared <= {*open_ends.interpreters_own()}
+    finally:
+        go.set()
+        for child in children:
+            child.join(30.0)

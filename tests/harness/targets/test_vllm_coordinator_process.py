@@ -83,9 +83,22 @@ def test_peers_say_and_hear_what_its_wire_has_words_for(target: VllmTarget) -> N
         for link in (*engines, front):
             target.link_close(link)
         target.coordinator_close(end)
-    assert not Path(handle).exists()
+    assert not end.folder.exists()
 
 
-def test_it_cannot_be_asked_to_listen_at_a_host(target: VllmTarget) -> None:
-    with pytest.raises(UnsupportedByTarget, match="no host"):
-        target.coordinator_start(CoordinatorShape(host="127.0.0.1"), None)
+def test_for_peers_on_other_hosts_it_listens_over_tcp(target: VllmTarget) -> None:
+    end = target.coordinator_start(CoordinatorShape(engines=1, host="127.0.0.1"), None)
+    addresses = target.coordinator_handle(end)
+    assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
+    engine, front = target.engine_link(addresses, 0), target.front_end_link(addresses)
+    try:
+        assert target.engine_says(engine, Saying(counts=(3, 1)))
+        assert target.link_hears(front, 20.0) == Published(0, False, ((3, 1),))
+    finally:
+        for link in (engine, front):
+            target.link_close(link)
+        target.coordinator_close(end)
+
+
+def test_deaths_on_its_own_machine_are_somebody_elses_to_notice(target: VllmTarget) -> None:
+    assert "peer_watch" not in target.capabilities

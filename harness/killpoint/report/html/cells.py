@@ -143,7 +143,7 @@ def _facts(case: StoredCase) -> list[str]:
     facts = [f"{case.runs} run{'s' * (case.runs != 1)}"] if case.runs else []
     if case.struck is not None:
         facts.append(f"the fault struck in {case.struck}")
-    facts += [*case.searched, *case.measured]
+    facts += [*case.searched, *case.measured, *(rate.words() for rate in case.rates)]
     if case.by_machine:
         facts.append("not permitted by this machine: it says nothing of the target")
     if case.shrinkage.startswith(_NO_SMALLER):

@@ -103,6 +103,7 @@ class RefengineTarget(
             "cuda",
             "coordinator",
             "coordinator_process",
+            "peer_watch",
             "waves",
             "engine",
             "sim_memory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability, QueueShape, UnsupportedByTarget
 from killpoint.targets.sglang import neighbours
 from killpoint.targets.vllm.adapter import VllmTarget
@@ -27,6 +28,13 @@ class SglangTarget(VllmTarget):
         self.capabilities |= frozenset[Capability](("remote", "wire"))
         # It waits in loops that never yield through a global of its module's: no seam to give.
         self.capabilities -= frozenset[Capability](("sim_memory", "sim_sockets", "clock"))
+
+    @property
+    def disclaimers(self) -> tuple[Disclaimer, ...]:
+        """What its maintainers have said that it does not promise."""
+        where = "sgl-project/sglang#5752, an answer of its maintainers"
+        says = "nodes are assumed to talk inside a cluster that is trusted"
+        return (Disclaimer(("S3", "S4"), where, says),)
 
     def make(self, shape: QueueShape) -> Any:
         """The writer's end. The release decides where it listens: ``shape.host`` is told to it."""

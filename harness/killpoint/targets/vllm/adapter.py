@@ -15,6 +15,7 @@ import zmq
 
 from killpoint.errors import CannotWork
 from killpoint.seams import Surroundings
+from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import (
     BlackBox,
     Capability,
@@ -24,6 +25,7 @@ from killpoint.targets.protocol import (
     UnsupportedByTarget,
 )
 from killpoint.targets.vllm import (
+    contract,
     coordinator,
     coordinator_process,
     neighbours,
@@ -86,6 +88,11 @@ class VllmTarget(
             *(coordinator_process.NOTES if "coordinator_process" in self.capabilities else ()),
             *self._lacks,
         )
+
+    @property
+    def disclaimers(self) -> tuple[Disclaimer, ...]:
+        """What vLLM's documents say that it does not promise."""
+        return contract.disclaimers(self.version)
 
     def load(self) -> None:
         """Import the queue among stand-ins; once in a process.

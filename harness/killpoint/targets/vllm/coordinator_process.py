@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import multiprocessing
 import select
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ from killpoint.targets.vllm.sources import COORDINATOR, Sources
 
 NOTES = (
     "coordinator as a process: forked; its sockets are made, and messages to it encoded, by"
-    " stand-ins; its parent learns of its end by the process alone",
+    " stand-ins; its parent learns of its end by the process alone; who watches the"
+    " processes of one machine (the front end's monitor) is not there, so that their deaths are not"
+    " asked about",
 )
 _TIMES = Times(0.1, 5.0)
 _LEAVING = 5.0
@@ -36,16 +40,17 @@ class Running:
 
     process: Any
     folder: Path
+    addresses: list[str]
 
 
 class _Link:
     """Of an engine, or of a front end."""
 
-    def __init__(self, folder: str, rank: int | None) -> None:
+    def __init__(self, addresses: list[str], rank: int | None) -> None:
         self.rank = rank
         self.step = 0
         self.context: zmq.Context[Any] = zmq.Context(io_threads=1)
-        states, reports, starts = (f"ipc://{folder}/{name}" for name in _WHERE)
+        states, reports, starts = addresses
         self.down: Any = self.context.socket(zmq.XSUB)
         self.down.connect(states if rank is None else starts)
         self.down.send(b"\1")
@@ -63,12 +68,11 @@ class VllmCoordinatorProcesses:
     def coordinator_start(self, shape: CoordinatorShape, timeout: float | None) -> Running:
         """Fork it; its sockets are bound by the time somebody connects, or soon after."""
         del timeout
-        if shape.host:
-            raise UnsupportedByTarget("its sockets are stand-ins that know no host")
         module = served(self.sources, self.sources.root / COORDINATOR, _bound)
         made = getattr(module, "DPCoordinatorProc", None) or module.CoordinatorProc
         folder = Path(tempfile.mkdtemp(prefix="coordinator-"))
-        states, reports, starts = (f"ipc://{folder}/{name}" for name in _WHERE)
+        addresses = _addresses(shape.host, folder)
+        states, reports, starts = addresses
         run: Callable[..., object] = made.run_coordinator
         known = {
             "engine_count": shape.engines,
@@ -81,15 +85,15 @@ class VllmCoordinatorProcesses:
         context = multiprocessing.get_context("fork")
         process = context.Process(target=run, kwargs=known, daemon=True)
         process.start()
-        return Running(process, folder)
+        return Running(process, folder, addresses)
 
     def coordinator_pid(self, end: Running) -> int:
         """Its process."""
         return int(end.process.pid)
 
-    def coordinator_handle(self, end: Running) -> str:
-        """The folder of its sockets."""
-        return str(end.folder)
+    def coordinator_handle(self, end: Running) -> list[str]:
+        """The addresses of its sockets."""
+        return end.addresses
 
     def coordinator_gone(self, end: Running) -> bool:
         """By its sentinel."""
@@ -108,11 +112,11 @@ class VllmCoordinatorProcesses:
         """100 ms after a change, 5 s otherwise."""
         return _TIMES
 
-    def engine_link(self, handle: str, rank: int) -> _Link:
+    def engine_link(self, handle: list[str], rank: int) -> _Link:
         """A subscription to all, and a line up."""
         return _Link(handle, rank)
 
-    def front_end_link(self, handle: str) -> _Link:
+    def front_end_link(self, handle: list[str]) -> _Link:
         """A subscription to all; what goes up goes up that."""
         return _Link(handle, None)
 
@@ -203,6 +207,19 @@ class VllmCoordinatorProcesses:
         if lie not in frames:
             raise UnsupportedByTarget(f"no front end's message of its own is {lie}")
         link.down.send(frames[lie])
+
+
+def _addresses(host: str, folder: Path) -> list[str]:
+    """Where it publishes its state, hears reports, and starts waves: over TCP for other hosts."""
+    if not host:
+        return [f"ipc://{folder}/{name}" for name in _WHERE]
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as taken:
+        found = [taken.enter_context(socket.socket(family)) for _ in _WHERE]
+        for each in found:
+            each.bind((host, 0))
+        shown = f"[{host}]" if ":" in host else host
+        return [f"tcp://{shown}:{each.getsockname()[1]}" for each in found]
 
 
 def _bound(path: str, ctx: Any, socket_type: int, **_: object) -> Any:

@@ -1,0 +1,88 @@
+"""A lock over the plays of one user on this machine: many side by side, or one alone.
+
+A violation that rests on time is told only if a play with nothing of ours beside it shows it
+again. Every play holds the lock shared; the one that confirms holds it alone. The lock is two
+files in the user's own folder: ``plays``, and a ``gate`` before it. Who is alone, or waits to be,
+keeps the gate shared with others of the kind; a play with others beside it has to pass through it
+exclusively. So no such play begins before all that are to be alone have been, one after the other.
+
+A process that dies lets go of both: they are ``flock`` locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from killpoint.errors import CannotWork
+
+ALONE_WITHIN = 600.0
+"""Seconds that one waits to be alone: longer than any one play of a plain check lasts."""
+_LOOKS = 0.05
+
+
+@contextmanager
+def beside_others() -> Generator[bool]:
+    """Hold the lock for a play that others may be beside; gives True.
+
+    Raises:
+        CannotWork: the folder of the lock cannot be used.
+    """
+    with _open("gate") as gate, _open("plays") as plays:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(plays, fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield True
+
+
+@contextmanager
+def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
+    """Hold the lock with no other play beside; gives whether that came about in time.
+
+    Raises:
+        CannotWork: the folder of the lock cannot be used.
+    """
+    end = time.monotonic() + within
+    with _open("gate") as gate, _open("plays") as plays:
+        yield _locked(gate, fcntl.LOCK_SH, end) and _locked(plays, fcntl.LOCK_EX, end)
+
+
+def _locked(fd: int, how: int, end: float) -> bool:
+    """Whether the lock was got in time; looked at again and again, for flock has no deadline."""
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+            return True
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(_LOOKS, left))
+
+
+@contextmanager
+def _open(name: str) -> Generator[int]:
+    try:
+        fd = os.open(_folder() / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise CannotWork(f"cannot lock the plays of this machine: {error}") from error
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _folder() -> Path:
+    """The user's own folder under /tmp; one that another user made is refused."""
+    folder = Path(f"/tmp/killpoint-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise CannotWork(f"{folder} is not a folder of this user: the plays cannot be locked")
+    return folder
