@@ -24,7 +24,7 @@ CAUGHT = {
     "NamesNobody": ("G3/dead-before", "no-error"),
     "TakesItsTime": ("G3/absent-rank", "late"),
     "LeavesAtOnce": ("G4/host-leaves-after-broadcast", "lost"),
-    "KeepsTheDeathToItself": ("G4/host-killed-idle", "hang"),
+    "KeepsTheDeathToItself": ("G4/host-killed-idle", "late"),
     "ReadsTheWall": ("G5/clock-jumps-in-barrier", "late"),
     "ExpiresByTheWall": ("G5/clock-forward", "lost"),
 }

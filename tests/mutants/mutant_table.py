@@ -651,7 +651,7 @@ MUTANTS: tuple[Mutant, ...] = (
     _one(
         "q14_nine_readers_share_eight_flags",
         "Q14/64-local-readers",
-        "hang lost duplicate wrong-data",
+        "starved hang lost duplicate wrong-data",
         "layout.py",
         "        return self.number_at(slot) + 9 + rank\n",
         "        return self.number_at(slot) + 9 + rank % 8\n",

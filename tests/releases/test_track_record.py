@@ -99,10 +99,10 @@ RECORD = [
     *_explored("Q13/two-receivers-every-schedule", "violated", "duplicate", "came twice"),
     ("R7/undecodable-message", "0.26.0", "violated", "duplicate", "never marked read"),
     ("R7/undecodable-message", "0.27.0", "held", None, ""),
-    ("R6/held-array-after-lap", "0.31.0", "violated", "wrong-data", "points into a slot"),
+    ("R6/held-array-after-lap", "0.31.0", "violated", "wrong-data", "wrote to its memory again"),
     ("R6/held-array-after-lap", "0.32.0", "held", None, ""),
     ("Q6/writer-dies-after-overflow-marker", "0.33.0", "violated", "hang", "dead by signal 9"),
-    ("Q16/closed-after-60MB", "0.32.0", "violated", "lost", "payloads unsent"),
+    ("Q16/closed-after-60MB", "0.32.0", "violated", "lost", "went with the writer's end"),
     ("Q16/closed-after-60MB", "0.31.0", "held", None, ""),
     (
         "Q3/overwritten-after-enqueue-overflow",
