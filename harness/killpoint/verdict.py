@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
@@ -26,6 +27,7 @@ Kind = Literal[
     "no-error",
 ]
 _A_SWEEP = 10
+_PLURAL = re.compile(r"\b([a-z]{2,}?)(ies|(?<=s)ses|xes|ches|shes|(?<!s)s)\b(?!')")
 _TAIL = 0.025
 """What a 95 % interval leaves out at either end."""
 FailureClass = Kind | Literal["inconclusive", "unsupported", "infrastructure"]
@@ -236,9 +238,9 @@ def combine(
     """
     strength = _strength(invariant, cases, lacking, whole)
     if left_out:
-        strength += f", left out: {left_out} case{'s' * (left_out != 1)}"
+        strength += f", left out: {counted(left_out, 'cases')}"
     if spared:
-        strength += f", decided without {spared} more case{'s' * (spared != 1)}"
+        strength += f", decided without {counted(spared, 'more cases')}"
     words = {case.outcome for case in cases}
     if "violated" in words:
         word: VerdictWord = "violated"
@@ -264,11 +266,24 @@ def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     have["cases"] += sum(case.outcome == "unsupported" for case in cases)
     unasked = any(case.outcome == "unsupported" for case in cases)
     missing = [
-        f"{have.get(unit, 0)} of {least} {unit}"
+        f"{have.get(unit, 0)} of {counted(least, unit)}"
         for unit, least in invariant.minimum.items()
         if have.get(unit, 0) < least and not (unasked and unit in _SEARCHED and not have.get(unit))
     ]
     return ", ".join(missing)
+
+
+def counted(number: int, units: str) -> str:
+    """A count with its noun, such as ``1 run`` for ``counted(1, "runs")``; ``units`` is plural.
+
+    The first noun is the one counted: ``1 process looked at``, ``1 key looked for``.
+    """
+    return f"{number} {_PLURAL.sub(_singular, units, count=1) if number == 1 else units}"
+
+
+def _singular(noun: re.Match[str]) -> str:
+    stem, ending = noun[1], noun[2]
+    return stem + {"ies": "y", "s": ""}.get(ending, ending.removesuffix("es"))
 
 
 def pace(case: CaseOutcome) -> str:
@@ -292,8 +307,8 @@ class Evidence(Protocol):
 
 def case_strength(case: Evidence) -> str:
     """How much evidence one case gave, in words: ``20 runs, 18 sizes, 20 of 20 faults struck``."""
-    parts = [f"{case.runs} run{'s' * (case.runs != 1)}"] if case.runs else []
-    parts += [f"{count} {unit}" for unit, count in case.counts.items() if count]
+    parts = [counted(case.runs, "runs")] if case.runs else []
+    parts += [counted(count, unit) for unit, count in case.counts.items() if count]
     if case.struck is not None:
         parts.append(f"{case.struck} of {case.runs} faults struck")
     return ", ".join([*parts, *case.searched, *case.measured, *_rated(case)])
@@ -319,7 +334,7 @@ def _strength(
 ) -> str:
     parts: list[str] = []
     if cases:
-        parts = [f"{count} {unit}" for unit, count in _totals(cases).items() if count]
+        parts = [counted(count, unit) for unit, count in _totals(cases).items() if count]
     told = [each for case in cases for each in (*case.searched, *case.measured, *_rated(case))]
     parts += [f"({each})" for each in dict.fromkeys(told)]
     aimed = sum(case.runs for case in cases if case.struck is not None)
@@ -333,7 +348,7 @@ def _strength(
     for by, whose in ((False, ""), (True, " by this machine")):
         unasked = sum(c.outcome == "unsupported" and c.by_machine == by for c in cases)
         if unasked and not lacking:
-            parts.append(f"{unasked} cases unsupported{whose}")
+            parts.append(f"{counted(unasked, 'cases')} unsupported{whose}")
     if lacking:
         parts.append("target lacks " + ", ".join(lacking))
     return ", ".join(parts) or "nothing ran"

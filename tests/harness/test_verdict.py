@@ -18,6 +18,7 @@ from killpoint.verdict import (
     VerdictWord,
     case_strength,
     combine,
+    counted,
     failure_class,
     pace,
     shortfall,
@@ -114,7 +115,7 @@ def test_nothing_that_ran_never_holds(whole: bool) -> None:
 def test_a_case_that_the_machine_does_not_permit_lowers_no_verdict_and_is_told() -> None:
     verdict = combine(_ITEM, [_held(), _held(), _case("unsupported", by_machine=True)], [])
     assert verdict.verdict == "holds"
-    assert "1 cases unsupported by this machine" in verdict.strength
+    assert "1 case unsupported by this machine" in verdict.strength
     assert combine(_ITEM, [_case("unsupported", by_machine=True)], []).verdict == "unsupported"
 
 
@@ -233,3 +234,19 @@ def test_a_rate_is_a_part_of_the_strength() -> None:
     rate = Rate("a survivor was harmed", "kills", 0, 60)
     case = CaseOutcome("Q7/x", "Q7", "held", runs=60, rates=[rate])
     assert "a survivor was harmed after 0 of 60 kills (95 %: 0 … 6 %)" in case_strength(case)
+
+
+@pytest.mark.parametrize(
+    ("units", "one"),
+    [
+        ("runs", "1 run"),
+        ("lies", "1 lie"),
+        ("boundaries", "1 boundary"),
+        ("processes looked at", "1 process looked at"),
+        ("crashes", "1 crash"),
+        ("orders' states", "1 orders' state"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(units: str, one: str) -> None:
+    assert counted(1, units) == one
+    assert counted(2, units) == f"2 {units}"

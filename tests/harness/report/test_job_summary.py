@@ -17,7 +17,7 @@ def test_verdicts_are_a_table_and_strengths_are_folded(tmp_path: Path) -> None:
     assert text.startswith("## killpoint: own 1.5\n\nnew violations: 1 (seed 4, cpu, 2 s)\n")
     assert "| ✗ | Q6 | MUST | **violated** | 1 | 2 |\n| ✓ | R3 | MUST | holds | 1 | 1 |" in text
     folded = text.partition("<details><summary>strength</summary>")[2]
-    assert "- **R3** 1 runs, 1 cases, 9 sizes" in folded
+    assert "- **R3** 1 run, 1 case, 9 sizes" in folded
 
 
 def test_a_violation_is_told_with_cause_and_replay_whatever_it_quotes(tmp_path: Path) -> None:
