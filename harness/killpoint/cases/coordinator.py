@@ -91,7 +91,12 @@ _HOSTILE = (
     of_coordinator(
         "C4/engine-lies", "an engine sends what makes no sense, each way", _engine_lies()
     ),
-    of_coordinator("C4/front-end-lies", "and so does a front end", _front_end_lies(), front_ends=2),
+    of_coordinator(
+        "C4/front-end-lies",
+        "a front end sends what makes no sense",
+        _front_end_lies(),
+        front_ends=2,
+    ),
     of_coordinator("C4/flooded-with-lies", "a flood of what makes no sense", _flooded_with_lies()),
 )
 
@@ -151,7 +156,7 @@ _FLOODS = (
     ),
     of_coordinator(
         "C7/flood-in-a-wave",
-        "the same of two engines, while a wave is on",
+        "changes are heard while two engines repeat their counts without end in a wave",
         [*_steady(4, SECOND, "engine-2"), *stepping(FIRST), *heard(FIRST, (7, 1))],
         engines=3,
     ),

@@ -129,7 +129,7 @@ CASES: tuple[Case, ...] = (
     ),
     _cancel(
         "Q9/cancel-idle-receive",
-        "the same after the reader has been idle for a while",
+        "a second thread cancels a reader that has been idle for a while",
         [
             *OPEN,
             Receive(1),

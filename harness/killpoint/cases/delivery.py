@@ -17,6 +17,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.targets.protocol import QueueShape
+from killpoint.verdict import counted
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
 
@@ -145,7 +146,9 @@ def _topology(readers: int) -> Case:
     id = f"Q14/{readers}-local-readers"
     messages = [small(6), Message("array", 100_000), small(6)]
     return fixed(
-        id, f"one writer, {readers} local reader(s)", lambda: [_all(id, messages, readers=readers)]
+        id,
+        f"one writer, {counted(readers, 'local readers')}",
+        lambda: [_all(id, messages, readers=readers)],
     )
 
 

@@ -112,7 +112,7 @@ CASES: tuple[Case, ...] = (
     ),
     _case(
         _LATE,
-        "the same, while what was sent between sockets is on its way for longer than they idle",
+        "readers fall asleep at any instant; sockets deliver later than readers idle",
         (
             _waking(_LATE, "sequential", [_IDLE, _LONG], late=True),
             [_preemptions(2, 4_000), *_beside(200)],

@@ -142,7 +142,7 @@ _STRANGERS = (
     ),
     _queue(
         "S3/stranger-at-the-handshake",
-        "the same before the readers have come",
+        "somebody without a key sends the writer garbage before the readers have come",
         Make(),
         Wait(),
         Intrude("writer", "speak"),

@@ -84,7 +84,7 @@ CASES: tuple[Case, ...] = (
     ),
     _raised(
         "R9/exception-in-remote-ready",
-        "the same with a local and a remote reader",
+        "an exception at lines of the handshake of a local and a remote reader with their writer",
         _of(REMOTE, "ready"),
         4,
     ),

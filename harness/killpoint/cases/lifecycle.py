@@ -38,7 +38,11 @@ def _one(
 
 
 def _ended(
-    id: str, how: list[AnyStep], messages: list[Message], start: StartMethod = "zygote"
+    id: str,
+    ending: str,
+    how: list[AnyStep],
+    messages: list[Message],
+    start: StartMethod = "zygote",
 ) -> Case:
     count = sum(message.repeat for message in messages)
 
@@ -55,7 +59,7 @@ def _ended(
         return [msgspec.structs.replace(played, start=start)]
 
     what = "60 MB of overflow payloads" if messages is _SIXTY else "inline messages"
-    return fixed(id, f"{what} are unread when the writer's queue ends", build, "deadlines")
+    return fixed(id, f"{what} are unread when the writer{ending}", build, "deadlines")
 
 
 _HANDSHAKE = (
@@ -129,7 +133,7 @@ _ENDINGS = (
     ),
     _one(
         "Q11/drop-cycle-with-unread-overflow",
-        "the same, collected in a reference cycle",
+        "a queue with 60 MB unread by a stopped reader is collected in a reference cycle",
         *OPEN,
         Fault("stop", "reader-0"),
         Send(_SIXTY, timeout=5.0, burst=True, mutate=False),
@@ -157,30 +161,63 @@ _ENDINGS = (
 )
 
 _OWED = (
-    _ended("Q16/closed-after-60MB", [Close(("writer",))], _SIXTY),
-    _ended("Q16/collected-after-60MB", [Drop(("writer",))], _SIXTY),
-    _ended("Q16/exited-after-60MB", [Exit(("writer",))], _SIXTY),
-    _ended("Q16/forked-child-exits-after-60MB", [Exit(("writer",))], _SIXTY, "fork"),
-    _ended("Q16/closed-after-inline", [Close(("writer",))], [small(4)]),
-    _ended("Q16/exited-after-inline", [Exit(("writer",))], [small(4)]),
+    _ended("Q16/closed-after-60MB", " closes its queue", [Close(("writer",))], _SIXTY),
+    _ended("Q16/collected-after-60MB", "'s queue is collected", [Drop(("writer",))], _SIXTY),
+    _ended("Q16/exited-after-60MB", "'s interpreter exits", [Exit(("writer",))], _SIXTY),
+    _ended(
+        "Q16/forked-child-exits-after-60MB",
+        ", a forked child, exits",
+        [Exit(("writer",))],
+        _SIXTY,
+        "fork",
+    ),
+    _ended("Q16/closed-after-inline", " closes its queue", [Close(("writer",))], [small(4)]),
+    _ended("Q16/exited-after-inline", "'s interpreter exits", [Exit(("writer",))], [small(4)]),
 )
 
 _KILL_ALL = [Fault("kill", role) for role in ("writer", "reader-0", "reader-1")]
 
 
-def _killed_and_restarted(id: str, *steps: AnyStep) -> Case:
+def _killed_and_restarted(id: str, when: str, *steps: AnyStep) -> Case:
     return fixed(
         id,
-        "every party is killed; the next start removes what they left",
+        f"every party is killed {when}; the next start removes what they left",
         lambda: [msgspec.structs.replace(scenario(id, *steps), restart=True)],
     )
 
 
 _LEAKS = (
-    _one("L1/clean-end", "an ordinary life", *OPEN, *_TRAFFIC, Close(), Exit(("all",)), Wait()),
-    _one("L1/never-closed", "interpreters just end", *OPEN, *_TRAFFIC, Exit(("all",)), Wait()),
-    _one("L1/writer-killed", "", *OPEN, *_TRAFFIC, Fault("kill", "writer")),
-    _one("L1/reader-killed", "", *OPEN, *_TRAFFIC, Fault("kill", "reader-0")),
+    _one(
+        "L1/clean-end",
+        "a queue is made, used and closed",
+        *OPEN,
+        *_TRAFFIC,
+        Close(),
+        Exit(("all",)),
+        Wait(),
+    ),
+    _one(
+        "L1/never-closed",
+        "interpreters end without closing the queue",
+        *OPEN,
+        *_TRAFFIC,
+        Exit(("all",)),
+        Wait(),
+    ),
+    _one(
+        "L1/writer-killed",
+        "the writer is killed after some traffic",
+        *OPEN,
+        *_TRAFFIC,
+        Fault("kill", "writer"),
+    ),
+    _one(
+        "L1/reader-killed",
+        "a reader is killed after some traffic",
+        *OPEN,
+        *_TRAFFIC,
+        Fault("kill", "reader-0"),
+    ),
     _one(
         "L1/writer-killed-before-ready",
         "readers have attached, the handshake is not done",
@@ -191,8 +228,12 @@ _LEAKS = (
         Fault("kill", "writer"),
         Wait(within=4.0),
     ),
-    _killed_and_restarted("L1/all-killed-then-next-start", *OPEN, *_TRAFFIC, *_KILL_ALL),
-    _killed_and_restarted("L1/all-killed-before-ready", Make(), Attach(), Wait(), *_KILL_ALL),
+    _killed_and_restarted(
+        "L1/all-killed-then-next-start", "after some traffic", *OPEN, *_TRAFFIC, *_KILL_ALL
+    ),
+    _killed_and_restarted(
+        "L1/all-killed-before-ready", "before the handshake", Make(), Attach(), Wait(), *_KILL_ALL
+    ),
 )
 
 CASES: tuple[Case, ...] = (*_HANDSHAKE, *_ENDINGS, *_OWED, *_LEAKS)

@@ -275,7 +275,7 @@ CASES: tuple[Case, ...] = (
     ),
     fixed(
         "Q18/link-down-3s-loses-nothing",
-        "the same with readers on hosts of their own: links that are down for 3 s",
+        "links of readers on hosts of their own are down for 3 s",
         _link_down_three_seconds,
         "remote",
         "deadlines",

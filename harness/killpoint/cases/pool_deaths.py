@@ -117,20 +117,20 @@ _PARENTS = (
     ),
     of_pool(
         "W4/parent-killed-fork",
-        "the same with forked workers, which may hold each other's ends",
+        "the executor of forked workers, which may hold each other's ends, is killed",
         *[*UP, *WORKS, Fault("kill", "executor")],
         start="fork",
         workers=3,
     ),
     of_pool(
         "W4/parent-killed-spawn",
-        "the same with spawned workers",
+        "the executor of spawned workers is killed between two calls",
         *[*UP, *WORKS, Fault("kill", "executor")],
         start="spawn",
     ),
     of_pool(
         "W4/parent-killed-forkserver",
-        "the same with workers from a fork server, which outlives the executor",
+        "the executor is killed; its workers' fork server outlives it",
         *[*UP, *WORKS, Fault("kill", "executor")],
         start="forkserver",
     ),
@@ -140,8 +140,18 @@ _PARENTS = (
         "loading",
         "default",
     ),
-    _parent_killed("W4/parent-killed-while-loading-fork", "the same, forked", "loading", "fork"),
-    _parent_killed("W4/parent-killed-while-loading-spawn", "the same, spawned", "loading", "spawn"),
+    _parent_killed(
+        "W4/parent-killed-while-loading-fork",
+        "the executor is killed while a forked worker loads its model",
+        "loading",
+        "fork",
+    ),
+    _parent_killed(
+        "W4/parent-killed-while-loading-spawn",
+        "the executor is killed while a spawned worker loads its model",
+        "loading",
+        "spawn",
+    ),
     _parent_killed(
         "W4/parent-killed-in-native-code",
         "the executor is killed while a worker is in native code and holds its interpreter",
@@ -150,11 +160,15 @@ _PARENTS = (
         "native",
     ),
     _parent_killed(
-        "W4/parent-killed-in-native-code-fork", "the same, forked", "native", "fork", "native"
+        "W4/parent-killed-in-native-code-fork",
+        "the executor is killed while a forked worker is in native code",
+        "native",
+        "fork",
+        "native",
     ),
     _parent_killed(
         "W4/parent-killed-in-native-code-forkserver",
-        "the same, from a fork server",
+        "the executor is killed while a worker from a fork server is in native code",
         "native",
         "forkserver",
         "native",

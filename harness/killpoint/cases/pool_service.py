@@ -61,7 +61,7 @@ _REPLIES = (
     ),
     forked(
         "W2/late-reply-of-one-rank",
-        "the same with a call that one rank alone was to answer",
+        "the one rank that is to answer does so after the call's deadline; then come others",
         *[*UP, _HELD_LAST, Call("compute", timeout=SHORT, rank=1), *_ENDED, _ON_LAST],
         *[Call(rank=1, timeout=LONG), *_AFTER],
     ),
@@ -214,8 +214,10 @@ def _failing(
 _STARTS = (
     _failing("W7/raises-while-made", "a constructor raises", "worker-0", "constructing"),
     _failing("W7/raises-while-loading", "the last one's loading raises", "worker-1", "loading"),
-    _failing("W7/raises-spawned", "the same, spawned", "worker-1", "loading", "spawn"),
-    _failing("W7/raises-forked", "the same, forked", "worker-0", "loading", "fork"),
+    _failing(
+        "W7/raises-spawned", "a spawned worker's loading raises", "worker-1", "loading", "spawn"
+    ),
+    _failing("W7/raises-forked", "a forked worker's loading raises", "worker-0", "loading", "fork"),
 )
 
 _FUTURES = (

@@ -10,6 +10,7 @@ import msgspec
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Fault, Message, MessageKind, Receive, Scenario, Send, Wait
+from killpoint.verdict import counted
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
 
@@ -79,7 +80,7 @@ def _topology(local: int, remote: int) -> Case:
     readers = local + remote
     return fixed(
         id,
-        f"{local} local and {remote} remote reader(s)",
+        f"one writer, {counted(local, 'local readers')} and {counted(remote, 'remote readers')}",
         lambda: [_all(id, _TRAFFIC, readers=readers, remote=remote)],
         "remote",
     )

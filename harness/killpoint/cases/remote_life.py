@@ -172,9 +172,10 @@ def _ended(id: str, how: AnyStep, messages: list[Message]) -> Case:
     """The readers receive meanwhile: what is in a process's own memory cannot outlive it."""
     count = sum(message.repeat for message in messages)
     what = "60 MB are" if messages is _SIXTY else "small messages are"
+    ends = "closes its queue" if isinstance(how, Close) else "exits"
     return _one(
         id,
-        f"{what} on the way to a remote reader when the writer's queue ends",
+        f"{what} on the way to a remote reader when the writer {ends}",
         *OPEN,
         Send(messages, timeout=1.0, burst=True, mutate=False),
         Wait(("writer",)),

@@ -26,6 +26,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.verdict import counted
 
 
 def _observed(id: str, readers: int) -> Case:
@@ -37,7 +38,7 @@ def _observed(id: str, readers: int) -> Case:
     ]
     return fixed(
         id,
-        f"every store to the flags, {readers} reader(s), eleven laps",
+        f"every store to the flags, {counted(readers, 'readers')}, eleven laps",
         lambda: [msgspec.structs.replace(scenario(id, *steps, readers=readers), observe=True)],
         "ring",
         "slots",
@@ -116,7 +117,7 @@ def _held(id: str, message: Message, **shape: int) -> Case:
     ]
     return fixed(
         id,
-        f"readers hold each {message.kind} over two more laps, then look again",
+        f"readers hold what they received ({message.kind}, {message.size} bytes) over two more laps, then look again",
         lambda: [scenario(id, *steps, **shape)],
     )
 
@@ -171,7 +172,7 @@ def _copy(id: str, role: str) -> Case:
     ]
     return fixed(
         id,
-        f"the {role} forks, the child drops its copy and exits; the queue must not notice",
+        f"{role} forks, and the child drops its copy and exits; the queue must not notice",
         lambda: [scenario(id, *steps)],
         "ring",
     )
@@ -249,7 +250,12 @@ CASES: tuple[Case, ...] = (
     ),
     _copy("R8/fork-copy-of-writer", "writer"),
     _copy("R8/fork-copy-of-reader", "reader-0"),
-    fixed("R8/fork-copy-before-attach", "a copy is dropped early", _early_copy, "ring"),
+    fixed(
+        "R8/fork-copy-before-attach",
+        "a fork's copy of the ring is dropped before a reader attaches",
+        _early_copy,
+        "ring",
+    ),
     fixed("R8/reader-closes-first", "a reader closes before its writer", _reader_leaves, "ring"),
     _bad_segment("missing"),
     _bad_segment("small"),

@@ -54,7 +54,7 @@ CASES: tuple[Case, ...] = (
     ),
     _swept(
         "R3/stopped-anywhere-remote",
-        "the same with a local and a remote reader",
+        "a role is stopped at lines of its operations, with a local and a remote reader",
         REMOTE,
         4,
     ),
@@ -72,7 +72,7 @@ CASES: tuple[Case, ...] = (
     ),
     _killed(
         "Q10/killed-in-remote-handshake",
-        "the same with a local and a remote reader",
+        "SIGKILL at lines of attach and of the handshake, with a local and a remote reader",
         _of(REMOTE, "attach", "ready"),
         2,
     ),

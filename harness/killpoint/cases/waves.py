@@ -56,13 +56,13 @@ CASES: tuple[Case, ...] = (
     ),
     _case(
         "C2/every-order-with-holds",
-        "the same, while an engine obeys no start for some time",
+        "every accepted request is stepped, though an engine obeys no start for some time",
         [_HELD],
         [_LONG_HELD, _THREE_HELD],
     ),
     _case(
         "C1/every-order-with-a-death",
-        "the same, while an engine dies",
+        "an engine dies: front ends never lead the coordinator, an engine by one wave at most",
         [_DEATH],
         [_THREE_DEATH],
     ),

@@ -97,7 +97,7 @@ CASES: tuple[Case, ...] = (
     ),
     _case(
         "R5/store-buffers",
-        "the same with store buffers that drain late, as on x86",
+        "each message once, whole, in order, with store buffers that drain late, as on x86",
         ("tso", ONE_SLOT, [_delays(5_000)]),
         ("tso", TWO_SLOTS, [_delays(3_500)]),
         ("tso", TWO_READERS, [_delays(700), *_beside(150)]),
