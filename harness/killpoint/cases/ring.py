@@ -117,7 +117,7 @@ def _held(id: str, message: Message, **shape: int) -> Case:
     ]
     return fixed(
         id,
-        f"readers hold what they received ({message.kind}, {message.size} bytes) over two more laps, then look again",
+        f"{message.kind} messages of {message.size} bytes are held over two more laps, then looked at",
         lambda: [scenario(id, *steps, **shape)],
     )
 
