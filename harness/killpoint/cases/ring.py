@@ -117,7 +117,7 @@ def _held(id: str, message: Message, **shape: int) -> Case:
     ]
     return fixed(
         id,
-        f"{message.kind} messages of {message.size} bytes are held over two more laps, then looked at",
+        f"{message.kind} messages of {message.size} bytes are held over two more laps",
         lambda: [scenario(id, *steps, **shape)],
     )
 

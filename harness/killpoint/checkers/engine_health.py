@@ -60,7 +60,7 @@ def _alive(_scenario: Scenario, history: History, of: Life) -> Iterator[Violatio
     for look in of.looked(0, of.until):
         if not look.alive:
             done = _done(of, look)
-            cause = f"it said that it is not alive, and answered{done}"
+            cause = f"health said that it is not alive, and answered{done}"
             yield _lie("lie", cause, history, of, look)
 
 
@@ -69,10 +69,12 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
     until = of.strikes[0].t if of.strikes else of.until
     for look in of.looked(0, until):
         if not look.ready:
-            cause = "it said that it is not ready, and nothing had been done to it"
+            cause = "health said that it is not ready, and nothing had been done to it"
             yield _lie("lie", cause, history, of, look)
         if not look.progressing and look.stalled < _MOVES:
-            cause = "it said that nothing moves, while tokens came and nothing had been done to it"
+            cause = (
+                "health said that nothing moves, while tokens came and nothing had been done to it"
+            )
             yield _lie("lie", cause, history, of, look)
 
 
@@ -94,14 +96,14 @@ def _moves(_scenario: Scenario, history: History, of: Life) -> Iterator[Violatio
         stopped = _stopped_at(of, look.t, limit)
         if stopped is not None:
             cause = (
-                f"it said that it makes progress {(look.t - stopped.t) / 1e9:.1f} s after"
+                f"health said that it makes progress {(look.t - stopped.t) / 1e9:.1f} s after"
                 f" {stopped.part} was stopped, with a request that had not moved for"
                 f" {look.stalled / 1e9:.1f} s"
             )
             yield _lie("lie", cause, history, of, look)
         elif look.t - since > limit:
             cause = (
-                f"it said that it makes progress, and no token had come for"
+                f"health said that it makes progress, and no token had come for"
                 f" {(look.t - since) / 1e9:.1f} s, with {look.open} requests open{_done(of, look)}"
             )
             yield _lie("lie", cause, history, of, look)
@@ -133,7 +135,7 @@ def _dead(scenario: Scenario, history: History, of: Life) -> Iterator[Violation]
             if look.ready:
                 after = (look.t - strike.t) / 1e9
                 cause = (
-                    f"it said that it is ready {after:.1f} s after the death of {strike.part},"
+                    f"health said that it is ready {after:.1f} s after the death of {strike.part},"
                     " before another one was there"
                 )
                 yield _lie("lie", cause, history, of, look)
@@ -169,7 +171,7 @@ def _served_from(history: History, of: Life, at: int) -> Iterator[Violation]:
             return
         if waited > limit + slack(history, said.t, look.t):
             cause = (
-                f"it said that it is ready, and {waited / 1e9:.1f} s later no token had come, with"
+                f"health said that it is ready, and {waited / 1e9:.1f} s later no token had come, with"
                 f" {look.open} requests open{_done(of, look)}"
             )
             yield _lie("lie", cause, history, of, look)
@@ -187,7 +189,7 @@ def _again(_scenario: Scenario, history: History, of: Life) -> Iterator[Violatio
         if any(look.alive and look.ready and look.progressing for look in looks):
             continue
         if looks and min(strike.end, of.until) >= limit:
-            cause = f"it did not say that all is well 3 s after {strike.part} was back"
+            cause = f"health did not say that all is well 3 s after {strike.part} was back"
             yield _lie("late", cause, history, of, looks[-1])
 
 
