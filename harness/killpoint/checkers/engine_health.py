@@ -171,8 +171,8 @@ def _served_from(history: History, of: Life, at: int) -> Iterator[Violation]:
             return
         if waited > limit + slack(history, said.t, look.t):
             cause = (
-                f"health said that it is ready, and {waited / 1e9:.1f} s later no token had come, with"
-                f" {look.open} requests open{_done(of, look)}"
+                f"health said that it is ready, and {waited / 1e9:.1f} s later no token had come,"
+                f" with {look.open} requests open{_done(of, look)}"
             )
             yield _lie("lie", cause, history, of, look)
             return
