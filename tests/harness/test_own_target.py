@@ -27,6 +27,7 @@ HELD = (
     "R6/held-small-after-lap",
     "R7/undecodable-message",
     "Q1/fuzz",
+    "Q2/receive-timed-out",
     "Q3/overwritten-after-enqueue",
     "Q6/published-before-death",
     "Q7/reader-dies-idle",
@@ -106,6 +107,7 @@ class TestItsBreakages:
             "DropsEveryFifth": {"Q13/two-senders": "violated: lost"},
             "SwapsTwo": {"R3/stream": "violated: reordered"},
             "RepeatsOne": {"R3/stream": "violated: duplicate"},
+            "AsksAgain": {"Q2/receive-timed-out": "violated: duplicate"},
         }
         assert convictions(broken) == broken
 
