@@ -179,8 +179,20 @@ def _killed_and_restarted(id: str, *steps: AnyStep) -> Case:
 _LEAKS = (
     _one("L1/clean-end", "an ordinary life", *OPEN, *_TRAFFIC, Close(), Exit(("all",)), Wait()),
     _one("L1/never-closed", "interpreters just end", *OPEN, *_TRAFFIC, Exit(("all",)), Wait()),
-    _one("L1/writer-killed", "", *OPEN, *_TRAFFIC, Fault("kill", "writer")),
-    _one("L1/reader-killed", "", *OPEN, *_TRAFFIC, Fault("kill", "reader-0")),
+    _one(
+        "L1/writer-killed",
+        "the writer is killed after some traffic",
+        *OPEN,
+        *_TRAFFIC,
+        Fault("kill", "writer"),
+    ),
+    _one(
+        "L1/reader-killed",
+        "a reader is killed after some traffic",
+        *OPEN,
+        *_TRAFFIC,
+        Fault("kill", "reader-0"),
+    ),
     _one(
         "L1/writer-killed-before-ready",
         "readers have attached, the handshake is not done",
