@@ -196,6 +196,46 @@ def test_another_processs_end_is_a_leak(end: str) -> None:
     assert "worker-1" in found.cause
 
 
+def _pairs(executor: tuple[str, ...], worker: tuple[str, ...], other: tuple[str, ...]) -> PoolTape:
+    """Who holds what of two pairs of sockets, 1-2 and 3-4, and of one that is joined to nobody."""
+    peers = {"socket:1": "socket:2", "socket:2": "socket:1"}
+    peers |= {"socket:3": "socket:4", "socket:4": "socket:3"}
+    tape = PoolTape().ready().called()
+    for role, ends in (("executor", executor), ("worker-0", worker), ("worker-1", other)):
+        held = [f"socket:{end}" for end in ends]
+        shown = {end: peer for end, peer in peers.items() if end in held}
+        tape.ends_shown(role, *held, peers=shown)
+    return tape.stops()
+
+
+def test_both_ends_of_a_pair_that_one_process_keeps_for_itself_may_be_copied_by_a_fork() -> None:
+    tape = _pairs(("1", "2", "3", "9"), ("1", "2", "4", "9"), ("1", "2", "9"))
+    assert pool_judged("W9", tape).violations == []
+
+
+def test_a_copied_end_whose_other_end_is_with_another_process_is_a_leak() -> None:
+    found = pool_convicted("W9", _pairs(("1", "2", "3"), ("4",), ("3",)))
+    assert found.cause == (
+        "executor and worker-1 hold the same end of a socket: worker-0, at its other end, cannot"
+        " hear of the death of one of them"
+    )
+
+
+def test_the_same_holds_of_a_pipes_two_ends() -> None:
+    both = ("pipe:20:r", "pipe:20:w")
+    assert pool_judged("W9", _held(both, both)).violations == []
+    assert pool_judged("W9", _held(both, ("pipe:20:w",))).violations == []  # its own keeps it open
+    found = pool_convicted(
+        "W9", _held(("pipe:20:r",), ("pipe:20:w",)).ends_shown("worker-1", both[1])
+    )
+    assert "the writing one: executor, at its other end, cannot hear" in found.cause
+
+
+def _held(executor: tuple[str, ...], worker: tuple[str, ...]) -> PoolTape:
+    tape = PoolTape().ready().called().ends_shown("executor", *executor)
+    return tape.ends_shown("worker-0", *worker).ends_shown("worker-1").stops()
+
+
 def test_what_cpython_keeps_for_its_children_is_nobodys_fault() -> None:
     tape = _shown("pipe:7:w", "pipe:8:w")
     assert "worker-1" in pool_convicted("W9", tape).cause
