@@ -60,9 +60,9 @@ def _agrees(history: History, life: Life) -> list[Violation]:
 def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """W9: the pool works, and nobody holds an end by whose closing others hear of another's death.
 
-    An end that several hold does that only if its other end is with a process that does not hold
-    this one too: both ends of a pair that a library keeps for itself are copied by a fork, and
-    keep nobody from seeing an end of file.
+    An end that several hold does that unless each of them, and nobody else, holds the other end
+    too: a pair that a library keeps for itself is copied whole by a fork, and joins no two
+    processes.
     """
     found = hangs(history)
     pools = lives(history)
@@ -107,7 +107,7 @@ def _peers(looks: list[Event]) -> dict[str, str] | None:
 def _kept_from(
     end: str, held: dict[str, dict[str, Event]], peers: dict[str, str] | None
 ) -> list[str]:
-    """Those of the pool's processes that hold the other end, and not this one.
+    """Those of the pool's processes that hold the other end, unless they all hold both.
 
     What multiprocessing shares among all its children on purpose leads to a process of its own.
     Where a record does not tell which sockets are joined, it is anybody.
@@ -119,7 +119,8 @@ def _kept_from(
         return ["whoever is"]
     else:
         other = peers.get(end, "")
-    return sorted(held.get(other, {}).keys() - held[end].keys())
+    there = held.get(other, {}).keys()
+    return [] if there == held[end].keys() else sorted(there)
 
 
 def _named(end: str) -> str:

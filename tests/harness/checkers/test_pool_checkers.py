@@ -224,11 +224,10 @@ def test_a_copied_end_whose_other_end_is_with_another_process_is_a_leak() -> Non
 def test_the_same_holds_of_a_pipes_two_ends() -> None:
     both = ("pipe:20:r", "pipe:20:w")
     assert pool_judged("W9", _held(both, both)).violations == []
-    assert pool_judged("W9", _held(both, ("pipe:20:w",))).violations == []  # its own keeps it open
-    found = pool_convicted(
-        "W9", _held(("pipe:20:r",), ("pipe:20:w",)).ends_shown("worker-1", both[1])
-    )
-    assert "the writing one: executor, at its other end, cannot hear" in found.cause
+    for executor, worker in ((both, both[1:]), (both[1:], both)):
+        waits = "executor" if executor is both else "worker-0"
+        found = pool_convicted("W9", _held(executor, worker))
+        assert f"the writing one: {waits}, at its other end, cannot hear" in found.cause
 
 
 def _held(executor: tuple[str, ...], worker: tuple[str, ...]) -> PoolTape:
