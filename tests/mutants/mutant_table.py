@@ -313,6 +313,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "bytearray(array)",
     ),
     Mutant(
+        "q2_twice_after_a_timeout",
+        "Q2/receive-timed-out",
+        ("duplicate",),
+        (
+            Edit(
+                "taking.py",
+                "            given, self._kept = self._kept, None\n",
+                '            late, self._late = getattr(self, "_late", False), False\n'
+                "            given, self._kept = self._kept, self._kept if late else None\n",
+            ),
+            Edit(
+                "taking.py",
+                "                self._kept = given  # nobody got it: the next call gives it\n",
+                "                self._kept = given\n            self._late = True\n",
+            ),
+        ),
+    ),
+    Mutant(
         "q2_timeout_consumes_the_marker",
         "Q2/late-overflow-payload",
         ("lost", "reordered"),

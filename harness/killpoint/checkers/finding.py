@@ -16,6 +16,9 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
+ACCIDENT = re.compile(r"(AttributeError|NameError|UnboundLocalError|TypeError|IndexError)\b")
+"""What comes of code that did not look, and names nothing of what went wrong."""
+
 
 class Inconclusive(Exception):
     """The record says nothing of the invariant: what was to happen did not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.checkers.finding import Inconclusive
+from killpoint.checkers.finding import Inconclusive, frame
 from killpoint.checkers.pool_record import (
     DEADLY,
     Act,
@@ -186,4 +186,18 @@ def left(history: History, life: Life, since: Event, what: str) -> list[Violatio
         return []
     who = " and ".join(f"worker-{rank}" for rank in late)
     cause = f"{who} {'was' if len(late) == 1 else 'were'} still there 5 s after {what}"
+    cause += "".join(_stayed(history, f"worker-{r}", alone=len(late) == 1) for r in late)
     return [Violation("leak", cause, history.lines([*history.of("fault"), since, *gone.values()]))]
+
+
+def _stayed(history: History, who: str, *, alone: bool) -> str:
+    """Where a worker that does not leave was seen, and whether SIGTERM ended it at last."""
+    seen = [e for e in history.of("hang") if e.text("target") == who and e.text("op") == "leaving"]
+    where = frame(seen[-1]) if seen else ""
+    asked = [e for e in history.of("asked-to-leave") if e.text("target") == who]
+    it = "it" if alone else who
+    words = f"; {it} was seen in {where}" if where else ""
+    if asked:
+        obeyed = asked[-1].data.get("obeyed") is True
+        words += f"; SIGTERM, sent then, {'ended' if obeyed else 'did not end'} {it} within 2 s"
+    return words

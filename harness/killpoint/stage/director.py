@@ -195,6 +195,8 @@ class Director:
         everybody = self._comers.actors
         if not self._granted(self._comers.all_gone, self._comers.within, everybody):
             self._comers.dump("hang", op="leaving")
+            if "W4" in self.scenario.judges:
+                self._comers.ask_to_leave(lambda done: self._granted(done, 2.0, everybody))
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
