@@ -47,6 +47,20 @@ class Leak64(Leak1):
     bytes_each = 64
 
 
+class LeakOfObjects(OsPipeTarget):
+    """Of every eighth message a small object stays in the reader: nine bytes a message."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._count = 0
+
+    def receive(self, end: Reader, timeout: float | None) -> Any:
+        self._count += 1
+        if self._count % 8 == 0:
+            self._kept.append(bytes(31))
+        return super().receive(end, timeout)
+
+
 class LeakInReader(OsPipeTarget):
     """A pointer stays of each message that came: eight bytes of a list."""
 

@@ -27,6 +27,11 @@ _OBJECTS = 4
 _TOLD_EVERY = 0.5
 """Seconds between two lines of the record: who writes none for long is taken for stuck."""
 _PR_SET_THP_DISABLE = 41
+_EACH_SIZE = 1 << 17
+"""Bytes of small objects of each size that fill what is free among those of the interpreter."""
+_LARGEST = 2 << 20
+"""Bytes of the largest of them: they take the pools that are free, in two arenas."""
+_OVERHEAD = 33
 
 
 class Stream:
@@ -37,6 +42,7 @@ class Stream:
         self._role = role
         self._word = word
         self._libc: Any = None
+        self._ballast: list[bytes] = []
 
     def send(self, step: script.Send, first: int) -> str:
         """Send so many messages; ``stopped`` by a call that raised."""
@@ -87,15 +93,20 @@ class Stream:
         return True
 
     def _prepare(self) -> None:
-        """Count pages one by one; and look for garbage only in what comes from now on.
+        """See to it that what stays from now on takes pages of its own, and that they are counted.
 
-        A huge page comes whole with its first byte: it would hide what is touched afterwards.
+        A huge page comes whole with its first byte, and the interpreter never gives back the room
+        of small objects that are gone: both would hide what is touched afterwards. Garbage is
+        looked for only in what comes from now on.
         """
         if self._libc is None:
             self._libc = ctypes.CDLL(None)
             self._libc.prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
             gc.collect()
             gc.freeze()
+            for size in range(48, 513, 16):
+                room = _EACH_SIZE + (_LARGEST if size == 512 else 0)
+                self._ballast += [bytes(size - _OVERHEAD) for _ in range(room // size)]
 
     def _give_back(self) -> None:
         gc.collect()
