@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from os_pipes import Reader, Writer
 
 _MIB = 1 << 20
-_ENTRY = 512
+_ENTRY = 1024
 """Bytes of a ring that a message fills."""
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
@@ -38,15 +39,8 @@ class Sample(msgspec.Struct):
 
     messages: int
     event: Event
-
-    def roomy(self) -> dict[tuple[int, int], int]:
-        """Bytes touched of each private mapping that has room, by its start and length."""
-        found: dict[tuple[int, int], int] = {}
-        given = self.event.data.get("roomy")
-        for each in given if isinstance(given, list) else []:
-            start, length, touched = each
-            found[start, length] = touched
-        return found
+    roomy: dict[tuple[int, int], int]
+    """Bytes touched of each private mapping that has room, by its start and length."""
 
 
 def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -79,17 +73,27 @@ def samples(history: History, role: str) -> list[Sample]:
         one = event.text("outcome") == "ok"
         totals.append(totals[-1] + (event.number("count") if event.kind == "streamed" else one))
     found: dict[int, Sample] = {}
-    for event in history.of("weight"):
-        if event.text("target") == role:
-            done = totals[bisect.bisect_right(ends, event.t)]
-            found[done] = Sample(done, event)
+    roomy: dict[tuple[int, int], int] = {}
+    for event in history.of("room", "weight"):
+        if event.text("target") != role:
+            continue
+        if event.kind == "room":
+            roomy = _places(event)
+            continue
+        done = totals[bisect.bisect_right(ends, event.t)]
+        found[done] = Sample(done, event, roomy)
     return list(found.values())
+
+
+def _places(event: Event) -> dict[tuple[int, int], int]:
+    given = cast("list[tuple[int, int, int]]", event.data.get("mappings", []))
+    return {(start, length): touched for start, length, touched in given}
 
 
 def _growth(history: History, role: str, windows: list[Sample]) -> Violation | str:
     """What grows; else why that cannot be told, or nothing."""
     apart = _first_laps(windows)
-    touched = [sum(each.roomy()[place] for place in apart) for each in windows]
+    touched = [sum(each.roomy[place] for place in apart) for each in windows]
     private = [
         each.event.number("private", 0) - aside
         for each, aside in zip(windows, touched, strict=True)
@@ -117,9 +121,9 @@ def _of(windows: list[Sample], field: str) -> list[int]:
 
 def _first_laps(windows: list[Sample]) -> Sequence[tuple[int, int]]:
     """Private mappings with room that neither came, went, grew nor shrank between the windows."""
-    lasting = set(windows[0].roomy())
+    lasting = set(windows[0].roomy)
     for each in windows[1:]:
-        lasting &= set(each.roomy())
+        lasting &= set(each.roomy)
     return sorted(lasting)
 
 
@@ -143,11 +147,5 @@ def _accuse(
             f"{role}'s {what} grew by {_words(grown)}, over {count} messages"
             f" in {len(windows) - 1} windows"
         )
-    seen = [_plain(windows[at].event) for at in (0, len(windows) // 2, -1)]
+    seen = [windows[at].event for at in (0, len(windows) // 2, -1)]
     return Violation("growth", cause, evidence(history, seen))
-
-
-def _plain(event: Event) -> Event:
-    """A weight without its addresses."""
-    said = {key: value for key, value in event.data.items() if key != "roomy"}
-    return msgspec.structs.replace(event, data=said)

@@ -77,7 +77,9 @@ def _mappings(smaps: str) -> Iterator[tuple[int, int, str, dict[str, int]]]:
 
 
 def record(log: Log, role: str, pid: int) -> None:
-    """Log a role's weight."""
+    """Log a role's weight, and before it which of its private mappings have room, and where."""
     weight = weigh(pid)
     if weight is not None:
-        log.write("weight", target=role, **msgspec.structs.asdict(weight))
+        told = msgspec.structs.asdict(weight)
+        log.write("room", target=role, mappings=told.pop("roomy"))
+        log.write("weight", target=role, **told)

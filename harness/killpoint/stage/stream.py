@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from killpoint.stage import payload
+from killpoint.targets.protocol import UnsupportedByTarget
 
 if TYPE_CHECKING:
     from killpoint import scenario as script
     from killpoint.stage.role import Role
-    from killpoint.targets.protocol import Outcome
 
 _OBJECTS = 4
 """Different ones that are sent in turn."""
@@ -37,7 +37,7 @@ _OVERHEAD = 33
 class Stream:
     """The sends and receives of one role that are paced."""
 
-    def __init__(self, role: Role, word: Callable[[Exception], Outcome]) -> None:
+    def __init__(self, role: Role, word: Callable[[Exception], str]) -> None:
         """``word``: what the target calls an exception."""
         self._role = role
         self._word = word
@@ -84,6 +84,8 @@ class Stream:
                 self._role.log.write("streaming", of=kind, count=nth)
             try:
                 act(nth)
+            except UnsupportedByTarget:
+                raise
             except Exception as raised:
                 error = f"{type(raised).__name__}: {raised}"
                 self._role.log.write(kind, outcome=self._word(raised), error=error)

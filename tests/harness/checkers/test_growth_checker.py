@@ -28,6 +28,7 @@ def _tape(
     for window in range(1, windows + 1):
         count = window * _EACH
         tape.tell("writer", "streamed", of="sent", count=_EACH)
+        tape.tell("director", "room", target="writer", mappings=roomy(count))
         tape.tell(
             "director",
             "weight",
@@ -37,7 +38,6 @@ def _tape(
             private=64 * _MIB + int(private(count)) // 4096 * 4096,
             mappings=mappings(count),
             shared=shared(count),
-            roomy=roomy(count),
         )
     return tape
 
@@ -47,7 +47,7 @@ def test_bytes_that_stay_of_each_message_are_growth(each: int) -> None:
     found = convicted("Q12", _tape(lambda messages: each * messages))
     assert found.kind == "growth"
     assert "writer's private memory grew by " in found.cause
-    assert not any("roomy" in line for line in found.evidence)
+    assert len(found.evidence) >= 3
 
 
 @pytest.mark.parametrize("each", [0, 1, 1.5])
@@ -133,6 +133,6 @@ def test_too_few_windows_are_no_evidence(windows: int) -> None:
 
 def test_windows_without_messages_are_none() -> None:
     tape = _tape(lambda _: 0)
-    tape.events = [event for event in tape.events if event.kind == "weight"]
+    tape.events = [event for event in tape.events if event.kind != "streamed"]
     with pytest.raises(Inconclusive, match="10 windows"):
         judged("Q12", tape)
