@@ -675,13 +675,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return self.number_at(slot) + 9 + rank % 8\n",
     ),
     _one(
-        "q12_a_kibibyte_stays_of_each_message",
+        "q12_eight_bytes_stay_of_each_message",
         "Q12/paced-stream",
         "growth",
         "sending.py",
         "            main = encode_short(obj) if type(obj) is bytes else None\n",
         "            main = encode_short(obj) if type(obj) is bytes else None\n"
-        '            globals().setdefault("_stays", []).append(b"x" * 1024 + bytes(1))\n',
+        '            globals().setdefault("_stays", bytearray()).extend(bytes(8))\n',
     ),
     _one(
         "q15_pages_are_not_reserved",

@@ -205,12 +205,15 @@ class Trial:
             pass
         return self.conclude()
 
-    def play(self, scenario: Scenario, *, may_miss: bool = False) -> Play:
+    def play(
+        self, scenario: Scenario, *, may_miss: bool = False, longer: Scenario | None = None
+    ) -> Play:
         """Play a scenario and judge it.
 
         Args:
             may_miss: its point is beyond those that every such call comes to; a play that does
                 not come to it either is no evidence, and no doubt.
+            longer: what is played in its place, once, where it was too short to tell.
 
         Raises:
             Violated: the invariant on trial is violated, and no more of it is to be played; the
@@ -221,8 +224,10 @@ class Trial:
         held: list[Play] = []
         try:
             play = self._hold(held, self._player.play(self._on_device(scenario)))
+            if longer is not None and self._examine(play).finding is None:
+                play = self._hold(held, self._player.play(self._on_device(longer)))
             judged = self._judge(play, may_miss, held)
-            if self.plays == 1:
+            if self.plays == len(held):
                 self._record(play, self.outcome.id)
         finally:
             for each in held:
