@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from killpoint.inspection.picture import Culprit, Edge, Process, Ring
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
 
@@ -114,6 +116,7 @@ def culprits(
     rings: Sequence[Ring],
     found: Sequence[Edge],
     unmoved: frozenset[str] = frozenset(),
+    vain: Sequence[Culprit] = (),
 ) -> list[Culprit]:
     """Who is to blame, the gravest first.
 
@@ -123,6 +126,7 @@ def culprits(
         found: :func:`edges`.
         unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
             a message for it was not woken, and is not just about to be.
+        vain: Whom the wait graph names, whatever the rings tell.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -143,6 +147,7 @@ def culprits(
         if edge.on is None:
             names = tuple(sorted({e.waiter for e in found if e.why == edge.why}))
             out.append((2, -len(names), Culprit(None, f"nobody that is there: {edge.why}", names)))
+    out += [(3, -len(culprit.waiters), culprit) for culprit in vain]
     blocked = {edge.waiter for edge in found}
     for pid in dict.fromkeys(e.on for e in found if e.on is not None and not e.idle):
         process = processes.get(pid)
@@ -151,9 +156,13 @@ def culprits(
         waiters = _waiters(pid, found)
         main = next((t for t in process.threads if t.name == "MainThread"), None)
         doing = f"is at {main.at}" if main else "runs no Python"
-        out.append((3, -len(waiters), _culprit(process, doing, waiters)))
-    ranked = [culprit for *_, culprit in sorted(out, key=lambda item: item[:2])]
-    return list({(c.pid, c.sentence): c for c in reversed(ranked)}.values())[::-1]
+        out.append((4, -len(waiters), _culprit(process, doing, waiters)))
+    merged: dict[tuple[int | None, str], Culprit] = {}
+    for *_, culprit in sorted(out, key=lambda item: item[:2]):
+        known = merged.setdefault((culprit.pid, culprit.sentence), culprit)
+        waiters = tuple(sorted({*known.waiters, *culprit.waiters}))
+        merged[culprit.pid, culprit.sentence] = msgspec.structs.replace(known, waiters=waiters)
+    return list(merged.values())
 
 
 def _culprit(process: Process, what: str, waiters: tuple[int, ...]) -> Culprit:

@@ -1,4 +1,4 @@
-"""One look at a running engine: two quick readings of its rings, its stacks between them."""
+"""One look at a running engine: two quick readings of rings and threads, stacks between them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.inspection import blame, rings, sockets
+from killpoint.inspection.calls import calls
+from killpoint.inspection.holders import Holders
 from killpoint.inspection.picture import Picture, Process
 from killpoint.inspection.processes import tree
 from killpoint.inspection.regions import shared
 from killpoint.inspection.stacks import stacks
+from killpoint.inspection.weaving import unseen, weave, zombies
 
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
@@ -39,6 +42,7 @@ def look(
     pids = [process.pid for process in bare]
     known = rings.decoders()
     before = {at.name: view for at, view in rings.views(shared(pids, proc), known, proc)}
+    threads_before = {each: calls(each, proc) for each in pids}
     first = time.monotonic()
     found = stacks([process.pid for process in bare if not process.dead])
     pause(max(0.0, _APART - (time.monotonic() - first)))
@@ -52,12 +56,17 @@ def look(
     parties = rings.rings(seen, processes)
     unmoved = frozenset(at.name for at, view in seen if before.get(at.name) == view)
     waits = blame.edges(processes, parties)
+    graph = weave(processes, threads_before, waits, Holders(proc), proc)
+    vain = graph.vain(list(processes))
+    unsure = [*zombies(graph, processes), *unseen(graph, processes), *graph.unsure(list(processes))]
     return Picture(
         pid,
         tuple(processes.values()),
         parties,
         tuple(sockets.lines(list(processes))),
         tuple(waits),
-        tuple(blame.culprits(processes, parties, waits, unmoved)),
+        tuple(blame.culprits(processes, parties, waits, unmoved, vain)),
+        tuple(unsure),
+        graph.resting(list(processes)),
         round(time.monotonic() - began, 3),
     )

@@ -32,6 +32,7 @@ class _Dumped(msgspec.Struct):
     thread_name: str | None
     frames: list[_Frame]
     thread_id: int = 0
+    os_thread_id: int | None = None
 
 
 _dumps = msgspec.json.Decoder(list[_Dumped])
@@ -68,6 +69,7 @@ def _thread(dumped: _Dumped) -> Thread:
         tuple(text for text, _ in frames),
         next(own, frames[0][0] if frames else "no Python"),
         waits((frame.name, frame.filename) for frame in dumped.frames),
+        dumped.os_thread_id or 0,
     )
 
 
