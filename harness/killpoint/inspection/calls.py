@@ -10,6 +10,7 @@ import contextlib
 import math
 import platform
 import struct
+import time
 from pathlib import Path
 
 import msgspec
@@ -31,15 +32,14 @@ _NUMBERS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), "").split()
 NAMES = dict(zip(map(int, _NUMBERS[::2]), _NUMBERS[1::2], strict=True))
 """By number, those in which a thread may sleep long."""
 
-READS = frozenset(
-    ["read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "splice"]
-)
+_ACCEPTS = frozenset({"accept", "accept4"})
+READS = _ACCEPTS | {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "splice"}
 WRITES = frozenset(["write", "writev", "sendto", "sendmsg", "sendmmsg", "connect"])
 _POLLS = frozenset({"poll", "ppoll"})
 _EPOLLS = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2"})
 _SELECTS = frozenset({"select", "pselect6"})
 _NAPS = {"nanosleep": 0, "clock_nanosleep": 2}
-_POLLOUT = 0x4
+_POLLIN, _POLLOUT = 0x1, 0x4
 _MASK = (1 << 32) - 1
 _MOST_FDS = 4096
 
@@ -118,9 +118,7 @@ class Call(msgspec.Struct, frozen=True):
         count = min(self.args[1], _MOST_FDS)
         raw = self._bytes(self.args[0], 8 * count, proc) if count else b""
         found = list(struct.iter_unpack("ihh", raw))
-        return [
-            (fd, bool(events & _POLLOUT and not events & 1)) for fd, events, _ in found if fd >= 0
-        ]
+        return [(fd, _writes(events)) for fd, events, _ in found if fd >= 0]
 
     def _selected(self, proc: Path) -> list[tuple[int, bool]]:
         count = min(self.args[0] & _MASK, _MOST_FDS)
@@ -140,15 +138,18 @@ def epolled(pid: int, fd: int, proc: Path = Path("/proc")) -> list[tuple[int, bo
         words = line.split()
         if words and words[0] == "tfd:":
             events = int(words[3], 16)
-            found.append((int(words[1]), bool(events & _POLLOUT and not events & 1)))
+            found.append((int(words[1]), _writes(events)))
     return found
+
+
+def _writes(events: int) -> bool:
+    """Whether a poll is for room to write, and not for something to read."""
+    return bool(events & _POLLOUT and not events & _POLLIN)
 
 
 def _until(seconds: float, *, absolute: int, monotonic: bool) -> float:
     if not absolute:
         return seconds
-    import time
-
     return max(0.0, seconds - (time.monotonic() if monotonic else time.time()))
 
 
@@ -182,6 +183,5 @@ def _call(pid: int, task: Path) -> Call:
     wchan = ""
     with contextlib.suppress(OSError):
         wchan = (task / "wchan").read_text().strip("\0\n")
-    return Call(
-        pid, int(task.name), state, name, args, wchan if wchan != "0" else "", comm, switches
-    )
+    wchan = wchan if wchan != "0" else ""
+    return Call(pid, int(task.name), state, name, args, wchan, comm, switches)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.inspection.holders import File, Holders
+from killpoint.inspection.holders import File, Holders, Tcp
 
 _ACCEPTS = 0x10000  # of the flags in net/unix: it listens
 _STREAM = 1
@@ -102,7 +102,7 @@ class Ends:
         name = f"TCP {name}"
         if theirs is not None and theirs.inode:
             return self._held(pid, file, name, theirs.inode)
-        if theirs is not None or self._holders.here(mine):
+        if theirs is not None or _here(mine):
             return End(name, missing="has no other end: no process of this machine has it")
         return End(name, doubt=f"the other end of {name} is on another machine")
 
@@ -147,3 +147,14 @@ class Ends:
 
     def _standard(self, pid: int, file: File) -> bool:
         return any(self._holders.file(pid, fd) == file for fd in range(3))
+
+
+_LOOPBACK, _LOOPBACK_6 = "7F", "0" * 24 + "01000000"
+"""How ``127.…`` ends, and all of ``::1``, as the kernel prints them."""
+
+
+def _here(tcp: Tcp) -> bool:
+    """Whether the far address of a TCP socket is one of this machine's own."""
+    host = tcp.far.partition(":")[0]
+    loop = host == _LOOPBACK_6 or (len(host) == 8 and host.endswith(_LOOPBACK))
+    return loop or host == tcp.local.partition(":")[0]

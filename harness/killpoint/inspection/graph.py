@@ -127,7 +127,7 @@ class Graph:
         ]
 
     def _ends(self, start: Node) -> list[tuple[int | None, str]]:
-        """Where the chains that begin at a thread end: at the stopped, the dead, nobody, a circle."""
+        """Where the chains from a thread end: the stopped, the dead, nobody, a circle."""
         ends: dict[str, int | None] = {}
         seen: list[Key] = []
         todo = [(start.pid, start.tid)]
@@ -199,11 +199,9 @@ class Graph:
             doubt = self._doubt(node)
             if not doubt:
                 continue  # who it waits for has one, and is told
-            text, count = found.get((node.pid, node.what + doubt), ("", 0))
-            found[node.pid, node.what + doubt] = (
-                text or f"{self.sentence(node)}; {doubt}",
-                count + 1,
-            )
+            key = node.pid, node.what + doubt
+            text, count = found.get(key, (f"{self.sentence(node)}; {doubt}", 0))
+            found[key] = text, count + 1
         return [
             f"{text} (and {count - 1} more threads of it)" if count > 1 else text
             for text, count in found.values()

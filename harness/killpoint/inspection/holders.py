@@ -21,7 +21,6 @@ _ARMED = re.compile(r"^it_value: \((\d+), (\d+)\)$", re.MULTILINE)
 _LOCKED = re.compile(r"^lock:\s+\d+: \S+\s+\S+\s+\S+\s+-?\d+ \S+:(\d+) ", re.MULTILINE)
 _MAPPED = re.compile(r"^(\w+)-(\w+) \S{3}s (\w+) (\S+) (\d+) +(.*)$", re.MULTILINE)
 _PRIVATE_TCP = ("tcp", "tcp6")
-_LISTENS, _LEFT, _JOINED = "0A", "08", "01"
 INITIAL_PIDS = "pid:[4026531836]"
 """The kernel's first namespace of processes: from it every process is seen."""
 
@@ -168,11 +167,6 @@ class Holders:
         theirs = (x for x in lines if (x.local, x.far) == (mine.far, mine.local) and x != mine)
         return mine, next(theirs, None)
 
-    def here(self, pid: int, tcp: Tcp) -> bool:
-        """Whether the far address of a TCP socket is one of this machine's own."""
-        host = tcp.far.partition(":")[0]
-        return host == tcp.local.partition(":")[0] or host.endswith("7F") or host == _ONE
-
     def _space(self, pid: int) -> str:
         with contextlib.suppress(OSError):
             return str((self._proc / str(pid) / "ns/net").readlink())
@@ -191,8 +185,8 @@ class Holders:
 
     def mappers(self, inode: int) -> list[int]:
         """Processes of the machine that map a file of shared memory."""
-        found = [pids for key, pids in self._mappers().items() if key[1] == inode]
-        return sorted(set().union(*found))
+        found = (pids for key, pids in self._mappers().items() if key[1] == inode)
+        return sorted({pid for pids in found for pid in pids})
 
     def _mapped(self, pid: int) -> list[tuple[str, ...]]:
         with contextlib.suppress(OSError):
@@ -207,10 +201,6 @@ class Holders:
                     for *_, device, inode, _ in self._mapped(int(entry.name)):
                         self._maps[device, int(inode)].add(int(entry.name))
         return self._maps
-
-
-_ONE = "0" * 24 + "01000000"
-"""``::1`` as the kernel prints it."""
 
 
 def _tcp(net: Path) -> list[Tcp]:

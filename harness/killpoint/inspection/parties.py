@@ -160,7 +160,8 @@ class Builder:
     def _for_a_file_lock(self, node: Node, call: Call) -> Node:
         file = self._holders.file(node.pid, call.args[0] & 0xFFFF_FFFF)
         own = {node.pid}
-        held = self._holders.locks.get(file.id, set()) if file is not None else set()
+        nobody: set[int] = set()
+        held = self._holders.locks.get(file.id, nobody) if file is not None else nobody
         what = f"waits for a lock of {file.text}" if file is not None else "waits for a file lock"
         make = msgspec.structs.replace
         if not held:
@@ -234,8 +235,11 @@ class Builder:
             return Party(pid)
         process = self._cast.processes.get(pid)
         called = f"pid {pid} ({process.command})" if process else f"pid {pid}"
-        return Party(pid, None, f"the other end of {end.name} is held by {called}, which looks"
-                     " elsewhere: whether it would answer, or inherited it, cannot be seen")  # fmt: skip
+        doubt = (
+            f"the other end of {end.name} is held by {called}, which looks elsewhere: whether it"
+            " would answer, or inherited it, cannot be seen"
+        )
+        return Party(pid, None, doubt)
 
     def _watches(self, pid: int) -> Iterable[tuple[int, bool]]:
         """Descriptors that a process sleeps at."""
