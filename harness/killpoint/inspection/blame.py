@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -117,6 +117,7 @@ def culprits(
     found: Sequence[Edge],
     unmoved: frozenset[str] = frozenset(),
     vain: Sequence[Culprit] = (),
+    resting: Collection[int] = (),
 ) -> list[Culprit]:
     """Who is to blame, the gravest first.
 
@@ -127,6 +128,7 @@ def culprits(
         unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
             a message for it was not woken, and is not just about to be.
         vain: Whom the wait graph names, whatever the rings tell.
+        resting: Processes that wait for the outside themselves: they are not at anything.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -151,7 +153,7 @@ def culprits(
     blocked = {edge.waiter for edge in found}
     for pid in dict.fromkeys(e.on for e in found if e.on is not None and not e.idle):
         process = processes.get(pid)
-        if process is None or process.stopped or process.dead or pid in blocked:
+        if process is None or process.stopped or process.dead or pid in {*blocked, *resting}:
             continue
         waiters = _waiters(pid, found)
         main = next((t for t in process.threads if t.name == "MainThread"), None)

@@ -44,6 +44,10 @@ _MASK = (1 << 32) - 1
 _MOST_FDS = 4096
 
 
+SHORT = 5.0
+"""Seconds: a sleep that is no longer is one of a loop, which looks up again and again."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """One thread, and the call in which it is."""
 

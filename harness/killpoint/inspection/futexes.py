@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from killpoint.inspection.calls import Call, memory
+from killpoint.inspection.calls import SHORT, Call, memory
 from killpoint.inspection.graph import Node, Party
 from killpoint.inspection.holders import Holders, Mapped
 from killpoint.inspection.picture import Process, Thread
@@ -24,6 +25,9 @@ _POOLS = (
     "_handle_tasks (multiprocessing/pool.py", "_monitor (logging/handlers.py",
     "worker (multiprocessing/pool.py",
 )  # fmt: skip
+_EVENTS = ("wait (threading.py", "get (queue.py", "put (queue.py")
+_COMES = re.compile(r"\.(get|wait)\(")
+"""The source line of a wait in C, such as that of a ``SimpleQueue``."""
 _JOINS = ("_wait_for_tstate_lock (threading.py", "_shutdown (threading.py", "join (threading.py")
 
 
@@ -62,7 +66,7 @@ def node(
         shared = holders.mapping(bare.pid, call.args[0])
         if shared is not None:
             return _shared(bare, call, shared, calls, processes, holders)
-    return _within(bare, call, thread, own, processes.get(bare.pid))
+    return _within(bare, call, thread, own, processes.get(bare.pid), proc)
 
 
 def _owner(call: Call, command: int, proc: Path) -> int:
@@ -78,7 +82,12 @@ def _owner(call: Call, command: int, proc: Path) -> int:
 
 
 def _within(
-    bare: Node, call: Call, thread: Thread | None, own: Sequence[Call], process: Process | None
+    bare: Node,
+    call: Call,
+    thread: Thread | None,
+    own: Sequence[Call],
+    process: Process | None,
+    proc: Path,
 ) -> Node:
     """For another thread of its own process, and nothing says for which."""
     make = msgspec.structs.replace
@@ -86,11 +95,22 @@ def _within(
     rests, joins = _idiom(thread, process)
     if joins and process is not None:
         runs_python = {each.tid for each in process.threads}
-        others = [c for c in others if c.tid in runs_python]
-    doubt = "" if rests or joins else "which thread would end that cannot be seen"
-    parties = tuple(Party(bare.pid, c.tid, doubt) for c in others)
-    what = "waits for work" if rests else "waits for a thread" if joins else (
-        "waits for a lock, a condition or an event of its own process"
+        others = [c for c in others if c.tid in runs_python]  # no native thread is joined
+    event = not rests and not joins and _for_an_event(thread)
+    python = {each.tid for each in process.threads} if process is not None else set[int]()
+    parties = tuple(
+        Party(
+            bare.pid,
+            c.tid,
+            "" if rests or joins or (event and c.tid in python and c.limit(proc) > SHORT)
+            else "which thread would end that cannot be seen",
+        )
+        for c in others
+    )  # fmt: skip
+    what = (
+        "waits for work" if rests else "waits for a thread" if joins
+        else "waits for an event or a queue of its own process" if event
+        else "waits for a lock, a condition or an event of its own process"
     )  # fmt: skip
     alone = "" if others else "no other thread of it is left that could end that"
     return make(bare, what=what, parties=parties, every=joins, alone=alone, waits=True)
@@ -109,6 +129,14 @@ def _idiom(thread: Thread | None, process: Process | None) -> tuple[bool, bool]:
     rests = any(frame.endswith(_POOLS) for frame in frames)
     joins = any(frame.endswith(_JOINS) for frame in frames[:2])
     return rests, joins
+
+
+def _for_an_event(thread: Thread | None) -> bool:
+    """Whether it waits until something comes, and not until a lock is free."""
+    if thread is None:
+        return False
+    frames = [frame.partition(":")[0] for frame in thread.frames[:3]]
+    return any(frame.endswith(_EVENTS) for frame in frames) or bool(_COMES.search(thread.line))
 
 
 def _shared(

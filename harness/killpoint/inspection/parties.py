@@ -10,15 +10,13 @@ from pathlib import Path
 import msgspec
 
 from killpoint.inspection import futexes
-from killpoint.inspection.calls import READS, WRITES, Call, epolled
+from killpoint.inspection.calls import READS, SHORT, WRITES, Call, epolled
 from killpoint.inspection.ends import End, Ends
 from killpoint.inspection.graph import Fate, Node, Party
 from killpoint.inspection.holders import Holders
 from killpoint.inspection.picture import Edge, Process, Thread
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
 
-SHORT = 5.0
-"""Seconds: a sleep that is no longer is one of a loop, which looks up again and again."""
 LONG = 3600.0
 """Seconds: a time limit beyond this is none."""
 _SIGNALS = frozenset(["pause", "rt_sigsuspend", "rt_sigtimedwait", "restart_syscall"])

@@ -19,6 +19,7 @@ _FAR = 200
 
 def weave(
     processes: Mapping[int, Process],
+    others: Mapping[int, Process],
     before: Mapping[int, Sequence[Call]],
     edges: Sequence[Edge],
     holders: Holders,
@@ -28,6 +29,7 @@ def weave(
 
     Args:
         processes: The tree, by pid, with Python stacks.
+        others: Processes beside it that are known, with their stacks.
         before: Its threads at an earlier look: who has not moved since then sleeps.
         edges: What the rings tell.
         holders: Who in the machine holds what.
@@ -41,7 +43,7 @@ def weave(
         for c in each
         if earlier.get((c.pid, c.tid), "") != c.switches
     )
-    cast = Cast(dict(processes), now, moved, edges, os.getpid())
+    cast = Cast({**others, **processes}, now, moved, edges, os.getpid())
     for pid in processes:
         _ancestors(cast, pid, proc)
     found: list[Node] = []
