@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ def edges(processes: Mapping[int, Process], rings: Sequence[Ring]) -> list[Edge]
         if process.waits(SLOT):
             found += _for_a_slot(process, rings)
         if process.waits(MESSAGE):
-            found += _for_a_message(process, rings)
+            found += _for_a_message(process, rings, _ancestors(process, processes))
         collective = process.waits(COLLECTIVE, GROUP)
         if collective:
             found += _in_a_collective(process, collective.waits, processes, rings)
@@ -53,7 +53,16 @@ def _unread(process: Process, ring: Ring, reader: int) -> Edge:
     return Edge(process.pid, pid, why)
 
 
-def _for_a_message(process: Process, rings: Sequence[Ring]) -> list[Edge]:
+def _ancestors(process: Process, processes: Mapping[int, Process]) -> set[int]:
+    found: set[int] = set()
+    at: Process | None = process
+    while at is not None and at.parent not in found:
+        found.add(at.parent)
+        at = processes.get(at.parent)
+    return found
+
+
+def _for_a_message(process: Process, rings: Sequence[Ring], ancestors: set[int]) -> list[Edge]:
     """For a message of any of the rings that it reads; one that is there is a lost wake-up."""
     found: list[Edge] = []
     for ring in rings:
@@ -65,7 +74,7 @@ def _for_a_message(process: Process, rings: Sequence[Ring]) -> list[Edge]:
         writer = ring.writer if ring.writer in ring.mappers else None
         gone = "" if writer is not None else ", whose writer is gone or unknown"
         why = f"a message in {ring.short}{gone}"
-        found.append(Edge(process.pid, writer, why, writer == process.parent))
+        found.append(Edge(process.pid, writer, why, writer in ancestors))
     return found
 
 
@@ -117,7 +126,6 @@ def culprits(
     found: Sequence[Edge],
     unmoved: frozenset[str] = frozenset(),
     vain: Sequence[Culprit] = (),
-    resting: Collection[int] = (),
 ) -> list[Culprit]:
     """Who is to blame, the gravest first.
 
@@ -128,7 +136,6 @@ def culprits(
         unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
             a message for it was not woken, and is not just about to be.
         vain: Whom the wait graph names, whatever the rings tell.
-        resting: Processes that wait for the outside themselves: they are not at anything.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -153,7 +160,7 @@ def culprits(
     blocked = {edge.waiter for edge in found}
     for pid in dict.fromkeys(e.on for e in found if e.on is not None and not e.idle):
         process = processes.get(pid)
-        if process is None or process.stopped or process.dead or pid in {*blocked, *resting}:
+        if process is None or process.stopped or process.dead or pid in blocked:
             continue
         waiters = _waiters(pid, found)
         main = next((t for t in process.threads if t.name == "MainThread"), None)

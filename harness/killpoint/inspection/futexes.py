@@ -102,7 +102,7 @@ def _within(
         Party(
             bare.pid,
             c.tid,
-            "" if rests or joins or (event and c.tid in python and c.limit(proc) > SHORT)
+            "" if rests or joins or (event and c.tid in python and not _beats(c, proc))
             else "which thread would end that cannot be seen",
         )
         for c in others
@@ -129,6 +129,11 @@ def _idiom(thread: Thread | None, process: Process | None) -> tuple[bool, bool]:
     rests = any(frame.endswith(_POOLS) for frame in frames)
     joins = any(frame.endswith(_JOINS) for frame in frames[:2])
     return rests, joins
+
+
+def _beats(call: Call, proc: Path) -> bool:
+    """Whether it sleeps for moments, at nothing: a heart, of which nobody knows what it is for."""
+    return call.limit(proc) <= SHORT and not call.files(proc)
 
 
 def _for_an_event(thread: Thread | None) -> bool:

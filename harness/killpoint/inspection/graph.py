@@ -114,11 +114,6 @@ class Graph:
         """How many wait for somebody who goes on."""
         return sum(self.fates[n.pid, n.tid] is Fate.GOES for n in self.waiters(pids))
 
-    def rests(self, pid: int) -> bool:
-        """Whether the main thread of a process sleeps, and goes on once something comes."""
-        main = self.nodes.get((pid, pid))
-        return main is not None and main.waits and self.fates[pid, pid] is Fate.GOES
-
     def vain(self, pids: Sequence[int]) -> list[Culprit]:
         """The ends of all chains of those who wait in vain, and the circles."""
         found: dict[str, tuple[int | None, set[int]]] = {}

@@ -56,7 +56,6 @@ def look(
     waits = [e for e in blame.edges(everybody, parties) if e.waiter in inside]
     graph = weave(inside, others, threads_before, waits, Holders(proc), proc)
     vain = graph.vain(list(inside))
-    resting = {pid for pid in everybody if graph.rests(pid)}
     unsure = [
         *rings.ownerless(parties),
         *zombies(graph, inside),
@@ -69,7 +68,7 @@ def look(
         parties,
         tuple(sockets.lines(list(inside))),
         tuple(waits),
-        tuple(blame.culprits(everybody, parties, waits, unmoved, vain, resting)),
+        tuple(blame.culprits(everybody, parties, waits, unmoved, vain)),
         tuple(unsure),
         graph.resting(list(inside)),
         round(time.monotonic() - began, 3),

@@ -108,7 +108,7 @@ class Edge(msgspec.Struct, frozen=True):
     """None: somebody who is not there any more, or is not known."""
     why: str
     idle: bool = False
-    """Whether it may well be a rest: a child waits for work of its parent's."""
+    """Whether it may well be a rest: a child waits for work of its parent's, or of one above."""
 
 
 class Culprit(msgspec.Struct, frozen=True):

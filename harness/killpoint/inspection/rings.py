@@ -58,10 +58,10 @@ def rings(
 def ownerless(known: Iterable[Ring]) -> list[str]:
     """Rings that somebody maps still, of which a party is gone, and which have no known writer."""
     return [
-        f"ring {ring.short} ({ring.kind}) has no living writer that can be told, and of its"
-        f" {ring.readers - len(ring.closed) + 1} parties {ring.missing} no longer map it; whether"
-        f" {_pids(ring.mappers)} still wait for a message of it, or for a payload beside it,"
-        " cannot be seen"
+        f"ring {ring.short} ({ring.kind}) has no living writer that can be told: of its"
+        f" {ring.readers - len(ring.closed) + 1} parties {ring.missing} do not map it, gone or not"
+        f" come yet; whether {_pids(ring.mappers)} still wait for a message of it, or for a payload"
+        " beside it, cannot be seen"
         for ring in known
         if ring.missing and ring.mappers and ring.writer not in ring.mappers
     ]

@@ -387,7 +387,7 @@ def busy():
 
     worker = fork(work)
     theirs.close()
-    say(waiter=os.getpid(), other=worker)
+    say(waiter=os.getpid(), runs=worker)
     mine.recv()
 
 
