@@ -161,7 +161,7 @@ def _writer_after(history: History, dead: str, death: Event) -> list[Violation]:
             )
             return [Violation("no-error", cause, lines)]
         did = "went on" if call.outcome == "ok" else "was told of a reader's death"
-        cause = f"the writer {did} only {late:.2f} s after the death, not within 2 s"
+        cause = f"the writer {did} only {late:.2f} s after the death; the limit is 2 s"
         return [Violation("late", cause, lines)]
     return []
 
