@@ -414,7 +414,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "A malformed, unknown or out-of-range message is counted, logged and dropped alone; what"
         " else it carried that is valid is kept.",
         _PROCESS,
-        {"cases": 3, "lies": 15},
+        {"cases": 3, "lies": 40},
     ),
     Invariant(
         "C5",
