@@ -117,7 +117,8 @@ class TestLies:
         tape.tell("parent", "coordinator-gone", pid=7, line="a/wire.py:7")
         found = coordinator_convicted("C4", tape)
         assert found.cause == (
-            "the coordinator ended after engine-0 sent what makes no sense (not-text), at a/wire.py:7"
+            "the coordinator ended after engine-0 sent what makes no sense (not-text),"
+            " at a/wire.py:7"
         )
 
     def test_what_is_valid_beside_one_is_kept(self) -> None:
