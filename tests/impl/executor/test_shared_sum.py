@@ -57,8 +57,11 @@ class Stage:
             os.close(fd)
 
 
+Stages = Callable[..., Stage]
+
+
 @pytest.fixture
-def stage() -> Iterator[Callable[..., Stage]]:
+def stage() -> Iterator[Stages]:
     made: list[Stage] = []
 
     def make(world: int, first: int = 0, size: int | None = None) -> Stage:
@@ -73,17 +76,17 @@ def stage() -> Iterator[Callable[..., Stage]]:
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int64", "int32"])
 def test_every_rank_has_the_sum_in_the_order_of_the_ranks(
-    stage: Any, count: int, dtype: str
+    stage: Stages, count: int, dtype: str
 ) -> None:
     kind = getattr(torch, dtype)
     parts = [torch.linspace(-5, 7 * (me + 1), 1001).to(kind) for me in range(count)]
     wide = torch.float64 if parts[0].is_floating_point() else kind
-    expected = sum(part.to(wide) for part in parts).to(kind)
+    expected = torch.stack([part.to(wide) for part in parts]).sum(0).to(kind)
     for found in stage(count).together(lambda me: parts[me].clone(), times=3):
         assert all(torch.equal(each, expected) for each in found)
 
 
-def test_a_tensor_larger_than_a_slot_or_not_contiguous_is_summed_in_place(stage: Any) -> None:
+def test_a_tensor_larger_than_a_slot_or_not_contiguous_is_summed_in_place(stage: Stages) -> None:
     numel = SLOT_BYTES // 8 * 2 + 3
     for found in stage(2).together(lambda me: torch.full((numel,), me + 1.0).double(), times=2):
         assert all(bool((each == 3.0).all()) for each in found)
@@ -93,7 +96,7 @@ def test_a_tensor_larger_than_a_slot_or_not_contiguous_is_summed_in_place(stage:
         assert found[0].numel() == 0
 
 
-def test_stages_of_one_pool_do_not_meet(stage: Any) -> None:
+def test_stages_of_one_pool_do_not_meet(stage: Stages) -> None:
     first = stage(4, 0, 2)
     second = stage(4, 2, 2)
     os.dup2(first.file, second.file)
@@ -101,7 +104,7 @@ def test_stages_of_one_pool_do_not_meet(stage: Any) -> None:
     assert [float(f[0]) for f in second.together(lambda me: torch.ones(1) * 9)] == [18.0, 18.0]
 
 
-def test_ranks_that_sum_different_sizes_are_told(stage: Any) -> None:
+def test_ranks_that_sum_different_sizes_are_told(stage: Stages) -> None:
     made = stage(2)
     ends, told = [made.rank(me) for me in range(2)], list[str]()
 
@@ -120,7 +123,7 @@ def test_ranks_that_sum_different_sizes_are_told(stage: Any) -> None:
     assert all("rank 0 sums" in each or "rank 1 sums" in each for each in told)
 
 
-def test_a_rank_that_dies_ends_the_wait_of_the_others(stage: Any) -> None:
+def test_a_rank_that_dies_ends_the_wait_of_the_others(stage: Stages) -> None:
     made = stage(2)
     end, (mine, theirs) = made.rank(0), os.pipe()
     child = os.fork()
