@@ -490,6 +490,13 @@ CATALOGUE: tuple[Invariant, ...] = (
         {"cases": 4},
     ),
     Invariant(
+        "S4",
+        "A stranger who floods, stalls or half-opens costs no message and no unbounded memory or"
+        " descriptors, at every listener of the process tree, with 1,024 descriptors.",
+        _QUEUE,
+        {"cases": 1, "floods": 1},
+    ),
+    Invariant(
         "L1",
         "After the last party's exit + 5 s nothing of ours remains; only what every party's"
         " SIGKILL left behind may wait for the next start, which removes it.",

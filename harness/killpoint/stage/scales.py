@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.history.log import Log
+from killpoint.stage import lookout
 
 _FIELD = re.compile(r"^(Rss|Pss):\s+(\d+) kB$", re.M)
 
@@ -27,6 +28,31 @@ def weigh(pid: int) -> Weight | None:
         if "Rss" in found:
             return Weight(int(found["Rss"]) * 1024, int(found.get("Pss", 0)) * 1024)
     return None
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """What a process and all below it hold."""
+
+    rss: int
+    descriptors: int
+    """Of the one that has the most."""
+
+
+def tree(pid: int) -> Tree:
+    """Of those that are there now."""
+    pids = lookout.family(pid)
+    weights = [weight.rss for each in pids if (weight := weigh(each)) is not None]
+    most = 0
+    for each in pids:
+        with contextlib.suppress(OSError):
+            most = max(most, len(list(Path(f"/proc/{each}/fd").iterdir())))
+    return Tree(sum(weights), most)
+
+
+def record_flood(log: Log, role: str, before: Tree, after: Tree) -> None:
+    """Log what a flood cost a role and the processes below it."""
+    grown = after.rss - before.rss
+    log.write("flood-cost", target=role, grown=grown, descriptors=after.descriptors)
 
 
 def record(log: Log, role: str, pid: int) -> None:
