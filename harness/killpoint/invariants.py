@@ -415,7 +415,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "A malformed, unknown or out-of-range message is counted, logged and dropped alone; what"
         " else it carried that is valid is kept.",
         _PROCESS,
-        {"cases": 3, "lies": 15},
+        {"cases": 3, "lies": 40},
     ),
     Invariant(
         "C5",
@@ -489,6 +489,13 @@ CATALOGUE: tuple[Invariant, ...] = (
         " never appear in a repr, log, environment or command line.",
         _QUEUE,
         {"cases": 4},
+    ),
+    Invariant(
+        "S4",
+        "A stranger who floods, stalls or half-opens costs no message and no unbounded memory or"
+        " descriptors, at every listener of the process tree, with 1,024 descriptors.",
+        _QUEUE,
+        {"cases": 1, "floods": 1},
     ),
     Invariant(
         "L1",

@@ -45,8 +45,12 @@ def dropped_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Find
 def _last(lies: list[Event], t: int) -> str:
     """The lie before a time, in words."""
     before = [e for e in lies if e.number("since", e.t) <= t] or lies[:1]
-    word = before[-1].text("lie") or "a flood of them"
-    return f"{before[-1].role} sent what makes no sense ({word})"
+    return _words(before[-1])
+
+
+def _words(lie: Event) -> str:
+    word = lie.text("lie") or "a flood of them"
+    return f"{lie.role} sent what makes no sense ({word})"
 
 
 def _died(history: History, lies: list[Event]) -> list[Violation]:
@@ -54,9 +58,39 @@ def _died(history: History, lies: list[Event]) -> list[Violation]:
     for event in history.of("gone", "coordinator-gone"):
         of_it = event.kind != "gone" or event.text("target") == "coordinator"
         if of_it and (closed is None or event.t < closed.t):
-            cause = f"the coordinator ended after {_last(lies, event.t)}"
-            return [Violation("crash", cause, evidence(history, [*lies[-3:], event]))]
+            lie = _first_unsurvived(history, lies, event.t)
+            cause = f"the coordinator ended after {_words(lie)}{_where(history)}"
+            return [Violation("crash", cause, evidence(history, [lie, event]))]
     return []
+
+
+def _first_unsurvived(history: History, lies: list[Event], died: int) -> Event:
+    """The first lie after which nothing was heard that was told later: what came then is moot."""
+    before = [e for e in lies if e.number("since", e.t) <= died] or lies[:1]
+    heard = [e for e in history.of("hear-done") if e.text("outcome") == "ok"]
+    survived = max((_told(history, e) for e in heard if e.t <= died), default=0)
+    later = [e for e in before if e.number("since", e.t) > survived]
+    return later[0] if later else before[-1]
+
+
+def _told(history: History, heard: Event) -> int:
+    """When the counts that a front end waited for had been told, ns; 0 if it waited for others."""
+    asked = [e for e in history.of("hear", role=heard.role) if e.t <= heard.t]
+    if not asked or asked[-1].text("what") != "counts":
+        return 0
+    counts, rank = asked[-1].data.get("counts"), asked[-1].data.get("rank")
+    said = [
+        e.t
+        for e in history.of("said", "lied")
+        if e.t <= heard.t and (e.data.get("counts"), e.data.get("rank")) == (counts, rank)
+    ]
+    return max(said, default=0)
+
+
+def _where(history: History) -> str:
+    """The line of the target's at which its own traceback ends; empty if it wrote none."""
+    lines = [e.text("line") for e in history.of("coordinator-gone") if e.text("line")]
+    return f", at {lines[0]}" if lines else ""
 
 
 def _shows(scenario: Scenario, history: History) -> list[Violation]:

@@ -300,8 +300,10 @@ class Intrude(Step, tag="intrude"):
     """A stranger without a key connects to whatever TCP port the role listens at."""
 
     role: str
-    how: Literal["listen", "speak"]
-    """``listen`` tries to get messages, ``speak`` to have one decoded."""
+    how: Literal["listen", "speak", "lurk", "flood"]
+    """``listen`` tries to get messages, ``speak`` to have one decoded; ``lurk`` waits for ports to
+    come, and says what a library's peer would; ``flood`` holds many connections, idle, half-open or
+    full of garbage, and declares what it never sends, at processes of 1,024 descriptors."""
 
 
 class Recheck(Step, tag="recheck"):

@@ -30,6 +30,11 @@ class Listener(msgspec.Struct, frozen=True):
     pid: int
     """Who has it open."""
 
+    @property
+    def owner(self) -> str:
+        """What its process calls itself, without numbers."""
+        return re.sub(r"\d+", "#", _command(self.pid))
+
 
 def family(pid: int) -> list[int]:
     """A process and everything below it."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.history.log import Log
+from killpoint.stage import lookout
 
 ROOM = 1 << 20
 """Bytes that an allocator asks of the kernel at a time; what more a mapping has untouched may be
@@ -74,6 +75,31 @@ def _mappings(smaps: str) -> Iterator[tuple[int, int, str, dict[str, int]]]:
         start = int(head[1], 16)
         fields = {m[1]: int(m[2]) * 1024 for m in _FIELD.finditer(smaps, head.end(), end)}
         yield start, int(head[2], 16) - start, head[3], fields
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """What a process and all below it hold."""
+
+    rss: int
+    descriptors: int
+    """Of the one that has the most."""
+
+
+def tree(pid: int) -> Tree:
+    """Of those that are there now."""
+    pids = lookout.family(pid)
+    weights = [weight.rss for each in pids if (weight := weigh(each)) is not None]
+    most = 0
+    for each in pids:
+        with contextlib.suppress(OSError):
+            most = max(most, len(list(Path(f"/proc/{each}/fd").iterdir())))
+    return Tree(sum(weights), most)
+
+
+def record_flood(log: Log, role: str, before: Tree, after: Tree) -> None:
+    """Log what a flood cost a role and the processes below it."""
+    grown = after.rss - before.rss
+    log.write("flood-cost", target=role, grown=grown, descriptors=after.descriptors)
 
 
 def record(log: Log, role: str, pid: int) -> None:
