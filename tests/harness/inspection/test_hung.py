@@ -29,7 +29,8 @@ _OURS = [
     ("refengine", "pool", "absent", "Worker.meet (hung.py"),
 ]
 _VLLM = [("vllm==0.33.0", "queue" if kind == "ring" else kind, *rest) for _, kind, *rest in _OURS]
-_OFTEN = {("queue", "killed"), ("pool", "absent")}
+_VLLM.append(("vllm==0.33.0", "queue", "orphaned", "whose writer is gone"))
+_OFTEN = {("queue", "orphaned"), ("queue", "killed"), ("pool", "absent")}
 
 
 def _by_way(row: tuple[str, ...]) -> object:
