@@ -71,6 +71,8 @@ def _for_a_message(process: Process, rings: Sequence[Ring], ancestors: set[int])
         mine = [r for r, pid in ring.reader_pids.items() if pid == process.pid]
         if any(ring.lag(reader) for reader in mine):
             continue  # it is overlooked, or not looked at: see `overlooked`
+        if ring.writer is None and not ring.missing:
+            continue  # all are there, and it cannot be told which of them writes
         writer = ring.writer if ring.writer in ring.mappers else None
         gone = "" if writer is not None else ", whose writer is gone or unknown"
         why = f"a message in {ring.short}{gone}"

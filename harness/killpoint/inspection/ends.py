@@ -79,11 +79,10 @@ class Ends:
         watchers = tuple(
             other for other in holders if other != pid and self._at(other, {(file.kind, file.id)})
         )
-        missing = f"has no other end: nobody holds one to {'read' if writes else 'write'}"
-        doubt = "" if holders else self._hidden(pid, file)
+        doubt = "" if set(holders) - {pid} else self._unseen(pid, file, holders)
         if not holders and file.kind == "fifo":
             doubt = f"{name} may be opened by anybody"
-        return End(name, holders, watchers, doubt=doubt, missing=missing)
+        return End(name, holders, watchers, doubt=doubt)
 
     def _socket(self, pid: int, file: File) -> End:
         name = f"socket {file.id}"
@@ -110,7 +109,7 @@ class Ends:
         holders = tuple(self._holders.of(File("socket", peer)))
         at = {("socket", peer)}
         watchers = tuple(other for other in holders if other != pid and self._at(other, at))
-        doubt = "" if holders else self._hidden(pid, file)
+        doubt = "" if set(holders) - {pid} else self._unseen(pid, file, holders)
         return End(name, holders, watchers, doubt=doubt)
 
     def _other(self, pid: int, file: File, name: str) -> End:
@@ -137,13 +136,13 @@ class Ends:
                 return True
         return False
 
-    def _hidden(self, pid: int, file: File) -> str:
-        """Why somebody might hold it whom we do not see."""
-        if self._holders.hidden:
-            return f"{len(self._holders.hidden)} processes of the machine may not be looked into"
+    def _unseen(self, pid: int, file: File, holders: tuple[int, ...]) -> str:
+        """Why somebody else might hold it: the kernel ends waits at what nobody holds."""
+        if not holders:
+            return f"who holds the other end of {file.text} cannot be seen"
         if not self._holders.whole and self._standard(pid, file):
             return f"{file.text} leads out of the container, and who is there cannot be seen"
-        return ""
+        return self._holders.unreadable
 
     def _standard(self, pid: int, file: File) -> bool:
         return any(self._holders.file(pid, fd) == file for fd in range(3))

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.inspection.calls import SHORT, Call, memory
-from killpoint.inspection.graph import Node, Party
+from killpoint.inspection.graph import Fate, Node, Party
 from killpoint.inspection.holders import Holders, Mapped
 from killpoint.inspection.picture import Process, Thread
 
@@ -170,7 +170,10 @@ def _shared(
         "all who map it wait for it" if len(there) > 1 else "no other process that is there maps it"
     )  # fmt: skip
     what = f"waits for a lock or an event in shared memory ({where.name})"
+    hidden = "" if others else holders.unreadable
     make = msgspec.structs.replace
+    if hidden:
+        return make(bare, what=what, worst=Fate.UNSURE, doubt=hidden, waits=True)
     return make(bare, what=what, parties=tuple(parties), alone=alone, waits=True)
 
 

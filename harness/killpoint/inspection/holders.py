@@ -81,6 +81,12 @@ class Holders:
         self._tcp: dict[str, list[Tcp]] = {}
         self._maps: dict[tuple[str, int], set[int]] | None = None
 
+    @property
+    def unreadable(self) -> str:
+        """That processes are hidden, in words; empty if none is."""
+        count = len(self.hidden)
+        return f"{count} processes of the tree may not be looked into" if count else ""
+
     def _add(self, pid: int) -> None:
         try:
             names = os.listdir(self._proc / str(pid) / "fd")  # noqa: PTH208 # names, no paths

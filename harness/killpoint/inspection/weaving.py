@@ -32,7 +32,8 @@ def weave(
         others: Processes beside it that are known, with their stacks.
         before: Its threads at an earlier look: who has not moved since then sleeps.
         edges: What the rings tell.
-        holders: Who in the machine holds what.
+        holders: Who in the machine holds what. Of those that may not be looked into, the ones
+            that descend from the tree are kept: who has a pipe has it by descent.
         proc: Where the kernel tells of processes.
     """
     now = {pid: calls(pid, proc) for pid in processes}
@@ -43,6 +44,7 @@ def weave(
         for c in each
         if earlier.get((c.pid, c.tid), "") != c.switches
     )
+    holders.hidden = [pid for pid in holders.hidden if _above(pid, proc) & set(processes)]
     cast = Cast({**others, **processes}, now, moved, edges, os.getpid())
     for pid in processes:
         _ancestors(cast, pid, proc)
@@ -60,6 +62,16 @@ def weave(
             _ancestors(cast, pid, proc)
             cast.calls.setdefault(pid, calls(pid, proc))
     return Graph(found, cast.processes)
+
+
+def _above(pid: int, proc: Path) -> set[int]:
+    """A process and all that it descends from."""
+    found: set[int] = set()
+    while pid and pid not in found:
+        found.add(pid)
+        process = look(pid, proc)
+        pid = process.parent if process is not None else 0
+    return found
 
 
 def _ancestors(cast: Cast, pid: int, proc: Path) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.cli import main
+from killpoint.inspection.look import look
 from killpoint.inspection.processes import tree
 
 _HANGS = Path(__file__).with_name("hangs.py")
@@ -128,3 +129,25 @@ def test_whoever_rests_or_computes_is_not_accused(
     assert status == 0, text
     assert text.startswith("all clear: nobody waits in vain; each of ")
     assert "has a living other party" in text
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can look with fewer rights")
+def test_without_the_right_to_trace_it_says_so(tmp_path: Path) -> None:
+    with _played("own_write_end", tmp_path) as pids:
+        look(os.getpid())  # what a look imports is there before the rights go
+        answer, told = os.pipe()
+        onlooker = os.fork()
+        if onlooker == 0:
+            try:
+                os.setgroups([])
+                os.setuid(65534)
+                picture = look(pids["top"])
+                os.write(told, json.dumps([len(picture.culprits), picture.unsure]).encode())
+            finally:
+                os._exit(0)
+        os.close(told)
+        with os.fdopen(answer) as words:
+            culprits, (unsure,) = json.load(words)
+        os.waitpid(onlooker, 0)
+    assert culprits == 0
+    assert "its system calls may not be read: that needs the right to trace it" in unsure
