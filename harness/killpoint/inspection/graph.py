@@ -114,6 +114,11 @@ class Graph:
         """How many wait for somebody who goes on."""
         return sum(self.fates[n.pid, n.tid] is Fate.GOES for n in self.waiters(pids))
 
+    def unexplained(self, pids: Sequence[int]) -> list[str]:
+        """A last word, where nobody is named and yet not everybody goes on."""
+        count = sum(1 for _ in self.waiters(pids)) - self.resting(pids)
+        return [f"{count} waiting thread(s) are not explained"] if count else []
+
     def vain(self, pids: Sequence[int]) -> list[Culprit]:
         """The ends of all chains of those who wait in vain, and the circles."""
         found: dict[str, tuple[int | None, set[int]]] = {}
@@ -196,7 +201,7 @@ class Graph:
         for node in self.waiters(pids):
             if self.fates[node.pid, node.tid] is not Fate.UNSURE:
                 continue
-            doubt = self._doubt(node)
+            doubt = self._doubt(node, pids)
             if not doubt:
                 continue  # who it waits for has one, and is told
             key = node.pid, node.what + doubt
@@ -207,7 +212,7 @@ class Graph:
             for text, count in found.values()
         ]
 
-    def _doubt(self, node: Node) -> str:
+    def _doubt(self, node: Node, pids: Sequence[int]) -> str:
         if node.doubt:
             return node.doubt
         told: list[str] = []
@@ -220,8 +225,9 @@ class Graph:
                 told.append(party.doubt)
             for key in keys:
                 other = self.nodes[key]
-                if self.fates[key] is Fate.UNSURE and not other.waits:
-                    told.append(f"{self.sentence(other)}")
+                if self.fates[key] is Fate.UNSURE and not (other.waits and other.pid in pids):
+                    why = f": {other.doubt}" if other.doubt else ""
+                    told.append(f"{self.sentence(other)}{why}")
         return "; ".join(dict.fromkeys(told[:_MOST]))
 
 

@@ -56,19 +56,22 @@ def look(
     waits = [e for e in blame.edges(everybody, parties) if e.waiter in inside]
     graph = weave(inside, others, threads_before, waits, Holders(proc), proc)
     vain = graph.vain(list(inside))
+    culprits = blame.culprits(everybody, parties, waits, unmoved, vain)
     unsure = [
         *rings.ownerless(parties),
         *zombies(graph, inside),
         *unseen(graph, inside),
         *graph.unsure(list(inside)),
     ]
+    if not culprits and not unsure:
+        unsure = graph.unexplained(list(inside))
     return Picture(
         pid,
         tuple(inside.values()),
         parties,
         tuple(sockets.lines(list(inside))),
         tuple(waits),
-        tuple(blame.culprits(everybody, parties, waits, unmoved, vain)),
+        tuple(culprits),
         tuple(unsure),
         graph.resting(list(inside)),
         round(time.monotonic() - began, 3),

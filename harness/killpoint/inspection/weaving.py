@@ -13,7 +13,7 @@ from killpoint.inspection.parties import Builder, Cast
 from killpoint.inspection.picture import Edge, Process
 from killpoint.inspection.processes import look
 
-_FAR = 200
+_FAR = 2000
 """Processes outside of the tree that are looked at at most."""
 
 

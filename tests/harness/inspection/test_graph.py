@@ -108,3 +108,20 @@ def test_a_thread_is_not_its_own_other_party():
 
 def test_what_the_rings_tell_is_not_told_twice():
     assert judged(waits(1, told=True))[0] == []
+
+
+def test_who_waits_for_one_outside_of_the_tree_who_cannot_be_told_of_is_told():
+    blind = waits(2, worst=Fate.UNSURE, doubt="hidden")
+    graph = Graph([waits(1, 2), blind], cast(process(1), process(2)))
+    (told,) = graph.unsure([1])
+    assert told.startswith("pid 1 ")
+    assert "pid 2 " in told
+    assert told.endswith("hidden")
+
+
+def test_a_circle_of_doubt_is_told_of_once():
+    nap = Node(3, 3, "MainThread", what="sleeps for 600 s", fate=Fate.UNSURE)
+    graph = Graph([waits(1, 2), waits(2, 1, 3), nap], cast(*map(process, (1, 2, 3))))
+    (told,) = graph.unsure([1, 2, 3])
+    assert told.startswith("pid 2 ")
+    assert len(graph.unsure([1])) == 1
