@@ -34,7 +34,7 @@ NAMES = dict(zip(map(int, _NUMBERS[::2]), _NUMBERS[1::2], strict=True))
 
 _ACCEPTS = frozenset({"accept", "accept4"})
 READS = _ACCEPTS | {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "splice"}
-WRITES = frozenset(["write", "writev", "sendto", "sendmsg", "sendmmsg", "connect"])
+WRITES = frozenset(["write", "writev", "sendto", "sendmsg", "sendmmsg"])
 _POLLS = frozenset({"poll", "ppoll"})
 _EPOLLS = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2"})
 _SELECTS = frozenset({"select", "pselect6"})

@@ -101,6 +101,10 @@ class Ends:
         name = f"TCP {name}"
         if theirs is not None and theirs.inode:
             return self._held(pid, file, name, theirs.inode)
+        if theirs is not None and theirs.state == "01":
+            listeners = self._holders.listeners(pid, mine)
+            holders = tuple(sorted({at for x in listeners for at in self._holders.of(x)}))
+            return End(f"{name}, which nobody has accepted yet", holders, own=True)
         if theirs is not None or _here(mine):
             return End(name, missing="has no other end: no process of this machine has it")
         return End(name, doubt=f"the other end of {name} is on another machine")

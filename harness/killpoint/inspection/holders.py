@@ -173,6 +173,16 @@ class Holders:
         theirs = (x for x in lines if (x.local, x.far) == (mine.far, mine.local) and x != mine)
         return mine, next(theirs, None)
 
+    def listeners(self, pid: int, tcp: Tcp) -> list[File]:
+        """The listening sockets that a TCP connection of a process came to."""
+        port = tcp.far.rpartition(":")[2]
+        lines = self._tcp.get(self._space(pid), [])
+        return [
+            File("socket", line.inode)
+            for line in lines
+            if line.state == "0A" and line.local.rpartition(":")[2] == port
+        ]
+
     def _space(self, pid: int) -> str:
         with contextlib.suppress(OSError):
             return str((self._proc / str(pid) / "ns/net").readlink())

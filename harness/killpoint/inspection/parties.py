@@ -25,7 +25,7 @@ _CHILDREN = frozenset({"wait4", "waitid"})
 _SET_LOCK = frozenset({7, 38})
 _DO = {
     "accept": "waits for a connection at", "accept4": "waits for a connection at",
-    "connect": "connects", "flock": "waits for a lock of", "fcntl": "waits for a lock of",
+    "flock": "waits for a lock of", "fcntl": "waits for a lock of",
 }  # fmt: skip
 _ZMQ = "ZMQbg/"
 
@@ -86,6 +86,8 @@ class Builder:
         make = msgspec.structs.replace
         if call.state in ("T", "t"):
             return make(bare, what="is stopped by a signal", fate=Fate.VAIN)
+        if "freezer" in call.wchan or "refrigerator" in call.wchan:
+            return make(bare, what="is frozen", fate=Fate.VAIN, waits=True)
         if thread is not None and thread.waits.split(" ")[0] in _RINGS:
             known = self._by_rings(bare, thread)
             if known is not None:
@@ -98,6 +100,9 @@ class Builder:
         if _servant(call):
             return make(bare, what="serves ZeroMQ", fate=Fate.GOES, servant=True)
         limit = call.limit(self._proc)
+        if thread is not None and thread.gil and call.state == "S":
+            doubt = "it holds Python's lock, for which all other threads of it wait"
+            return make(bare, what="sleeps", worst=Fate.UNSURE, doubt=doubt, waits=True)
         if limit <= SHORT:
             return make(bare, what="sleeps for a moment", fate=Fate.GOES)
         files = call.files(self._proc)
@@ -129,6 +134,9 @@ class Builder:
         if call.name == "futex":
             return futexes.node(node, call, thread, self._cast.calls, self._cast.processes,
                                 self._holders, self._proc)  # fmt: skip
+        if call.name == "connect":
+            doubt = "who ought to accept it cannot be seen"
+            return make(node, what="connects", worst=Fate.UNSURE, doubt=doubt, waits=True)
         if call.name in _CHILDREN:
             return self._for_a_child(node, call)
         if call.name == "flock" or (call.name == "fcntl" and call.args[1] in _SET_LOCK):
@@ -227,9 +235,7 @@ class Builder:
         if pid == node.pid:
             doubt = "" if end.own else f"of {end.name} it itself holds the other end"
             return Party(pid, None, doubt)
-        runs = any(c.state == "R" or (c.pid, c.tid) in self._cast.moved
-                   for c in self._cast.calls.get(pid, []))  # fmt: skip
-        if end.own or runs or self._cast.related(node.pid, pid) or pid in end.watchers:
+        if end.own or self._cast.related(node.pid, pid) or pid in end.watchers:
             return Party(pid)
         process = self._cast.processes.get(pid)
         called = f"pid {pid} ({process.command})" if process else f"pid {pid}"

@@ -17,6 +17,8 @@ class Thread(msgspec.Struct, frozen=True):
     """For what, as :mod:`killpoint.inspection.waits` names it; empty: it runs, or nobody knows."""
     tid: int = 0
     """The kernel's number of it, where that is known."""
+    gil: bool = False
+    """Whether it holds Python's global lock."""
     line: str = ""
     """The source line that the innermost frame is at, where that can be read."""
 

@@ -34,6 +34,7 @@ class _Dumped(msgspec.Struct):
     frames: list[_Frame]
     thread_id: int = 0
     os_thread_id: int | None = None
+    owns_gil: bool = False
 
 
 _dumps = msgspec.json.Decoder(list[_Dumped])
@@ -71,6 +72,7 @@ def _thread(pid: int, dumped: _Dumped) -> Thread:
         next(own, frames[0][0] if frames else "no Python"),
         waits((frame.name, frame.filename) for frame in dumped.frames),
         dumped.os_thread_id or 0,
+        dumped.owns_gil,
         _source(pid, dumped.frames[0]) if dumped.frames else "",
     )
 

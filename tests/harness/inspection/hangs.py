@@ -163,6 +163,42 @@ def inherited_by_server():
     reap(waiter)
 
 
+def inherited_by_loop():
+    """The same, and who has it does something else, again and again."""
+    mine, theirs = socket.socketpair()
+    sibling = fork(turn)
+    theirs.close()
+    waiter = fork(mine.recv, 1)
+    mine.close()
+    say(waiter=waiter, runs=sibling)
+    reap(waiter)
+
+
+def turn():
+    while not FOREVER.wait(0.05):
+        pass
+
+
+def not_accepted():
+    """A server that is stopped has not accepted the connection yet."""
+    server = socket.create_server(("127.0.0.1", 0))
+    culprit = fork(signal.pause)
+    stop(culprit)
+    address = server.getsockname()
+    server.close()
+    with socket.create_connection(address) as link:
+        say(waiter=os.getpid(), culprit=culprit)
+        link.recv(1)
+
+
+def interpreter_lock():
+    """A library sleeps with Python's own lock held; a thread that listens cannot go on."""
+    server = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=server.accept, name="listener", daemon=True).start()
+    say(waiter=os.getpid())
+    ctypes.PyDLL(None).pause()
+
+
 def file_lock():
     """flock, held by a stopped process."""
     path = Path(sys.argv[2]) / "lock"
