@@ -3,6 +3,7 @@
 The ways: ``stopped`` a worker by a signal; ``killed`` a reader whose death nobody is told of;
 ``lost`` a wake-up; ``full`` a ring whose reader does something else; ``absent`` from a collective;
 ``orphaned`` readers of a large message, whose writer died between its mark and its payload.
+``idle``: it does not hang.
 """
 
 import os
@@ -205,6 +206,8 @@ def pool(target, way, folder):
     """Two workers; rank 1 is to blame."""
     end = target.pool_start(PoolShape(workers=2), "hung:Worker", 60.0)
     culprit = target.pool_pids(end)[1]
+    if way == "idle":
+        rest(target.pool_pids(end))
     if way == "stopped":
         os.kill(culprit, signal.SIGSTOP)
         say(culprit)
@@ -212,6 +215,17 @@ def pool(target, way, folder):
     else:
         say(culprit)
         target.pool_call(end, "meet", (f"{folder}/store",), None, None)
+
+
+def rest(pids):
+    """Nobody hangs: the workers wait for work, and this process for somebody to come."""
+    import socket
+
+    for pid in pids:
+        await_sleep(pid)
+    say(None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.accept()
 
 
 if __name__ == "__main__":

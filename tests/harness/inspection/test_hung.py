@@ -74,6 +74,13 @@ def _looked(pid: int, culprit: int | None, told: str) -> Picture:
         assert time.monotonic() < ends, picture.culprits
 
 
+def test_an_idle_pool_is_all_clear(tmp_path: Path) -> None:
+    with _hanging("refengine", "pool", "idle", folder=tmp_path) as (pid, _):
+        picture = look(pid)
+    assert (picture.culprits, picture.unsure) == ((), ())
+    assert picture.resting
+
+
 @pytest.mark.parametrize(("target", "kind", "way", "told"), list(map(_by_way, _OURS + _VLLM)))
 def test_the_one_to_blame_is_named_first(
     target: str, kind: str, way: str, told: str, tmp_path: Path
