@@ -127,7 +127,8 @@ def _open_to(scenario: Scenario, history: History, event: Event, who: str) -> Vi
 
 def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
-    stood = [e for e in history.of("stranger-stands") if e.number("ports", 0)]
+    came = list(history.of("stranger-stands"))
+    stood = [e for e in came if e.number("ports", 0) or _reached(history)]
     keys = [e for e in history.of("secrets") if e.number("count", 0)]
     if not stood and not keys and history.first("secrets"):
         raise Lacking("its handles hold no secret, so there is none to be seen")

@@ -27,9 +27,9 @@ _CONNECTIONS = 1200
 _DECLARES = 1 << 30
 _POURS = 48 << 20
 _WITHIN = 4.0
-_TICK = 0.01
-_SEQUENCES = 6
-"""A peer of gloo says the number of a pair: those of a small group are among the first few."""
+_TICK = 0.002
+_SEQUENCES = 48
+"""A peer of gloo says the number of a pair: those of a small group are among the first."""
 _GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + b"\0" * 32
 _HALF = (b"", _GREETING[:11], b"GET / HTTP/1.1\r\n", b"\x16\x03\x01" * 9, os.urandom(64))
 
