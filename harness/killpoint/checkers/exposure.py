@@ -193,7 +193,14 @@ def _taken(history: History) -> list[Violation]:
 
 
 def _peered(history: History) -> list[Violation]:
-    """Whether what a listener said to a peer's handshake is what it says to its peers alone."""
+    """Whether a listener took what a stranger said for a peer's word: kept it, or answered it."""
+    for event in history.of("stranger-kept"):
+        library, by = event.text("library"), event.text("by")
+        cause = (
+            f"{by}'s {library} listener let in a stranger that said the number of a pair:"
+            f" {library} asks for no proof, and takes whoever comes first for a peer"
+        )
+        return [Violation("exposure", cause, evidence(history, [event]))]
     for event in history.of("stranger-got"):
         if event.text("way") == "a peer's handshake" and not event.text("begin").startswith(_KNOWN):
             cause = "a stranger that said the number of a pair was taken for a peer and given bytes"
