@@ -127,7 +127,8 @@ def _open_to(scenario: Scenario, history: History, event: Event, who: str) -> Vi
 
 def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
-    stood = [e for e in history.of("stranger-stands") if e.number("ports", 0)]
+    came = list(history.of("stranger-stands"))
+    stood = [e for e in came if e.number("ports", 0) or _reached(history)]
     keys = [e for e in history.of("secrets") if e.number("count", 0)]
     if not stood and not keys and history.first("secrets"):
         raise Lacking("its handles hold no secret, so there is none to be seen")
@@ -192,7 +193,14 @@ def _taken(history: History) -> list[Violation]:
 
 
 def _peered(history: History) -> list[Violation]:
-    """Whether what a listener said to a peer's handshake is what it says to its peers alone."""
+    """Whether a listener took what a stranger said for a peer's word: kept it, or answered it."""
+    for event in history.of("stranger-kept"):
+        library, by = event.text("library"), event.text("by")
+        cause = (
+            f"{by}'s {library} listener let in a stranger that said the number of a pair:"
+            f" {library} asks for no proof, and takes whoever comes first for a peer"
+        )
+        return [Violation("exposure", cause, evidence(history, [event]))]
     for event in history.of("stranger-got"):
         if event.text("way") == "a peer's handshake" and not event.text("begin").startswith(_KNOWN):
             cause = "a stranger that said the number of a pair was taken for a peer and given bytes"

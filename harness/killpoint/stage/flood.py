@@ -27,9 +27,11 @@ _CONNECTIONS = 1200
 _DECLARES = 1 << 30
 _POURS = 48 << 20
 _WITHIN = 4.0
-_TICK = 0.01
-_SEQUENCES = 6
-"""A peer of gloo says the number of a pair: those of a small group are among the first few."""
+_KEPT_FOR = 0.5
+"""Seconds after which who has not been asked for a proof, nor hung up on, has been let in."""
+_TICK = 0.002
+_SEQUENCES = 48
+"""A peer of gloo says the number of a pair: those of a small group are among the first."""
 _GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + b"\0" * 32
 _HALF = (b"", _GREETING[:11], b"GET / HTTP/1.1\r\n", b"\x16\x03\x01" * 9, os.urandom(64))
 
@@ -62,6 +64,8 @@ class Crowd:
         self._log = log
         self._lines: list[socket.socket] = []
         self._seen: dict[tuple[str, int], list[socket.socket]] = {}
+        self._since: dict[tuple[str, int], float] = {}
+        self._kept: set[tuple[str, int]] = set()
 
     def flood(self, addresses: Sequence[tuple[str, int]]) -> None:
         """Many connections in all; at each port one that declares a gigabyte, and pours."""
@@ -101,12 +105,15 @@ class Crowd:
         """Come to every new port of a process's tree, and read what is said there."""
         with as_itself():
             found = lookout.listeners(pid)
+            libraries = {heard: heard.library for heard in found}
+        self._note_kept(libraries)
         for heard in found:
             at = heard.address, heard.port
             if at in self._seen:
                 continue
             lines: list[socket.socket] = []
             self._seen[at] = lines
+            self._since[at] = time.monotonic()
             for number in range(_SEQUENCES):
                 line = _line(*at)
                 if line is not None:
@@ -117,6 +124,17 @@ class Crowd:
             self._log.write("stranger-connected", port=heard.port)
         for (_, port), lines in self._seen.items():
             self._read(port, lines)
+
+    def _note_kept(self, libraries: dict[lookout.Listener, str]) -> None:
+        """Log whose listener has kept a stranger that said what its library's peers say."""
+        now = time.monotonic()
+        for heard, library in libraries.items():
+            at = heard.address, heard.port
+            since = self._since.get(at, now)
+            if library and at not in self._kept and self._seen.get(at) and now - since > _KEPT_FOR:
+                self._kept.add(at)
+                facts = {"port": heard.port, "library": library, "by": heard.owner}
+                self._log.write("stranger-kept", **facts, lines=len(self._seen[at]))
 
     def _read(self, port: int, lines: list[socket.socket]) -> None:
         for line in select.select(lines, [], [], 0.0)[0]:
