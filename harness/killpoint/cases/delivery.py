@@ -120,7 +120,7 @@ def _timed_out() -> list[Scenario]:
     placed: list[AnyStep] = []
     racing: list[AnyStep] = []
     for message in (small(1), Message("array", 100_000)):
-        placed += [in_vain, Wait(), Send([message], timeout=5.0), Wait(("writer",))]
+        placed += [in_vain, Wait(), Send([message], timeout=5.0)]
         placed += [Receive(1, timeout=2.0, keep_on=True), Wait(), in_vain, Wait()]
     for early in (0.03, 0.02, 0.01, 0.005, 0.0, -0.005):
         racing += [in_vain, Pause(_BRIEF - early), sending, Wait()]
