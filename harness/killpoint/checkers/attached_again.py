@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from killpoint.checkers.delivery import Got, Sent, got, sent, torn
-from killpoint.checkers.finding import ACCIDENT, Finding, Inconclusive, counted, evidence, hangs
+from killpoint.checkers.finding import ACCIDENT, Finding, Inconclusive, evidence, hangs
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.scenario import Attach, Close, Drop, Scenario
-from killpoint.verdict import Kind, Violation
+from killpoint.verdict import Kind, Violation, counted
 
 
 def attaching_again(scenario: Scenario) -> list[str]:
@@ -90,5 +90,5 @@ def _complete(
     ]
     if not missing:
         return []
-    what = counted(len(missing), "message")
+    what = counted(len(missing), "messages")
     return wrong("lost", f"never got {what} sent after that, first message {missing[0]}")

@@ -13,12 +13,12 @@ from killpoint.checkers.coordinator_record import (
     spans,
     times,
 )
-from killpoint.checkers.finding import Finding, Inconclusive, counted, evidence, hangs
+from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _WITHIN = 2.0
 """Seconds until what was sent after a lie is heard: C7 is another clause."""
@@ -124,7 +124,7 @@ def _shows(scenario: Scenario, history: History) -> list[Violation]:
                     return [_wrong(history, what, publication.event)]
             count, made = len(publication.counts), _sizes(scenario, history, t)
             if count not in made:
-                what = f"{front} heard of {counted(count, 'rank')}, where there are {max(made)}"
+                what = f"{front} heard of {counted(count, 'ranks')}, where there are {max(made)}"
                 return [_wrong(history, what, publication.event)]
     return []
 
@@ -183,6 +183,6 @@ def _unlogged(history: History, lies: list[Event]) -> list[Violation]:
     closed = history.first("coordinator-closed")
     if closed is None or closed.number("logged", 1):
         return []
-    cause = f"the coordinator wrote no line about {counted(len(lies), 'message')}"
+    cause = f"the coordinator wrote no line about {counted(len(lies), 'messages')}"
     cause += f" that {'makes' if len(lies) == 1 else 'make'} no sense"
     return [Violation("no-error", cause, evidence(history, [*lies[-3:], closed]))]

@@ -167,11 +167,6 @@ def _ordered_ends(history: History) -> dict[str, Event]:
     }
 
 
-def counted(count: int, noun: str) -> str:
-    """Such as ``1 message`` and ``3 messages``; for nouns whose plural ends so."""
-    return f"{count} {noun if count == 1 else noun + 's'}"
-
-
 def steadied(cause: str) -> str:
     """A cause without what each play draws anew: a target's own errors tell such things.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from killpoint.checkers.finding import (
     Finding,
     Inconclusive,
-    counted,
     deaths,
     hangs,
     hangs_of,
@@ -17,7 +16,7 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _SECONDS = 1_000_000_000
 _WITHIN = {"cpu": 2, "cuda": 10}
@@ -84,7 +83,7 @@ def _told(
         return []
     sends = [c for c in about if c.op != "pipe-close"]
     cause = (
-        f"{role} was never told of the death of {dead}: {counted(len(sends), 'call')} to or from"
+        f"{role} was never told of the death of {dead}: {counted(len(sends), 'calls')} to or from"
         f" it ended well, the last of them {sends[-1].words()}"
     )
     return [Violation("no-error", cause, history.lines([end, *sends[-1].events()]))]

@@ -9,7 +9,6 @@ from synthetic import Tape, scene
 
 from killpoint.checkers.finding import (
     Finding,
-    counted,
     crash_first,
     crashes,
     deaths,
@@ -140,7 +139,3 @@ def test_every_judges_causes_are_steady() -> None:
 
     found = crash_first("Q1", judge)(scene(), Tape().history(), Ledger())
     assert found.violations[0].cause == "it waited at 10.0.0.1:… for pid …"
-
-
-def test_counts_agree_with_their_nouns() -> None:
-    assert [counted(n, "token") for n in (0, 1, 2)] == ["0 tokens", "1 token", "2 tokens"]
