@@ -724,20 +724,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "    secret: bytes = field()\n",
     ),
     _one(
-        "s3_ranks_meet_over_gloo_as_well",
-        "S3/engine-lurking-stranger",
-        "exposure",
-        "executor/tensors/reducing.py",
-        '        elif way != "alone":\n',
-        '        elif way != "alone":\n'
-        '            os.environ["GLOO_SOCKET_IFNAME"] = "lo"\n'
-        '            found = importlib.import_module("torch.distributed")\n'
-        "            path = f\"{os.environ['TMPDIR']}/gloo-{os.getppid()}\"\n"
-        "            store = found.FileStore(path, place.world_size)\n"
-        '            given = {"rank": place.rank, "world_size": place.world_size}\n'
-        '            found.init_process_group("gloo", store=store, **given)\n',
-    ),
-    _one(
         "s4_a_handshake_may_declare_anything",
         "S4/coordinator-flood",
         "exposure",
