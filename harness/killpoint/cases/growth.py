@@ -51,8 +51,8 @@ def _stream(
             longer=msgspec.structs.replace(longer, seed=trial.seed),
         )
 
-    needs = frozenset({"queue", "deadlines", *(["remote"] if remote else [])})
-    return Case(id, summary, run, needs)
+    needs = ("queue", "deadlines", "remote") if remote else ("queue", "deadlines")
+    return Case(id, summary, run, frozenset(needs))
 
 
 _SMALL = Message(size=512, repeat=1_000)
