@@ -59,7 +59,8 @@ def test_ten_of_ten_plays_say_the_same(
     except CannotWork as error:
         pytest.skip(f"no release archive can be had: {error}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        words = list(pool.map(lambda seed: _word(spec, case, seed), range(_TIMES)))
+        plays = [pool.submit(_word, spec, case, seed) for seed in range(_TIMES)]
+        words = [play.result() for play in plays]
     assert Counter(words) == {expected: _TIMES}
 
 

@@ -51,7 +51,7 @@ def _stream(
             longer=msgspec.structs.replace(longer, seed=trial.seed),
         )
 
-    needs = {"queue", "deadlines"} | ({"remote"} if remote else set[str]())
+    needs = ("queue", "deadlines", "remote") if remote else ("queue", "deadlines")
     return Case(id, summary, run, frozenset(needs))
 
 
