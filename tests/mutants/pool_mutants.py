@@ -134,11 +134,12 @@ POOL: tuple[Mutant, ...] = (
             ),
             Edit(
                 "executor/crew.py",
-                "            member.close()\n        self._page_fd.close()\n",
-                "            member.close()\n        self._page_fd.close()\n"
+                "            member.close()\n        for end in (",
+                "            member.close()\n"
                 "        from .zygote_client import _shared\n\n"
                 "        for zygote in _shared.values():\n"
-                "            os.kill(zygote.pid, 9)\n",
+                "            os.kill(zygote.pid, 9)\n"
+                "        for end in (",
             ),
         ),
     ),

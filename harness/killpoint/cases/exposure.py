@@ -283,14 +283,14 @@ _PROCESS_TREES = (
     ),
     _group(
         "S4/group-flood",
-        "the same at a group's host",
+        "a stranger floods the ports of a group's host",
         *_ONE_TO_ONE,
         Intrude("rank-0", "flood"),
         *_THEN_TAKEN,
     ),
     of_coordinator(
         "S4/coordinator-flood",
-        "the same at a coordinator",
+        "a stranger floods a coordinator's ports",
         [
             *OPENED,
             Intrude("coordinator", "flood"),
@@ -301,7 +301,7 @@ _PROCESS_TREES = (
     ),
     of_engine(
         "S4/engine-flood",
-        "the same at whatever an engine's processes listen at",
+        "a stranger floods whatever an engine's processes listen at",
         *_WORKING,
         Intrude("front-end", "flood"),
         *_AFTER,

@@ -1,11 +1,11 @@
 """Front end, cores and each other's votes: what is sent arrives as it was; nonsense is an error."""
 
-import msgspec
 import pytest
 
 from refengine.engine import wire
 from refengine.engine.messages import Beat, Begin, Cancel, Made, Refused, Vote
 from refengine.engine.request import Output, Request
+from refengine.malformed import Malformed
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,5 @@ def test_a_message_arrives_as_it_was(message, decode):
 @pytest.mark.parametrize("decode", [wire.to_core, wire.from_core, wire.vote])
 def test_nonsense_is_an_error(decode):
     for frame in (b"", b"x", wire.encode(Cancel("a"))[:-1]):
-        with pytest.raises(msgspec.DecodeError):
+        with pytest.raises(Malformed):
             decode(frame)

@@ -89,6 +89,7 @@ AREAS: dict[str, tuple[str, ...]] = {
         "liveness.py",
         "over_group.py",
         "ownership.py",
+        "malformed.py",
         "security.py",
         "settings.py",
         "slots.py",
