@@ -1,5 +1,6 @@
 """The workers of a pool as their parent keeps them: process, link, death pipe, what they said."""
 
+import io
 import os
 import pickle
 from collections.abc import Sequence
@@ -60,7 +61,7 @@ class Member:
 
     def start(self, start: Start, about: Birth, shared: Sequence[int]) -> None:
         """Bring it to life."""
-        own = End(_written(about))
+        own = _written(about)
         hold(own)
         try:
             told = self.link.say("born", own.fileno(), self.hears_death.fileno(), *shared)
@@ -133,10 +134,10 @@ class Crew:
         return [bell.fileno() for bell in self._bells[first : first + size]] if size > 1 else []
 
 
-def _written(about: Birth) -> int:
-    """A descriptor of a file without a name that holds it."""
-    fd = os.memfd_create("refengine-birth", os.MFD_CLOEXEC)
+def _written(about: Birth) -> io.FileIO:
+    """A file without a name that holds it; the file closes with its last reference."""
+    file = io.FileIO(os.memfd_create("refengine-birth", os.MFD_CLOEXEC), "w")
     data = memoryview(pickle.dumps(about))
     while data:
-        data = data[os.write(fd, data) :]
-    return fd
+        data = data[file.write(data) :]
+    return file
