@@ -47,6 +47,19 @@ class Edits:
         """
         return self._definition(qualified, ast.ClassDef)
 
+    def first(self, *qualified: str) -> ast.AST:
+        """The first of several functions or classes that is there.
+
+        Raises:
+            DoesNotFit: none is.
+        """
+        for name in qualified:
+            try:
+                return self._definition(name, ast.AST)
+            except DoesNotFit:
+                continue
+        raise DoesNotFit(f"there is no {' or '.join(qualified)}")
+
     def begin(self, inside: Function | ast.ClassDef, code: str) -> None:
         """Statements put before the first one of a body, behind its docstring."""
         first = next((each for each in inside.body if not _is_docstring(each)), None)
