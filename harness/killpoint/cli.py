@@ -23,6 +23,7 @@ from killpoint.durations import expected, store
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.explain import explain
 from killpoint.faults import FAULTS
+from killpoint.findings.command import add_parser as add_findings_parser
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import judge, plan
@@ -100,6 +101,7 @@ def command_line() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="what there is")
     listing.set_defaults(command=_list)
     listing.add_argument("what", choices=sorted(_LISTS))
+    add_findings_parser(commands)
     add_inspect_parser(commands)
     add_bench_parser(commands)
     add_report_parser(commands)

@@ -63,6 +63,8 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the target says that it does not promise this."""
     no_switch_off: str = ""
     """Why no small edit removes it, where none does."""
+    told_as: tuple[str, ...] = ()
+    """Of an entry without a switch-off: patterns of causes that only its mechanism has."""
 
 
 @cache

@@ -209,6 +209,4 @@ def _is_docstring(each: ast.stmt) -> bool:
 
 
 def _is_preamble(each: ast.stmt) -> bool:
-    return _is_docstring(each) or (
-        isinstance(each, ast.ImportFrom) and each.module == "__future__"
-    )
+    return _is_docstring(each) or (isinstance(each, ast.ImportFrom) and each.module == "__future__")

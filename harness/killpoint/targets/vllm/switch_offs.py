@@ -294,7 +294,12 @@ def _a_slot_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
             raise RuntimeError("the writer died")
         """,
     )
-    edits.instead(slept, ast.unparse(slept).replace("read_timeout.timeout_ms()", "min(read_timeout.timeout_ms(), 500)"))
+    edits.instead(
+        slept,
+        ast.unparse(slept).replace(
+            "read_timeout.timeout_ms()", "min(read_timeout.timeout_ms(), 500)"
+        ),
+    )
 
 
 @_edits("deaf-start", _QUEUE)
