@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from argparse import ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable
+from typing import cast
 
 
 def names(text: str) -> list[str]:
@@ -48,3 +50,32 @@ def seconds_or_none(text: str) -> float:
         if float(text) == 0:
             return 0.0
     return seconds(text)
+
+
+def say_defaults(parser: ArgumentParser) -> None:
+    """Have the help of each option, of its subcommands too, name the default that it has.
+
+    An option whose help does so already is left alone, and one that is only given or not.
+    """
+    for action in parser._actions:
+        choices: object = action.choices
+        if isinstance(choices, dict):
+            for each in cast("dict[str, object]", choices).values():
+                if isinstance(each, ArgumentParser):
+                    say_defaults(each)
+        if not action.option_strings or action.help == SUPPRESS:
+            continue
+        default: object = action.default
+        given = isinstance(default, bool) or default in (None, SUPPRESS, [], ())
+        if given or "default" in (action.help or ""):
+            continue
+        action.help = f"{action.help or ''} (default: {_worded(default)})".strip()
+
+
+def _worded(default: object) -> str:
+    """A default as one would type it."""
+    if isinstance(default, float):
+        return f"{default:g}"
+    if isinstance(default, (list, tuple)):
+        return ",".join(map(_worded, cast("Iterable[object]", default)))
+    return str(default).replace("%", "%%")

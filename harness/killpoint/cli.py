@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import datetime
 import os
+import select
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any, NoReturn, get_args
 from rich.console import Console
 
 from killpoint import __version__
-from killpoint.arguments import jobs, names, seconds, seconds_or_none
+from killpoint.arguments import jobs, names, say_defaults, seconds, seconds_or_none
 from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.campaign.command import add_parser as add_campaign_parser
@@ -44,6 +46,8 @@ from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS
 
+_NOBODY_READS = 128 + signal.SIGPIPE
+"""The exit status if whoever read standard output, such as ``head``, has had enough."""
 _SHRINK = 10.0
 """Seconds: enough for some fifty plays of a case that fails at once."""
 
@@ -56,6 +60,28 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status (the contract is in docs/tiers.md)."""
     try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except (BrokenPipeError, SystemExit):  # rich and argparse leave by the latter
+        if not _nobody_reads():
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NOBODY_READS
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe, or a socket, whose other end has been closed."""
+    with contextlib.suppress(OSError, ValueError):
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    return False
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         options = command_line().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = options.command
         return command(options)
@@ -63,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(" ".join(str(error).split()), file=sys.stderr)
         return error.status
     except (OSError, MemoryError) as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            raise
         print(f"killpoint could not do its work: {error}", file=sys.stderr)
         return CannotWork.status
     except Exception as error:
@@ -110,6 +138,8 @@ def command_line() -> argparse.ArgumentParser:
     add_matrix_parser(commands)
     add_campaign_parser(commands)
     add_bisect_parser(commands)
+    for each in commands.choices.values():
+        say_defaults(each)
     return parser
 
 
@@ -128,8 +158,13 @@ def _add_check(commands: Any) -> None:
     check.add_argument(
         "--device", choices=get_args(Device), default="cpu", help="where a pool's workers run"
     )
-    check.add_argument("--seed", type=int, default=0)
-    check.add_argument("--budget", type=seconds, metavar="SECONDS")
+    check.add_argument("--seed", type=int, default=0, help="what samples are drawn by")
+    check.add_argument(
+        "--budget",
+        type=seconds,
+        metavar="SECONDS",
+        help="what has not been begun by then is left out (default: no limit)",
+    )
     check.add_argument(
         "--first", action="store_true", help="no further case of an invariant that is violated"
     )
@@ -145,7 +180,8 @@ def _add_check(commands: Any) -> None:
         type=_shard,
         default=(1, 1),
         metavar="I/N",
-        help="one of N parts that take about as long as each other, by measured durations",
+        help="one of N parts that take about as long as each other, by measured durations"
+        " (default: 1/1, everything)",
     )
     check.add_argument(
         "--store-durations",
@@ -154,7 +190,13 @@ def _add_check(commands: Any) -> None:
         help="note there how long each case took (durations.json of this package is such a file)",
     )
     check.add_argument("--jobs", type=jobs, help="plays at a time (default: three for each core)")
-    check.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR")
+    check.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs"),
+        metavar="DIR",
+        help="where the run's folder is made",
+    )
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
     after_check.add_options(check)
 

@@ -6,7 +6,7 @@ import textwrap
 
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
-from killpoint.invariants import BY_ID
+from killpoint.invariants import BY_ID, Invariant
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, MEANING, Ending
 
 
@@ -19,10 +19,10 @@ def explain(id: str) -> str:
     for case in CASES:
         if case.id == id:
             needs = ", ".join(sorted(case.needs))
-            clause = BY_ID[case.invariant].clause
-            return (
-                f"{case.id}\n  {case.summary}\n  needs: {needs}\n  tests {case.invariant}: {clause}"
-            )
+            tested = BY_ID[case.invariant]
+            lines = [case.id, f"  {case.summary}", f"  needs: {needs}"]
+            lines.append(f"  tests {tested.id} ({tested.level}): {tested.clause}")
+            return "\n".join([*lines, *_bound(tested)])
     found = BY_ID.get(id)
     if found is None:
         known = ", ".join(BY_ID)
@@ -37,12 +37,23 @@ def explain(id: str) -> str:
             subsequent_indent="  ",
             break_on_hyphens=False,
         ),
+        *_bound(found),
         f"  needs: {', '.join(found.needs)}",
         f"  minimum strength: {least}",
     ]
     lines.append("  cases:")
     lines += [f"    {c.id:42} {c.summary}" for c in CASES if c.invariant == id]
     return "\n".join([*lines, *_cells(id)])
+
+
+def _bound(found: Invariant) -> list[str]:
+    """Why the bound is what it is, and what it means to be later."""
+    if not found.bound:
+        return []
+    words = f"bound (SHOULD: what never comes breaks the {found.level}): {found.bound}"
+    return textwrap.wrap(
+        words, 92, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
 
 
 def _cells(id: str) -> list[str]:

@@ -349,6 +349,7 @@ class _Run:
             device=self._device,
             told=self._told,
             confirms=True,
+            summary=case.summary,
         )
         if self._told is not None:
             self._told(case.id, 0, 0)

@@ -177,6 +177,7 @@ class Referee:
             target=spec,
             device=cast("Device", config.getoption("--device")),
             confirms=True,
+            summary=case.summary,
         )
         return trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
 

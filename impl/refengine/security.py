@@ -52,6 +52,12 @@ class Keys:
         return zmq.curve_public(private), private
 
 
+PIECE_BYTES = 64 << 10
+"""Of a body, in one frame to a party that listens by TCP; a longer one goes in several."""
+MOST_FRAME_BYTES = PIECE_BYTES + 1024
+"""That such a party reads: a piece, and what encryption adds."""
+
+
 class SocketFactory:
     """Makes every socket of a queue: the seam for simulated ones, and the bind policy.
 
@@ -98,6 +104,8 @@ class SocketFactory:
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.SNDHWM, 0)  # bounded by what a line keeps
         socket.setsockopt(zmq.RCVHWM, 0)
+        if kind == zmq.ROUTER:
+            limit_frames(socket)
         # libzmq's own thread asks and answers. It never gives up by itself: lines do.
         socket.setsockopt(zmq.HEARTBEAT_IVL, max(20, int(silence * 100)))
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, int(silence * 20_000))
@@ -156,6 +164,14 @@ class SocketFactory:
 
 def _tcp(host: str) -> socket.socket:
     return socket.socket(socket.AF_INET6 if is_ipv6(host) else socket.AF_INET, socket.SOCK_STREAM)
+
+
+def limit_frames(socket: Any) -> None:
+    """Set before it is bound: libzmq hangs up on whoever declares more than `MOST_FRAME_BYTES`.
+
+    It counts from the first frame of a handshake on, and takes no memory for what it refuses.
+    """
+    socket.setsockopt(zmq.MAXMSGSIZE, MOST_FRAME_BYTES)
 
 
 def destroy(context: "zmq.Context[Any]") -> None:

@@ -54,6 +54,40 @@ class RepeatsOne(_Counting):
         return self.last
 
 
+class AsksAgain(PipeTarget):
+    """A receive that timed out has asked for a message; the next asks too: both are served."""
+
+    asked = 0
+    twice: Any = None
+
+    def receive(self, end: Reader, timeout: float | None) -> Any:
+        if self.twice is not None:
+            again, self.twice = self.twice, None
+            return again
+        self.asked += 1
+        got = end.receive(timeout)
+        self.twice, self.asked = got if self.asked > 1 else None, 0
+        return got
+
+
+class StartsOver(PipeTarget):
+    """Whoever attaches a second time is given once more what it has had."""
+
+    def __init__(self) -> None:
+        self.had: list[Any] = []
+        self.again: list[Any] = []
+
+    def attach(self, handle: str, rank: int) -> Reader:
+        self.again = list(self.had)
+        return super().attach(handle, rank)
+
+    def receive(self, end: Reader, timeout: float | None) -> Any:
+        if self.again:
+            return self.again.pop(0)
+        self.had.append(end.receive(timeout))
+        return self.had[-1]
+
+
 class FlipsAByte(_Counting):
     """Changes one bit of the body of the tenth message."""
 

@@ -174,7 +174,7 @@ class PoolTape(Tape):
         self.tell(role, "raised", how="injected", where="x.py:1 in f")
         return self
 
-    def ends_shown(self, role: str, *ends: str) -> PoolTape:
-        """The pipe ends and sockets that a process has open."""
-        self.tell("director", "open-ends", target=role, ends=list(ends))
+    def ends_shown(self, role: str, *ends: str, **told: dict[str, str]) -> PoolTape:
+        """The pipe ends and sockets that a process has open, and the ``peers`` of the latter."""
+        self.tell("director", "open-ends", target=role, ends=list(ends), **told)
         return self

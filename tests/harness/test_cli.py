@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from killpoint import cli
 from killpoint.cases import CASES
-from killpoint.cli import main
+from killpoint.cli import command_line, main
 from killpoint.faults import FAULTS
 from killpoint.invariants import CATALOGUE
 from killpoint.report.html import document
@@ -305,3 +307,44 @@ def test_a_check_leaves_what_ci_asks_for(folder: Path, capsys: pytest.CaptureFix
     assert "::error title=R8/missing-segment%3A known failure no longer fails::" in err
     assert 'name="missing-segment"' in (folder / "j.xml").read_text()
     assert "R8" in (folder / "s.md").read_text()
+
+
+def test_known_failures_of_a_case_that_there_is_not_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = '[[known]]\nkind = "hang"\ncase = "R8/mising-segment"\ntarget = "refengine"\n'
+    (folder / "known.toml").write_text(known + 'cause = "waited"\n')
+    assert main(["check", "--only", "R8/missing-segment", "--known", "known.toml"]) == 2
+    line = _one_line(capsys)
+    assert line.startswith("known.toml:3: [[known]] entry 1: there is no case 'R8/mising-segment'")
+    assert "R8/missing-segment" in line
+    assert list(folder.iterdir()) == [folder / "known.toml"]
+
+
+@pytest.mark.parametrize("asked", ["list cases", "explain W3", "check --help", "--version"])
+def test_a_reader_that_has_had_enough_ends_a_command_quietly(asked: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "killpoint.cli", *asked.split()]
+    with os.fdopen(writing, "wb") as nobody_reads:
+        ended = subprocess.run(command, stdout=nobody_reads, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _parsers(each)
+
+
+def test_the_help_of_every_option_says_its_default() -> None:
+    silent = [
+        f"{parser.prog} {action.option_strings[0]}"
+        for parser in _parsers(command_line())
+        for action in parser._actions
+        if action.option_strings and action.default not in (None, argparse.SUPPRESS, [], ())
+        if not isinstance(action.default, bool) and "default" not in (action.help or "")
+    ]
+    assert silent == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from killpoint.cases import CASES
+from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.explain import explain
 from killpoint.invariants import CATALOGUE
@@ -24,7 +25,20 @@ def test_an_invariant_is_explained_by_its_clause_needs_strength_and_cases(item: 
 def test_a_case_is_explained_with_the_clause_it_tests() -> None:
     text = explain("R3/stream")
     assert "600 messages" in text
-    assert "tests R3: " in text
+    assert "tests R3 (MUST): " in text
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_every_case_says_what_it_does(case: Case) -> None:
+    assert case.summary
+    assert explain(case.id).splitlines()[1] == f"  {case.summary}"
+
+
+def test_why_a_bound_is_what_it_is_stands_by_the_invariant_and_its_cases() -> None:
+    for id in ("Q8", "Q8/idle-reader-wakes"):
+        words = " ".join(explain(id).split())
+        assert "bound (SHOULD: what never comes breaks the MUST): 100 ms: two decode steps" in words
+    assert "bound" not in explain("R2")
 
 
 @pytest.mark.parametrize("id", ["R99", "r3", "R3/nothing", ""])

@@ -27,6 +27,7 @@ HELD = (
     "R6/held-small-after-lap",
     "R7/undecodable-message",
     "Q1/fuzz",
+    "Q2/receive-timed-out",
     "Q3/overwritten-after-enqueue",
     "Q6/published-before-death",
     "Q7/reader-dies-idle",
@@ -37,6 +38,7 @@ HELD = (
     "Q13/two-receivers",
     "Q14/8-local-readers",
     "Q16/exited-after-inline",
+    "Q17/attached-again",
     "L1/all-killed-before-ready",
 )
 LACKING = {
@@ -106,6 +108,8 @@ class TestItsBreakages:
             "DropsEveryFifth": {"Q13/two-senders": "violated: lost"},
             "SwapsTwo": {"R3/stream": "violated: reordered"},
             "RepeatsOne": {"R3/stream": "violated: duplicate"},
+            "StartsOver": {"Q17/attached-again": "violated: duplicate"},
+            "AsksAgain": {"Q2/receive-timed-out": "violated: duplicate"},
         }
         assert convictions(broken) == broken
 

@@ -79,11 +79,13 @@ _TOLD = """
 import pytest
 from killpoint.verdict import CaseOutcome
 
-HUNG = CaseOutcome("Q6/hung", "Q6", "violated", "hang", "it waited", runs=2, counts={"kills": 7})
+HUNG = CaseOutcome(
+    "Q6/published-before-death", "Q6", "violated", "hang", "it waited", runs=2, counts={"kills": 7}
+)
 
 @pytest.mark.parametrize("outcome", [
     HUNG,
-    CaseOutcome("R3/held", "R3", "held", runs=1),
+    CaseOutcome("R3/stream", "R3", "held", runs=1),
     CaseOutcome("W3/new", "W3", "violated", "late", "it came late", "runs/x/new.toml"),
 ], ids=lambda outcome: outcome.id)
 def test_told(referee, outcome):
@@ -91,14 +93,14 @@ def test_told(referee, outcome):
 """
 _KNOWN = """
 [[known]]
-case = "Q6/hung"
+case = "Q6/published-before-death"
 kind = "hang"
 cause = "it waited"
 target = "{target}"
 note = "ours"
 
 [[known]]
-case = "R3/held"
+case = "R3/stream"
 kind = "lost"
 cause = "never came"
 target = "{target}"
@@ -114,19 +116,19 @@ def test_known_failures_xfail_those_that_are_gone_fail_and_junit_tells_each_case
     target = "--target=broken_pipes:DropsEveryFifth"
     session = _pytest(str(tmp_path / "test_told.py"), target, "--seed=5", *asked)
     assert "2 failed, 1 xfailed" in session.stdout
-    assert "known failure: Q6/hung (hang) of pipe_queue: ours" in session.stdout
-    assert "known failure no longer fails: R3/held (lost)" in session.stdout
+    assert "known failure: Q6/published-before-death (hang) of pipe_queue: ours" in session.stdout
+    assert "known failure no longer fails: R3/stream (lost)" in session.stdout
     assert "Q6   1 violated" in session.stdout.partition("killpoint ====")[2]
     junit = ET.parse(tmp_path / "junit.xml")
     told = {
         case.attrib["name"]: {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
         for case in junit.iter("testcase")
     }
-    hung = told["test_told[Q6/hung]"]
-    assert hung.pop("signature").startswith("Q6/hung:hang:")
+    hung = told["test_told[Q6/published-before-death]"]
+    assert hung.pop("signature").startswith("Q6/published-before-death:hang:")
     assert hung.pop("target").startswith("pipe_queue")
     about = {"strength": "2 runs, 7 kills", "seed": "5", "class": "hang", "kind": "hang"}
-    assert hung == about | {"case": "Q6/hung"}
+    assert hung == about | {"case": "Q6/published-before-death"}
     assert told["test_told[W3/new]"]["replay"] == "runs/x/new.toml"
 
 

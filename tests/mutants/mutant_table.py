@@ -313,6 +313,24 @@ MUTANTS: tuple[Mutant, ...] = (
         "bytearray(array)",
     ),
     Mutant(
+        "q2_twice_after_a_timeout",
+        "Q2/receive-timed-out",
+        ("duplicate",),
+        (
+            Edit(
+                "taking.py",
+                "            given, self._kept = self._kept, None\n",
+                '            late, self._late = getattr(self, "_late", False), False\n'
+                "            given, self._kept = self._kept, self._kept if late else None\n",
+            ),
+            Edit(
+                "taking.py",
+                "                self._kept = given  # nobody got it: the next call gives it\n",
+                "                self._kept = given\n            self._late = True\n",
+            ),
+        ),
+    ),
+    Mutant(
         "q2_timeout_consumes_the_marker",
         "Q2/late-overflow-payload",
         ("lost", "reordered"),
@@ -657,13 +675,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return self.number_at(slot) + 9 + rank % 8\n",
     ),
     _one(
-        "q12_a_kibibyte_stays_of_each_message",
+        "q12_eight_bytes_stay_of_each_message",
         "Q12/paced-stream",
         "growth",
         "sending.py",
         "            main = encode_short(obj) if type(obj) is bytes else None\n",
         "            main = encode_short(obj) if type(obj) is bytes else None\n"
-        '            globals().setdefault("_stays", []).append(b"x" * 1024 + bytes(1))\n',
+        '            globals().setdefault("_stays", bytearray()).extend(bytes(8))\n',
     ),
     _one(
         "q15_pages_are_not_reserved",
@@ -704,6 +722,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "security.py",
         "    secret: bytes = field(repr=False)\n",
         "    secret: bytes = field()\n",
+    ),
+    _one(
+        "s4_a_handshake_may_declare_anything",
+        "S4/coordinator-flood",
+        "exposure",
+        "security.py",
+        "    socket.setsockopt(zmq.MAXMSGSIZE, MOST_FRAME_BYTES)\n",
+        "    pass\n",
     ),
     Mutant(
         "l1_sockets_outlive_the_writer",

@@ -55,6 +55,23 @@ POOL: tuple[Mutant, ...] = (
         "fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC",
         "fcntl.fcntl(fd, fcntl.F_GETFL)",
     ),
+    Mutant(
+        "w4_who_waits_hears_of_no_end",
+        "W4/parent-killed-while-one-waits",
+        ("leak",),
+        (
+            Edit(
+                "executor/hangup.py",
+                "fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC",
+                "fcntl.fcntl(fd, fcntl.F_GETFL)",
+            ),
+            Edit(
+                "executor/tether.py",
+                "            if self._death in ready:\n                self._orphaned()\n",
+                "            if self._death in ready:\n                return\n",
+            ),
+        ),
+    ),
     one(
         "w5_a_deadline_is_forgotten",
         "W5/stopped-worker",

@@ -24,10 +24,11 @@ from killpoint.verdict import CaseOutcome
 _AT_PLACES = [
     Mutant("q6_death_is_not_told", "Q6/writer-killed-at-stores", ("hang",), ()),
     Mutant("q6_death_is_not_told", "Q6/writer-killed-inside-native-send", ("hang",), ()),
+    Mutant("q6_death_is_not_told", "Q6/writer-killed-after-large-send", ("hang",), ()),
     Mutant("q7_dead_reader_is_waited_for", "Q7/reader-killed-at-stores", ("hang",), ()),
     Mutant("r2_published_before_filled", "R3/stopped-at-stores", ("wrong-data", "lost"), ()),
 ]
-"""Sweeps over stores and native calls find who dies, or is stopped, at the wrong one, too."""
+"""Other cases that find the same: sweeps over stores and native calls, and a death at no point."""
 
 _ROWS = [*(mutant for mutant in MUTANTS if mutant is not CANARY), *_AT_PLACES]
 _PARTS, _AT_ONCE = 16, 3

@@ -69,6 +69,7 @@ _POOLS = [
             ("W2/after-an-interrupted-call", "0.33.0", "wrong-data", "given the reply to call"),
             ("W3/told-before-the-grace-is-over", "0.33.0", "late", "told of the death"),
             ("W4/parent-killed-while-loading-fork", "0.33.0", "leak", "still there 5 s after"),
+            ("W4/parent-killed-while-one-waits", "0.33.0", "leak", "did not end it within 2 s"),
             ("W5/queue-full", "0.33.0", "hang", "waited in call"),
         )
     ),
@@ -102,6 +103,8 @@ RECORD = [
     ("R6/held-array-after-lap", "0.31.0", "violated", "wrong-data", "wrote to its memory again"),
     ("R6/held-array-after-lap", "0.32.0", "held", None, ""),
     ("Q6/writer-dies-after-overflow-marker", "0.33.0", "violated", "hang", "dead by signal 9"),
+    _long("Q6/writer-killed-after-large-send", "0.33.0", "violated", "hang", "had returned"),
+    _long("Q17/attached-again", "0.33.0", "violated", "reordered", "attached again"),
     ("Q16/closed-after-60MB", "0.32.0", "violated", "lost", "went with the writer's end"),
     ("Q16/closed-after-60MB", "0.31.0", "held", None, ""),
     (
@@ -117,6 +120,10 @@ RECORD = [
     _long("Q18/cut-past-silence-is-told", "0.33.0", "violated", "hang", "never noticed"),
     _long("Q9/receive-marker-late", "0.33.0", "violated", "late", "timeout 3 s took"),
     ("Q10/departure-is-no-arrival", "0.33.0", "violated", "no-error", "departure of reader-0"),
+    _long("Q12/busy-readers", "0.17.1", "held", None, ""),
+    _long("Q12/busy-readers", "0.18.0", "violated", "growth", "'s private memory grew by 1"),
+    _long("Q12/busy-readers", "0.32.0", "violated", "growth", "'s private memory grew by 1"),
+    _long("Q12/busy-readers", "0.33.0", "held", None, ""),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
     ("G1/all-to-all", "0.33.0", "violated", "wrong-data", ", which rank-"),
     ("G2/large-objects", "0.33.0", "violated", "growth", "rank-0 gains"),

@@ -56,6 +56,7 @@ def _judge(order: Order, stage: Stage, folder: Path) -> Played:
         device=order.device,
         examples=known,
         confirms=True,
+        summary=case.summary,
     )
     outcome = trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
     word = "infrastructure" if outcome.by_harness else outcome.outcome

@@ -44,7 +44,10 @@ _PUBLISHED = ("negative-counts", "unknown-rank")
 
 
 def _engine_lies() -> list[AnyStep]:
-    """Before, in and after a wave; each with counts of its own beside it."""
+    """Before, in and after a wave, each with counts of its own beside it.
+
+    After each something is told and heard, so that it is known which one the coordinator outlived.
+    """
     steps: list[AnyStep] = [*OPEN, *heard(SECOND, (3, 1))]
     for number, lie in enumerate(get_args(EngineLie)):
         counts = (20 + number, 2)
@@ -53,17 +56,24 @@ def _engine_lies() -> list[AnyStep]:
             steps += [Hear((FRONT,), "counts", rank=0, counts=counts, within=4.0), Wait(within=9.0)]
         elif lie in _PUBLISHED:
             steps += heard(SECOND, (3, number))
-    steps += [*stepping(FIRST), *(Forge(FIRST, lie, (40, 4)) for lie in get_args(EngineLie))]
+        else:
+            steps += heard(FIRST, (50 + number, 2))
+    steps += stepping(FIRST)
+    for number, lie in enumerate(get_args(EngineLie)):
+        steps += [Forge(FIRST, lie, (40, 4)), *heard(FIRST, (70 + number, 2))]
     steps += [*heard(SECOND, (4, 1)), *heard(FIRST, (1, 1))]
     return [*steps, EndWave((FIRST, SECOND)), Wait(), *stepping(SECOND)]
 
 
 def _front_end_lies() -> list[AnyStep]:
     lies: list[AnyStep] = [Forge(FRONT, lie) for lie in get_args(FrontEndLie)]
+    one_by_one: list[AnyStep] = []
+    for number, lie in enumerate(lies):
+        one_by_one += [lie, *heard(FIRST, (10 + number, 1), FRONT, "front-end-1")]
     return [
         *OPEN,
         *heard(FIRST, (5, 1), FRONT, "front-end-1"),
-        *lies,
+        *one_by_one,
         *heard(SECOND, (6, 1), FRONT, "front-end-1"),
         *stepping(FIRST),
         *lies,

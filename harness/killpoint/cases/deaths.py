@@ -45,6 +45,23 @@ def _after_marker() -> list[Scenario]:
     return [scenario(id, *steps)]
 
 
+def _after_return() -> list[Scenario]:
+    """No point: the writer is killed as soon as it is seen that its send came back."""
+    id = "Q6/writer-killed-after-large-send"
+    steps = [
+        *OPEN,
+        Receive(_ENDLESS),
+        Send([small(1)], timeout=5.0),
+        Wait(("writer",)),
+        Settle(("readers",)),
+        Send([Message("bytes", 48 * MIB)], timeout=20.0, mutate=False),
+        Wait(("writer",), within=30.0),
+        Fault("kill", "writer"),
+        Wait(("readers",), within=4.0),
+    ]
+    return [scenario(id, *steps, readers=1)]
+
+
 def _idle_writer() -> list[Scenario]:
     id = "Q6/writer-dies-while-readers-wait"
     steps = [
@@ -178,6 +195,11 @@ CASES: tuple[Case, ...] = (
         _after_marker,
         "points",
         "slots",
+    ),
+    fixed(
+        "Q6/writer-killed-after-large-send",
+        "the writer is killed right after its send of a large message returned",
+        _after_return,
     ),
     fixed("Q6/writer-dies-while-readers-wait", "the readers wait on an empty ring", _idle_writer),
     fixed("Q6/published-before-death", "messages are unread when the writer dies", _unread),

@@ -7,9 +7,11 @@ import msgspec
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
 from killpoint.explore.trial import Trial
 from killpoint.scenario import (
+    AnyStep,
     Fault,
     Message,
     MessageKind,
+    Pause,
     Point,
     Receive,
     Scenario,
@@ -106,6 +108,29 @@ def _late_payload() -> list[Scenario]:
     return [scenario(id, *steps)]
 
 
+_BRIEF = 0.1
+"""Seconds: the timeout of a receive that is to run into it."""
+
+
+def _timed_out() -> list[Scenario]:
+    """Receives that end in vain before their message is sent, then about when it is."""
+    id = "Q2/receive-timed-out"
+    in_vain = Receive(1, timeout=_BRIEF, keep_on=True)
+    sending = Send([small(1)], timeout=5.0)
+    placed: list[AnyStep] = []
+    racing: list[AnyStep] = []
+    for message in (small(1), Message("array", 100_000)):
+        placed += [in_vain, Wait(), Send([message], timeout=5.0)]
+        placed += [Receive(1, timeout=2.0, keep_on=True), Wait(), in_vain, Wait()]
+    for early in (0.03, 0.02, 0.01, 0.005, 0.0, -0.005):
+        racing += [in_vain, Pause(_BRIEF - early), sending, Wait()]
+    over: list[AnyStep] = [Send([small(2)], timeout=5.0), Wait(("writer",))]
+    return [
+        scenario(id, *OPEN, *steps, *over, Receive(left + 3, timeout=0.5, keep_on=True), Wait())
+        for steps, left in ((placed, 0), (racing, 6))
+    ]
+
+
 def _undecodable_overflow() -> list[Scenario]:
     id = "Q2/undecodable-overflow"
     steps = [
@@ -169,6 +194,12 @@ CASES: tuple[Case, ...] = (
         "deadlines",
         "slots",
         "points",
+    ),
+    fixed(
+        "Q2/receive-timed-out",
+        "receives time out before their message is sent, and about when it is",
+        _timed_out,
+        "deadlines",
     ),
     fixed(
         "Q2/undecodable-overflow",

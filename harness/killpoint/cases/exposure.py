@@ -1,4 +1,4 @@
-"""Cases of what strangers see and can do: listeners (S1), rights (S2), eavesdroppers (S3)."""
+"""Cases of strangers: listeners (S1), rights (S2), eavesdroppers (S3), floods (S4)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Literal
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.cases.coordinator_plays import FIRST, SECOND, heard, of_coordinator
+from killpoint.cases.coordinator_plays import OPEN as OPENED
+from killpoint.cases.engine_plays import COMPARED, of_engine, serve, up
+from killpoint.cases.pool_plays import DOWN, UP, WORKS, of_pool
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -224,4 +228,85 @@ _AT_PIPES = (
     ),
 )
 
-CASES: tuple[Case, ...] = (*_LISTENERS, *_RIGHTS, *_STRANGERS, *_AT_PIPES)
+_WORKING: list[AnyStep] = [*up(rate=6.0, together=2, max_tokens=24), *serve(1.0)]
+_AFTER: list[AnyStep] = [*serve(1.0), *COMPARED]
+
+
+def _intruded(*hows: Literal["listen", "speak", "flood"], role: str) -> list[AnyStep]:
+    return [Intrude(role, how) for how in hows]
+
+
+_PROCESS_TREES = (
+    of_pool(
+        "S1/pool-listeners",
+        "an executor and its workers listen nowhere beyond loopback",
+        *UP,
+        *WORKS,
+        Look(("executor",)),
+        *DOWN,
+    ),
+    of_pool(
+        "S3/pool-strangers",
+        "a stranger at whatever a pool listens at, and its calls",
+        *UP,
+        *_intruded("listen", "speak", role="executor"),
+        *WORKS,
+        *DOWN,
+    ),
+    of_engine(
+        "S3/engine-lurking-stranger",
+        "another user comes to each port of an engine's processes as it opens, as a library's peer"
+        " would; tokens are the model's own",
+        Intrude("front-end", "lurk"),
+        *_WORKING,
+        *_AFTER,
+        tensor_parallel=2,
+    ),
+    of_coordinator(
+        "S3/coordinator-strangers",
+        "strangers at a coordinator's ports; all that is said later is heard",
+        [
+            *OPENED,
+            *_intruded("listen", "speak", role="coordinator"),
+            *heard(FIRST, (5, 1)),
+            *heard(SECOND, (6, 1)),
+        ],
+        host="127.0.0.1",
+    ),
+    _queue(
+        "S4/queue-flood",
+        "a stranger floods a writer's ports: idle, half-open, garbage, a gigabyte declared",
+        *OPEN,
+        Intrude("writer", "flood"),
+        *_SMALL_AND_LARGE,
+        remote=1,
+    ),
+    _group(
+        "S4/group-flood",
+        "the same at a group's host",
+        *_ONE_TO_ONE,
+        Intrude("rank-0", "flood"),
+        *_THEN_TAKEN,
+    ),
+    of_coordinator(
+        "S4/coordinator-flood",
+        "the same at a coordinator",
+        [
+            *OPENED,
+            Intrude("coordinator", "flood"),
+            *heard(FIRST, (5, 1)),
+            *heard(SECOND, (6, 1)),
+        ],
+        host="127.0.0.1",
+    ),
+    of_engine(
+        "S4/engine-flood",
+        "the same at whatever an engine's processes listen at",
+        *_WORKING,
+        Intrude("front-end", "flood"),
+        *_AFTER,
+        tensor_parallel=2,
+    ),
+)
+
+CASES: tuple[Case, ...] = (*_LISTENERS, *_RIGHTS, *_STRANGERS, *_AT_PIPES, *_PROCESS_TREES)

@@ -152,6 +152,15 @@ _PARENTS = (
         "loading",
         "spawn",
     ),
+    of_pool(
+        "W4/parent-killed-while-one-waits",
+        "one worker has loaded its model and waits in its handshake, the other one loads still;"
+        " the executor is killed, and the loading one goes on",
+        *[Fault("hold", "worker-0", _at("loading")), PoolStart(timeout=20.0)],
+        *[Settle(("worker-0",), within=STANDS_WITHIN), Pause(1.0)],
+        *[Fault("kill", "executor"), Fault("continue", "worker-0")],
+        start="fork",
+    ),
     _parent_killed(
         "W4/parent-killed-in-native-code",
         "the executor is killed while a worker is in native code and holds its interpreter",

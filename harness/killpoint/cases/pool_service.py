@@ -104,6 +104,12 @@ _REPLIES = (
 
 _STALLS = (
     forked(
+        "W5/queue-full",
+        "a worker is stopped while calls fill the broadcast queue",
+        *[*UP, Fault("stop", "worker-0"), Call(times=7, timeout=0.2, keep_on=True)],
+        *[Wait(within=12.0), _ON, *WORKS, *DOWN],
+    ),
+    forked(
         "W5/stopped-worker",
         "a worker is stopped; a call runs into its deadline; it goes on",
         *[*UP, *WORKS, Fault("stop", "worker-1"), Call(timeout=SHORT), *_ENDED],
@@ -120,12 +126,6 @@ _STALLS = (
         "W5/spinning-worker",
         "every worker is busy in Python for a minute; calls have deadlines",
         *[*UP, Call("spin", timeout=SHORT), Call(timeout=SHORT), *_ENDED, *DOWN],
-    ),
-    forked(
-        "W5/queue-full",
-        "a worker is stopped while calls fill the broadcast queue",
-        *[*UP, Fault("stop", "worker-0"), Call(times=7, timeout=0.2, keep_on=True)],
-        *[Wait(within=12.0), _ON, *WORKS, *DOWN],
     ),
     forked(
         "W5/stopped-at-shutdown",

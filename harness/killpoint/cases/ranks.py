@@ -5,7 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
-from killpoint.scenario import AnyStep, Attach, Make, Ready, Receive, Scenario, Send, Wait
+from killpoint.scenario import (
+    AnyStep,
+    Attach,
+    Close,
+    Fault,
+    Make,
+    Message,
+    Ready,
+    Receive,
+    Scenario,
+    Send,
+    Wait,
+)
 
 _TRAFFIC: list[AnyStep] = [Send([small(3)], timeout=5.0), Receive(3, timeout=5.0), Wait()]
 
@@ -24,6 +36,13 @@ def _one(id: str, summary: str, *steps: AnyStep) -> Case:
     return fixed(id, summary, lambda: [scenario(id, *steps)], "deadlines")
 
 
+_LATER: list[AnyStep] = [
+    Send([small(5), Message("array", 100_000)], timeout=0.5, keep_on=True),
+    Receive(7, timeout=0.8, keep_on=True),
+    Wait(within=20.0),
+]
+"""More than a ring of four has slots for, and one message that is larger than a slot."""
+
 CASES: tuple[Case, ...] = (
     _claim("Q17/unknown-rank", "rank 2 of a queue with two local readers and no remote one", 2),
     _claim("Q17/negative-rank", "rank -1, then the right one", -1),
@@ -38,6 +57,18 @@ CASES: tuple[Case, ...] = (
         Wait(within=6.0),
         Ready(timeout=0.7),
         Wait(within=6.0),
+    ),
+    _one(
+        "Q17/attached-again",
+        "a reader closes its end and attaches a second time",
+        *[*OPEN, *_TRAFFIC, Close(("reader-0",)), Wait()],
+        *[Attach(("reader-0",)), Wait(within=6.0), *_LATER],
+    ),
+    _one(
+        "Q17/rank-of-a-dead-reader",
+        "a reader is killed; the other one closes its end and attaches as its successor",
+        *[*OPEN, *_TRAFFIC, Fault("kill", "reader-0"), Close(("reader-1",)), Wait()],
+        *[Attach(("reader-1",), rank=0), Wait(within=6.0), *_LATER],
     ),
     _one(
         "Q17/second-writer",

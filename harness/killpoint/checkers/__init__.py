@@ -79,6 +79,7 @@ _JUDGES: dict[str, Checker] = {
     "S1": exposure.listeners_as_asked,
     "S2": exposure.owners_alone,
     "S3": exposure.strangers_shut_out,
+    "S4": exposure.floods_borne,
     "L1": nothing_left,
     "W1": pool_life.forward_only,
     "W2": pool_replies.replies_belong,

@@ -18,7 +18,7 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _WITHIN = 2.0
 """Seconds until what was sent after a lie is heard: C7 is another clause."""
@@ -45,8 +45,12 @@ def dropped_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Find
 def _last(lies: list[Event], t: int) -> str:
     """The lie before a time, in words."""
     before = [e for e in lies if e.number("since", e.t) <= t] or lies[:1]
-    word = before[-1].text("lie") or "a flood of them"
-    return f"{before[-1].role} sent what makes no sense ({word})"
+    return _words(before[-1])
+
+
+def _words(lie: Event) -> str:
+    word = lie.text("lie") or "a flood of them"
+    return f"{lie.role} sent what makes no sense ({word})"
 
 
 def _died(history: History, lies: list[Event]) -> list[Violation]:
@@ -54,9 +58,39 @@ def _died(history: History, lies: list[Event]) -> list[Violation]:
     for event in history.of("gone", "coordinator-gone"):
         of_it = event.kind != "gone" or event.text("target") == "coordinator"
         if of_it and (closed is None or event.t < closed.t):
-            cause = f"the coordinator ended after {_last(lies, event.t)}"
-            return [Violation("crash", cause, evidence(history, [*lies[-3:], event]))]
+            lie = _first_unsurvived(history, lies, event.t)
+            cause = f"the coordinator ended after {_words(lie)}{_where(history)}"
+            return [Violation("crash", cause, evidence(history, [lie, event]))]
     return []
+
+
+def _first_unsurvived(history: History, lies: list[Event], died: int) -> Event:
+    """The first lie after which nothing was heard that was told later: what came then is moot."""
+    before = [e for e in lies if e.number("since", e.t) <= died] or lies[:1]
+    heard = [e for e in history.of("hear-done") if e.text("outcome") == "ok"]
+    survived = max((_told(history, e) for e in heard if e.t <= died), default=0)
+    later = [e for e in before if e.number("since", e.t) > survived]
+    return later[0] if later else before[-1]
+
+
+def _told(history: History, heard: Event) -> int:
+    """When the counts that a front end waited for had been told, ns; 0 if it waited for others."""
+    asked = [e for e in history.of("hear", role=heard.role) if e.t <= heard.t]
+    if not asked or asked[-1].text("what") != "counts":
+        return 0
+    counts, rank = asked[-1].data.get("counts"), asked[-1].data.get("rank")
+    said = [
+        e.t
+        for e in history.of("said", "lied")
+        if e.t <= heard.t and (e.data.get("counts"), e.data.get("rank")) == (counts, rank)
+    ]
+    return max(said, default=0)
+
+
+def _where(history: History) -> str:
+    """The line of the target's at which its own traceback ends; empty if it wrote none."""
+    lines = [e.text("line") for e in history.of("coordinator-gone") if e.text("line")]
+    return f", at {lines[0]}" if lines else ""
 
 
 def _shows(scenario: Scenario, history: History) -> list[Violation]:
@@ -90,7 +124,7 @@ def _shows(scenario: Scenario, history: History) -> list[Violation]:
                     return [_wrong(history, what, publication.event)]
             count, made = len(publication.counts), _sizes(scenario, history, t)
             if count not in made:
-                what = f"{front} heard of {count} ranks, where there are {max(made)}"
+                what = f"{front} heard of {counted(count, 'ranks')}, where there are {max(made)}"
                 return [_wrong(history, what, publication.event)]
     return []
 
@@ -149,5 +183,6 @@ def _unlogged(history: History, lies: list[Event]) -> list[Violation]:
     closed = history.first("coordinator-closed")
     if closed is None or closed.number("logged", 1):
         return []
-    cause = f"the coordinator wrote no line about {len(lies)} messages that make no sense"
+    cause = f"the coordinator wrote no line about {counted(len(lies), 'messages')}"
+    cause += f" that {'makes' if len(lies) == 1 else 'make'} no sense"
     return [Violation("no-error", cause, evidence(history, [*lies[-3:], closed]))]

@@ -9,7 +9,7 @@ from killpoint.checkers.finding import Finding, Inconclusive, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _FINISHES = ("stop", "length", "cancelled")
 _CANCELS_WITHIN = 2 * SECOND
@@ -115,9 +115,9 @@ def _finished(request: Request, lines: list[str]) -> list[Violation]:
     elif finish == "cancelled" and request.cancelled is None:
         wrong = "the finish cancelled, which nobody had asked for"
     elif finish == "length" and count != most:
-        wrong = f"{count} tokens for {most}, and the finish length"
+        wrong = f"{counted(count, 'tokens')} for {most}, and the finish length"
     elif count > most:
-        wrong = f"{count} tokens where {most} were asked for"
+        wrong = f"{counted(count, 'tokens')} where {most} were asked for"
     if not wrong:
         return []
     return [Violation("wrong-data", f"request {request.n} ended with {wrong}", lines)]

@@ -11,7 +11,7 @@ from killpoint.checkers.finding import Finding, Inconclusive, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 
 class Alone(msgspec.Struct):
@@ -65,7 +65,7 @@ def _compared(history: History, of: Life, request: Request, alone: Alone) -> lis
     lines = some(history, of, request.asked, answer, around=answer.t)
     name = f"request {request.n}" + (" (which was cancelled)" if request.cancelled else "")
     if count > most:
-        cause = f"{name} gave {count} tokens where the model alone gives {most}"
+        cause = f"{name} gave {counted(count, 'tokens')} where the model alone gives {most}"
         return [Violation("duplicate", cause, lines)]
     if answer.text("digest") != alone.prefixes[count]:
         cause = f"{name} gave other tokens than the model alone, among its first {count}"
@@ -74,7 +74,7 @@ def _compared(history: History, of: Life, request: Request, alone: Alone) -> lis
     if not request.well or finish == "cancelled":
         return []
     if count < most:
-        cause = f"{name} gave {count} tokens where the model alone gives {most}"
+        cause = f"{name} gave {counted(count, 'tokens')} where the model alone gives {most}"
         return [Violation("lost", cause, lines)]
     if finish != alone.finish:
         cause = f"{name} ended by {finish!r} where the model alone ends by {alone.finish!r}"

@@ -1,11 +1,14 @@
-"""What strangers see: listeners, rights of paths and segments, messages, keys (S1 to S3)."""
+"""What strangers see and cost: listeners, rights, messages, keys, floods (S1 to S4)."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from typing import cast
 
 from killpoint.checkers.delivery import mismatches, sent
+from killpoint.checkers.engine import answered
+from killpoint.checkers.engine_tokens import equal
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking, deaths, evidence, hangs
 from killpoint.checkers.pipe import undisturbed
 from killpoint.history.event import Event
@@ -14,6 +17,11 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
+_GROWS_AT_MOST = 40 << 20
+"""Bytes; the flood pours more than that down one connection."""
+_HOLDS_AT_MOST = 960
+_KNOWN = ("ff0000", "485454502f", "15030")
+"""How ZeroMQ, HTTP and TLS answer whoever comes: a greeting, or a refusal."""
 _OTHERS = (("everybody", 0), ("its group", 3))
 """Who else there is, and how far to the left their bits of a mode stand."""
 
@@ -119,15 +127,57 @@ def _open_to(scenario: Scenario, history: History, event: Event, who: str) -> Vi
 
 def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
-    stood = [e for e in history.of("stranger-stands") if e.number("ports", 0)]
+    came = list(history.of("stranger-stands"))
+    stood = [e for e in came if e.number("ports", 0) or _reached(history)]
     keys = [e for e in history.of("secrets") if e.number("count", 0)]
     if not stood and not keys and history.first("secrets"):
         raise Lacking("its handles hold no secret, so there is none to be seen")
-    if not stood and not keys:
+    shut = [e for e in history.of("intrude") if e.text("how") != "flood" and not _reached(history)]
+    if not stood and not keys and not (shut and _has_parts(scenario)):
         raise Inconclusive("no stranger reached a port, and no key was looked for")
-    found = _decoded(history) or _taken(history) or _shown(history)
-    found = found or (_harmed(scenario, history) if stood else [])
+    found = _decoded(history) or _taken(history) or _peered(history) or _shown(history)
+    found = found or (_harmed(scenario, history, _ledger) if stood or shut else [])
     return Finding(found[:1], {"strangers": len(stood), "keys looked for": len(keys)})
+
+
+def _reached(history: History) -> bool:
+    """Whether a stranger found a port."""
+    return bool(list(history.of("stranger-connected")))
+
+
+def _has_parts(scenario: Scenario) -> bool:
+    """Whether it is of a system that need not listen at all."""
+    return any((scenario.pool, scenario.engine, scenario.coordinator))
+
+
+def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """S4: a flood costs no message, little memory, and not the last descriptors."""
+    costs = list(history.of("flood-cost"))
+    if not costs:
+        raise Inconclusive("nobody was flooded")
+    flooded = list(history.of("stranger-flooded"))
+    counts = {"floods": len(costs), "ports": len(flooded)}
+    if not flooded and not _has_parts(scenario):
+        raise Inconclusive("the flood found no port")
+    found = _grown(history, costs) or _harmed(scenario, history, ledger)
+    return Finding(found[:1], counts)
+
+
+def _grown(history: History, costs: list[Event]) -> list[Violation]:
+    asked = {e.text("target"): e for e in history.of("intrude") if e.text("how") == "flood"}
+    for event in costs:
+        role = event.text("target")
+        owners = cast("list[str]", asked[role].data.get("owners") or []) if role in asked else []
+        by = f" (listeners of {', '.join(owners)})" if owners else ""
+        what = ""
+        if event.number("grown") > _GROWS_AT_MOST:
+            what = f"took more than {_GROWS_AT_MOST >> 20} MiB of memory for a stranger's"
+        elif event.number("descriptors") > _HOLDS_AT_MOST:
+            what = f"held more than {_HOLDS_AT_MOST} of 1024 descriptors for a stranger's"
+        if what:
+            cause = f"{role}{by} {what} connections, none of which had proved anything"
+            return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
 
 
 def _taken(history: History) -> list[Violation]:
@@ -138,6 +188,22 @@ def _taken(history: History) -> list[Violation]:
             way, port = event.text("way"), event.number("port")
             key = f" under key {event.text('key')}" if event.text("key") else ""
             cause = f"a stranger without a key read message {first} at port {port} ({way}{key})"
+            return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
+
+
+def _peered(history: History) -> list[Violation]:
+    """Whether a listener took what a stranger said for a peer's word: kept it, or answered it."""
+    for event in history.of("stranger-kept"):
+        library, by = event.text("library"), event.text("by")
+        cause = (
+            f"{by}'s {library} listener let in a stranger that said the number of a pair:"
+            f" {library} asks for no proof, and takes whoever comes first for a peer"
+        )
+        return [Violation("exposure", cause, evidence(history, [event]))]
+    for event in history.of("stranger-got"):
+        if event.text("way") == "a peer's handshake" and not event.text("begin").startswith(_KNOWN):
+            cause = "a stranger that said the number of a pair was taken for a peer and given bytes"
             return [Violation("exposure", cause, evidence(history, [event]))]
     return []
 
@@ -164,9 +230,22 @@ def _shown(history: History) -> list[Violation]:
     return []
 
 
-def _harmed(scenario: Scenario, history: History) -> list[Violation]:
+def _harmed(scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
     """What the real parties lost to the stranger."""
     found = hangs(history)
+    if scenario.engine is not None:
+        with contextlib.suppress(Inconclusive):
+            found = found or answered(scenario, history, ledger).violations
+            found = found or equal(scenario, history, ledger).violations
+        return found
+    if scenario.coordinator is not None or scenario.pool is not None:
+        for event in history.of("hear-done", "call-done"):
+            if event.text("outcome") != "ok" and not found:
+                what = f"{event.role} failed ({event.kind}): {event.text('outcome')}"
+                found = [
+                    Violation("lost", f"after a stranger came, {what}", evidence(history, [event]))
+                ]
+        return found
     if scenario.pipe is not None:
         return found or undisturbed(scenario, history)
     for event in history.of("end", "sent", "got"):

@@ -16,6 +16,22 @@ from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
+ACCIDENT = re.compile(r"(AttributeError|NameError|UnboundLocalError|TypeError|IndexError)\b")
+"""What comes of code that did not look, and names nothing of what went wrong."""
+
+
+_DRAWN = tuple(
+    (re.compile(pattern), by)
+    for pattern, by in (
+        (r"\bipc://[^\s,;'\")\]]+", "ipc://…"),
+        (r"((?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:]+\]|\blocalhost):\d+\b", r"\1:…"),
+        (r"\b(pid|port)([ =]+)\d+\b", r"\1\2…"),
+        (r"(?<![\w.])(/tmp|/var/tmp|/dev/shm)/[^\s,;:'\")\]]+", r"\1/…"),
+        (r"\b(psm_|0x)[0-9a-f]{6,}\b", r"\1…"),
+    )
+)
+"""What is drawn anew by a process or a machine, and what stands for it."""
+
 
 class Inconclusive(Exception):
     """The record says nothing of the invariant: what was to happen did not."""
@@ -100,7 +116,11 @@ def crash_first(id: str, judge: Checker) -> Checker:
 
     def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
         crashed = crashes(history) if id != "L1" or "L1" in scenario.judges else []
-        return Finding(crashed[:1]) if crashed else judge(scenario, history, ledger)
+        found = Finding(crashed[:1]) if crashed else judge(scenario, history, ledger)
+        found.violations = [
+            msgspec.structs.replace(each, cause=steadied(each.cause)) for each in found.violations
+        ]
+        return found
 
     return look
 
@@ -145,6 +165,16 @@ def _ordered_ends(history: History) -> dict[str, Event]:
         for event in history.of("intent")
         if event.text("fault") in _ENDS and not event.data.get("teardown")
     }
+
+
+def steadied(cause: str) -> str:
+    """A cause without what each play draws anew: a target's own errors tell such things.
+
+    Ports, process numbers, addresses of objects and names in temporary folders become ``…``.
+    """
+    for pattern, by in _DRAWN:
+        cause = pattern.sub(by, cause)
+    return cause
 
 
 def evidence(history: History, events: list[Event]) -> list[str]:

@@ -1,90 +1,151 @@
-"""Memory under a steady stream: flat, or growing with every message (Q12)."""
+"""Memory under a steady stream: flat, or growing with every message (Q12).
+
+Private memory and mappings are judged apart. Of private memory, the heap included, what counts is
+what was touched; of mappings that can be shared, their number and length: to touch more of one
+that does not grow is no growth. A private mapping that does not grow, and has more untouched than
+an allocator asks for at a time, may be a buffer on its first lap: what is touched in it is set
+apart, and as long as it goes on nothing is said.
+"""
 
 from __future__ import annotations
 
-import itertools
+import bisect
+from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
+from killpoint.checkers.slope import LEAST, Slope, slope
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
-_WARM_UP = 2
-"""Windows with messages that are not judged: caches, arenas and first touches fill in them."""
-_WINDOWS = 5
-_A_MESSAGE = 512
-"""Bytes a message that count as flat: a page now and then is no leak."""
-_PARTS = 3
-"""What grows does so in each of these parts of a play; what settles does not."""
+GREEN = 2.0
+"""Bytes a message; memory is flat if the whole interval of its slope lies below."""
+RED = 4.0
+"""Bytes a message from which on memory grows."""
+_ROUNDED = 0.95
+"""The part of a leak that pages, in which memory is counted, may leave of its slope."""
+_PAGE = 4096
+_WARM_UP = 5
+"""One window in so many is not judged: caches and arenas fill in it, and rings are lapped."""
 
 
 class Sample(msgspec.Struct):
     """A role's weight after so many messages."""
 
     messages: int
-    rss: int
     event: Event
+    roomy: dict[tuple[int, int], int]
+    """Bytes touched of each private mapping that has room, by its start and length."""
 
 
 def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q12: the weight does not follow the number of messages.
-
-    The control is how much the weight moved between two looks without a message in between.
-    """
+    """Q12: neither private memory nor mappings follow the number of messages."""
     found = hangs(history)
-    judged = 0
+    judged, doubt = 0, ""
     for role in scenario.roles():
-        idle, busy = _apart(samples(history, role))
-        windows = busy[_WARM_UP:]
-        if len(windows) <= _WINDOWS or not idle:
+        windows = samples(history, role)
+        windows = windows[len(windows) // _WARM_UP :]
+        if len(windows) < LEAST:
             continue
         judged += 1
-        found = found or _growth(history, role, windows, max(idle))
-    if not judged and not found:
-        raise Inconclusive(
-            f"no role was weighed over {_WINDOWS} windows after {_WARM_UP} to warm up,"
-            " and once more while idle"
-        )
+        said = _growth(history, role, windows)
+        if isinstance(said, Violation):
+            found = found or [said]
+        else:
+            doubt = doubt or said
+    if not found and (doubt or not judged):
+        few = f"no role was weighed after {LEAST} windows of a stream and some to warm up"
+        raise Inconclusive(doubt or few)
     return Finding(found[:1], {"roles weighed": judged})
 
 
 def samples(history: History, role: str) -> list[Sample]:
-    """The weights of a role, each with the number of messages it had handled by then."""
-    found: list[Sample] = []
-    for event in history.of("weight"):
-        if event.text("target") == role:
-            calls = history.of("sent", "got", role=role)
-            done = sum(e.text("outcome") == "ok" and e.t <= event.t for e in calls)
-            found.append(Sample(done, event.number("rss", 0), event))
-    return found
+    """The weights of a role, the last for each number of messages that it had handled by then."""
+    ends: list[int] = []
+    totals: list[int] = [0]
+    for event in history.of("sent", "got", "streamed", role=role):
+        ends.append(event.t)
+        one = event.text("outcome") == "ok"
+        totals.append(totals[-1] + (event.number("count") if event.kind == "streamed" else one))
+    found: dict[int, Sample] = {}
+    roomy: dict[tuple[int, int], int] = {}
+    for event in history.of("room", "weight"):
+        if event.text("target") != role:
+            continue
+        if event.kind == "room":
+            roomy = _places(event)
+            continue
+        done = totals[bisect.bisect_right(ends, event.t)]
+        found[done] = Sample(done, event, roomy)
+    return list(found.values())
 
 
-def _apart(found: list[Sample]) -> tuple[list[int], list[Sample]]:
-    """How far idle weights moved, and one sample a window of messages."""
-    idle: list[int] = []
-    busy: list[Sample] = found[:1]
-    for sample in found[1:]:
-        if sample.messages == busy[-1].messages:
-            idle.append(abs(sample.rss - busy[-1].rss))
-        else:
-            busy.append(sample)
-    return idle, busy
+def _places(event: Event) -> dict[tuple[int, int], int]:
+    given = cast("list[tuple[int, int, int]]", event.data.get("mappings", []))
+    return {(start, length): touched for start, length, touched in given}
 
 
-def _growth(history: History, role: str, windows: list[Sample], control: int) -> list[Violation]:
-    ends = [windows[(len(windows) - 1) * part // _PARTS] for part in range(_PARTS + 1)]
-    for sooner, later in itertools.pairwise(ends):
-        flat_by = control + _A_MESSAGE * (later.messages - sooner.messages)
-        if later.rss - sooner.rss <= flat_by:
-            return []
+def _growth(history: History, role: str, windows: list[Sample]) -> Violation | str:
+    """What grows; else why that cannot be told, or nothing."""
+    apart = _first_laps(windows)
+    touched = [sum(each.roomy[place] for place in apart) for each in windows]
+    private = [
+        each.event.number("private", 0) - aside
+        for each, aside in zip(windows, touched, strict=True)
+    ]
+    doubt = ""
+    for what, values, unit in (
+        ("private memory", private, 1),
+        ("mappings that can be shared", _of(windows, "shared"), 1),
+        ("number of mappings", _of(windows, "mappings"), _PAGE),
+    ):
+        grown = slope([each.messages for each in windows], [unit * value for value in values])
+        if _is_red(grown):
+            return _accuse(history, role, what, grown, windows)
+        if grown.high >= GREEN:
+            doubt = doubt or f"{role}'s {what} grew by {_words(grown)}: neither flat nor growth"
+    lap = slope([each.messages for each in windows], touched)
+    if not doubt and lap.high >= GREEN:
+        doubt = f"{role} is still touching memory for the first time, {_words(lap)}, that it has"
+    return doubt
+
+
+def _of(windows: list[Sample], field: str) -> list[int]:
+    return [each.event.number(field, 0) for each in windows]
+
+
+def _first_laps(windows: list[Sample]) -> Sequence[tuple[int, int]]:
+    """Private mappings with room that neither came, went, grew nor shrank between the windows."""
+    lasting = set(windows[0].roomy)
+    for each in windows[1:]:
+        lasting &= set(each.roomy)
+    return sorted(lasting)
+
+
+def _is_red(grown: Slope) -> bool:
+    return grown.low > GREEN and grown.at >= RED * _ROUNDED
+
+
+def _words(grown: Slope) -> str:
+    return f"{grown.at:.1f} bytes a message (99 in 100: {grown.low:.1f} … {grown.high:.1f})"
+
+
+def _accuse(
+    history: History, role: str, what: str, grown: Slope, windows: list[Sample]
+) -> Violation:
     count = windows[-1].messages - windows[0].messages
-    grown = windows[-1].rss - windows[0].rss
-    cause = (
-        f"{role}'s memory grew by {grown / count:.0f} bytes a message, {grown / 1024:.0f} KiB"
-        f" over {count} messages in {len(windows) - 1} windows (idle: {control / 1024:.0f} KiB)"
-    )
-    return [Violation("growth", cause, evidence(history, [sample.event for sample in windows]))]
+    if what == "number of mappings":
+        often = round(_PAGE / grown.at)
+        cause = f"{role} has one mapping more every {often} messages, over {count} messages"
+    else:
+        cause = (
+            f"{role}'s {what} grew by {_words(grown)}, over {count} messages"
+            f" in {len(windows) - 1} windows"
+        )
+    seen = [windows[at].event for at in (0, len(windows) // 2, -1)]
+    return Violation("growth", cause, evidence(history, seen))

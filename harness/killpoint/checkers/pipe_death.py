@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.finding import Finding, Inconclusive, deaths, hangs, hangs_of, ordered_end
+from killpoint.checkers.finding import (
+    Finding,
+    Inconclusive,
+    deaths,
+    hangs,
+    hangs_of,
+    ordered_end,
+)
 from killpoint.checkers.pipe import misplaced
 from killpoint.checkers.pipe_record import Call, calls, lanes, neighbours
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _SECONDS = 1_000_000_000
 _WITHIN = {"cpu": 2, "cuda": 10}
@@ -76,8 +83,8 @@ def _told(
         return []
     sends = [c for c in about if c.op != "pipe-close"]
     cause = (
-        f"{role} was never told of the death of {dead}: {len(sends)} calls to or from it ended"
-        f" well, the last of them {sends[-1].words()}"
+        f"{role} was never told of the death of {dead}: {counted(len(sends), 'calls')} to or from"
+        f" it ended well, the last of them {sends[-1].words()}"
     )
     return [Violation("no-error", cause, history.lines([end, *sends[-1].events()]))]
 

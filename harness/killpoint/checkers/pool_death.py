@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.checkers.finding import Inconclusive
+from killpoint.checkers.finding import Inconclusive, frame
 from killpoint.checkers.pool_record import (
     DEADLY,
     Act,
@@ -66,7 +66,8 @@ def disobeyed(history: History, life: Life) -> list[Violation]:
         end = gone[rank].t if rank in gone else until
         took = min(end, until) - free
         if took > _OBEYS_WITHIN + slack(history, free, end):
-            cause = f"{strike.role} was sent SIGTERM, and was still there {took / 1e9:.1f} s later"
+            cause = f"{strike.role} was sent SIGTERM, and was still there {took / 1e9:.1f} s later;"
+            cause += f" the limit is {_OBEYS_WITHIN / 1e9:g} s"
             return [Violation("hang", cause, history.lines(list(history.of("intent", "gone"))))]
         if rank not in gone:
             raise Inconclusive(f"{strike.role} was given too little time to obey SIGTERM")
@@ -144,7 +145,8 @@ def _called_back(history: History, life: Life, death: Death) -> list[Violation]:
     if calls:
         took = calls[0].t - death.event.t
         if took > _WITHIN + slack(history, death.event.t, calls[0].t):
-            cause = f"the failure callback was called only {took / 1e9:.2f} s after the death"
+            cause = f"the failure callback was called only {took / 1e9:.2f} s after the death;"
+            cause += f" the limit is {_WITHIN / 1e9:g} s"
             return [Violation("late", cause, lines)]
         return []
     watched = stopped if stopped is not None else history.events[-1].t
@@ -163,7 +165,8 @@ def _pool_ends(history: History, life: Life, death: Death) -> list[Violation]:
         if late and word in ("starting", "ready", "running"):
             after = (seen.t - death.event.t) / 1e9
             cause = (
-                f"the pool was still {word} {after:.2f} s after the death of {death.strike.role}"
+                f"the pool was still {word} {after:.2f} s after the death of {death.strike.role};"
+                f" the limit is {_WITHIN / 1e9:g} s"
             )
             return [Violation("bad-transition", cause, history.lines([death.event, seen]))]
     return left_after_stop(history, life)
@@ -186,4 +189,18 @@ def left(history: History, life: Life, since: Event, what: str) -> list[Violatio
         return []
     who = " and ".join(f"worker-{rank}" for rank in late)
     cause = f"{who} {'was' if len(late) == 1 else 'were'} still there 5 s after {what}"
+    cause += "".join(_stayed(history, f"worker-{r}", alone=len(late) == 1) for r in late)
     return [Violation("leak", cause, history.lines([*history.of("fault"), since, *gone.values()]))]
+
+
+def _stayed(history: History, who: str, *, alone: bool) -> str:
+    """Where a worker that does not leave was seen, and whether SIGTERM ended it at last."""
+    seen = [e for e in history.of("hang") if e.text("target") == who and e.text("op") == "leaving"]
+    where = frame(seen[-1]) if seen else ""
+    asked = [e for e in history.of("asked-to-leave") if e.text("target") == who]
+    it = "it" if alone else who
+    words = f"; {it} was seen in {where}" if where else ""
+    if asked:
+        obeyed = asked[-1].data.get("obeyed") is True
+        words += f"; SIGTERM, sent then, {'ended' if obeyed else 'did not end'} {it} within 2 s"
+    return words

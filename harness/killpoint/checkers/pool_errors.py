@@ -167,7 +167,8 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
         cause = "the start ran into its own timeout: the worker's failure was never told"
         return [Violation("no-error", cause, lines)]
     if act.ended.t > since + _WITHIN + slack(history, since, act.ended.t):
-        return [Violation("late", f"the start failed only {took:.2f} s after the worker", lines)]
+        cause = f"the start failed only {took:.2f} s after the worker; the limit is"
+        return [Violation("late", f"{cause} {_WITHIN / 1e9:g} s", lines)]
     # Of what its own class raised, a traceback shows the class's own file.
     own = any(event.text("where") in ("constructing", "loading") for event in told)
     traced = "injected at" in act.error and (not own or "pool_worker" in act.error)

@@ -58,7 +58,12 @@ def _agrees(history: History, life: Life) -> list[Violation]:
 
 
 def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """W9: the pool works, and no two of its processes hold the same end of a pipe or socket."""
+    """W9: the pool works, and nobody holds an end by whose closing others hear of another's death.
+
+    An end that several hold does that unless each of them, and nobody else, holds the other end
+    too: a pair that a library keeps for itself is copied whole by a fork, and joins no two
+    processes.
+    """
     found = hangs(history)
     pools = lives(history)
     if not pools:
@@ -77,11 +82,13 @@ def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Fin
     shown = {event.text("target") for event in looks if event.t > pools[0].start.began.t}
     if not found and len(shown) < 1 + pools[0].workers:
         raise Inconclusive(f"the descriptors of {len(shown)} processes were seen")
+    peers = _peers(looks)
     for end, holders in during.items():
-        if len(holders) > 1 and not found and _leads_inside(end, during):
+        deaf = _kept_from(end, during, peers)
+        if len(holders) > 1 and deaf and not found:
             who = " and ".join(sorted(holders))
-            cause = f"{who} hold the same end of a {_named(end)}, by which one of them is to hear"
-            cause += " of another's death"
+            cause = f"{who} hold the same end of a {_named(end)}: {' and '.join(deaf)}, at its"
+            cause += " other end, cannot hear of the death of one of them"
             lines = evidence(history, list(holders.values()))
             found = [Violation("leak", cause, [*lines, f"held by all of them: {end}"])]
     return Finding(found[:1], {"processes looked at": len(shown)})
@@ -91,16 +98,29 @@ def _ends(event: Event) -> list[str]:
     return [str(end) for end in cast("list[object]", event.data.get("ends") or [])]
 
 
-def _leads_inside(end: str, held: dict[str, dict[str, Event]]) -> bool:
-    """Whether it is an end of something between the pool's own processes.
+def _peers(looks: list[Event]) -> dict[str, str] | None:
+    """The other end of each joined socket that was seen; None: the record does not tell."""
+    told = [cast("dict[str, str]", e.data["peers"]) for e in looks if "peers" in e.data]
+    return {end: peer for each in told for end, peer in each.items()} if told else None
+
+
+def _kept_from(
+    end: str, held: dict[str, dict[str, Event]], peers: dict[str, str] | None
+) -> list[str]:
+    """Those of the pool's processes that hold the other end, unless they all hold both.
 
     What multiprocessing shares among all its children on purpose leads to a process of its own.
+    Where a record does not tell which sockets are joined, it is anybody.
     """
     kind, inode, way = (*end.split(":"), "")[:3]
-    if kind != "pipe":
-        return True
-    other = f"pipe:{inode}:{'r' if way == 'w' else 'w'}"
-    return bool(held.get(other))
+    if kind == "pipe":
+        other = f"pipe:{inode}:{'r' if way == 'w' else 'w'}"
+    elif peers is None:
+        return ["whoever is"]
+    else:
+        other = peers.get(end, "")
+    there = held.get(other, {}).keys()
+    return [] if there == held[end].keys() else sorted(there)
 
 
 def _named(end: str) -> str:

@@ -124,6 +124,7 @@ def _unresolved(history: History, life: Life, act: Act) -> list[Violation]:
     since = max(stop.ended.t, act.began.t)
     if act.ended.t > since + _WITHIN + history.allowance(since, act.ended.t):
         took = (act.ended.t - since) / 1e9
-        cause = f"{act.words()} was resolved only {took:.2f} s after the shutdown"
+        cause = f"{act.words()} was resolved only {took:.2f} s after the shutdown; the limit is"
+        cause += f" {_WITHIN / 1e9:g} s"
         return [Violation("late", cause, pool_lines(history, stop, act))]
     return []

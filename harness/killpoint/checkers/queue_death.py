@@ -89,6 +89,12 @@ def _never_told(history: History, reader: str) -> list[Violation]:
 def _with_promise(scenario: Scenario, history: History, stuck: Violation) -> Violation:
     """Name the mechanism where it is known: a slot that promises a payload that never left."""
     last = sent(history)[-1] if sent(history) else None
+    if last is not None and last.ok and overflowing(last, scenario.shape.chunk_bytes):
+        returned = (
+            f"{stuck.cause}; the send of message {last.seq} ({last.size} bytes, larger than a slot)"
+            " had returned before the writer was killed"
+        )
+        return Violation(stuck.kind, returned, stuck.evidence)
     at_marker = any(s.at is not None and s.at.name for s in scenario.steps if isinstance(s, Fault))
     if last is None or last.ok or not at_marker:
         return stuck
@@ -155,7 +161,7 @@ def _writer_after(history: History, dead: str, death: Event) -> list[Violation]:
             )
             return [Violation("no-error", cause, lines)]
         did = "went on" if call.outcome == "ok" else "was told of a reader's death"
-        cause = f"the writer {did} only {late:.2f} s after the death, not within 2 s"
+        cause = f"the writer {did} only {late:.2f} s after the death; the limit is 2 s"
         return [Violation("late", cause, lines)]
     return []
 

@@ -10,7 +10,7 @@ from killpoint.checkers.held_up import held_up
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Close, Drop, Exit, Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _PICKLED = 1024
 """More bytes than pickling adds to a body that it does not keep apart."""
@@ -241,8 +241,9 @@ def _ring_failures(scenario: Scenario, history: History) -> Finding:
             else ("after a decode that raised")
         )
         cause = (
-            f"{how}, reader-0 read {len(digests)} slots where {len(expected)} others were"
-            " published, or not the same ones: the failed slot was published or read again"
+            f"{how}, reader-0 read {counted(len(digests), 'slots')} where"
+            f" {counted(len(expected), 'slots')} had been published besides, or not the same ones:"
+            " the failed slot was published or read again"
         )
         found.append(Violation("wrong-data", cause, evidence(history, reads)))
     if not found and not digests:

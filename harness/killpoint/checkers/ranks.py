@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from killpoint.checkers.attached_again import attaching_again, refused_or_served
 from killpoint.checkers.delivery import mismatches, sent
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
 from killpoint.history.event import Event
@@ -13,6 +14,8 @@ from killpoint.verdict import Violation
 
 def ranks_are_checked(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q17: whoever claims a rank that is not its own to have, or a second pen, is refused."""
+    if attaching_again(scenario):
+        return refused_or_served(scenario, history)
     claims = [step for step in scenario.steps if isinstance(step, Attach) and step.rank is not None]
     strays = [s for s in scenario.steps if isinstance(s, Send) and s.role != "writer"]
     if not claims and not strays:

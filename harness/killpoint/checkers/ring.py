@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from killpoint.checkers.delivery import got, mismatches, sent, torn
-from killpoint.checkers.finding import Finding, Inconclusive, deaths, evidence, hangs, ordered_end
+from killpoint.checkers.finding import (
+    ACCIDENT,
+    Finding,
+    Inconclusive,
+    deaths,
+    evidence,
+    hangs,
+    ordered_end,
+)
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.models.slot import Slot
 from killpoint.scenario import RingAttach, Scenario
 from killpoint.verdict import Violation
-
-_ACCIDENT = re.compile(r"(AttributeError|NameError|UnboundLocalError|TypeError|IndexError)\b")
-"""What comes of code that did not look, and names nothing of what went wrong."""
 
 
 def transitions(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -99,7 +103,7 @@ def creator_unlinks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
     for event in attaches:
         how = next(step.how for step in scenario.steps if isinstance(step, RingAttach))
         words = {"missing": "that does not exist", "small": "that is too small"}[how]
-        accident = _ACCIDENT.match(event.text("error"))
+        accident = ACCIDENT.match(event.text("error"))
         if found:
             break
         if event.text("outcome") == "ok":

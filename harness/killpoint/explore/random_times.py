@@ -15,7 +15,7 @@ from killpoint.checkers.held_up import full
 from killpoint.explore.kills import TooLittleRoom
 from killpoint.explore.trial import Trial
 from killpoint.history.record import History
-from killpoint.scenario import AnyStep, Count, Fault, Point, Scenario, dump
+from killpoint.scenario import AnyStep, Count, Fault, Point, Scenario
 from killpoint.verdict import Kind, Rate, Violation
 
 _SCOUTS = 2
@@ -117,7 +117,7 @@ def _conclude(
         trial.rate(rate)
     first = found[ranked[0]][0]
     cause = f"{rates[0].words()}: {first.cause}"
-    again = dump(msgspec.structs.replace(scenario, target=trial.target))
+    again = trial.replay_of(scenario, cause)
     replay = trial.keep_text(again, trial.outcome.id)
     trial.convict(Violation(first.kind, cause, first.evidence), replay)
 

@@ -11,7 +11,7 @@ from killpoint.checkers.finding import Finding
 from killpoint.explore.played import Play
 from killpoint.explore.simulated import LANE, Ask, Errand, Explored
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated, dump
+from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated
 from killpoint.simulation.delivery import WRONG, Delivery
 from killpoint.simulation.memory import MODELS, WEAK
 from killpoint.simulation.sharing import Sharing
@@ -121,7 +121,7 @@ def _convict(trial: Trial, scenario: Scenario, simulated: Simulated, explored: E
         explored.violation, cause=cause, evidence=_up_to_the_wrong(explored.lines)[-_SHOWN:]
     )
     kept = msgspec.structs.replace(simulated, schedule=explored.schedule)
-    text = dump(msgspec.structs.replace(scenario, target=trial.target, simulated=kept))
-    told = [cause, "", "what happened:", *explored.lines]
+    text = trial.replay_of(msgspec.structs.replace(scenario, simulated=kept), cause)
+    told = ["what happened:", *explored.lines]
     comments = "".join(f"# {line}".rstrip() + "\n" for line in told)
     trial.convict(found, trial.keep_text(f"{text}\n{comments}", trial.outcome.id))

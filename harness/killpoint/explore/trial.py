@@ -32,6 +32,7 @@ from killpoint.scenario import (
     Fault,
     Scenario,
     dump,
+    replay_text,
 )
 from killpoint.signature import signature
 from killpoint.stage.point_guard import EXIT_FAULT
@@ -142,16 +143,19 @@ class Trial:
         told: Told | None = None,
         examples: Path | None = None,
         confirms: bool = False,
+        summary: str = "",
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
 
-        ``confirms``: whether a violation that rests on time is played again alone.
+        ``confirms``: whether a violation that rests on time is played again alone;
+        ``summary``: what the case does, in a line: for replays.
 
         ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
         ``told``: who is told how far it has come;
         ``examples``: the folder of this case's Hypothesis examples, tried first and added to.
         """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
+        self._summary = summary
         self.seed = seed
         self.full = full
         self.swept = False
@@ -201,12 +205,15 @@ class Trial:
             pass
         return self.conclude()
 
-    def play(self, scenario: Scenario, *, may_miss: bool = False) -> Play:
+    def play(
+        self, scenario: Scenario, *, may_miss: bool = False, longer: Scenario | None = None
+    ) -> Play:
         """Play a scenario and judge it.
 
         Args:
             may_miss: its point is beyond those that every such call comes to; a play that does
                 not come to it either is no evidence, and no doubt.
+            longer: what is played in its place, once, where it was too short to tell.
 
         Raises:
             Violated: the invariant on trial is violated, and no more of it is to be played; the
@@ -217,8 +224,10 @@ class Trial:
         held: list[Play] = []
         try:
             play = self._hold(held, self._player.play(self._on_device(scenario)))
+            if longer is not None and self._examine(play).finding is None:
+                play = self._hold(held, self._player.play(self._on_device(longer)))
             judged = self._judge(play, may_miss, held)
-            if self.plays == 1:
+            if self.plays == len(held):
                 self._record(play, self.outcome.id)
         finally:
             for each in held:
@@ -457,7 +466,7 @@ class Trial:
             self.outcome.violations.clear()
         nth = len(self.outcome.violations)
         name = self.outcome.id if nth == 0 else f"{self.outcome.id}-{nth + 1}"
-        noted = self.outcome.add(violation, self.keep(judged.play, name))
+        noted = self.outcome.add(violation, self.keep(judged.play, name, violation.cause))
         noted.alone = again
         self._first_violation = self._first_violation or time.monotonic()
         if self.outcome.violations[0] is noted:
@@ -471,12 +480,15 @@ class Trial:
     def _signature(self, violation: Violation | CaseViolation) -> str:
         return signature(self.outcome.id, violation.kind, violation.cause)
 
-    def keep(self, play: Play, name: str) -> str | None:
-        """Keep a play's scenario and record in the run's folder; the scenario's path."""
+    def keep(self, play: Play, name: str, cause: str = "") -> str | None:
+        """Keep a play's scenario and record in the run's folder; the scenario's path.
+
+        ``cause``: why it is kept.
+        """
         if self._folder is None:
             return None
         self._record(play, name)
-        return self.keep_text(self._text(play), name)
+        return self.keep_text(self.replay_of(play.scenario, cause), name)
 
     def keep_text(self, text: str, name: str) -> str | None:
         """Keep the text of a replay file in the run's folder; its path."""
@@ -496,6 +508,11 @@ class Trial:
         (record / "scenario.toml").write_text(self._text(play), "utf-8")
         (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
 
+    def replay_of(self, scenario: Scenario, cause: str) -> str:
+        """The text of a replay file, with comments that say what it is."""
+        kept = msgspec.structs.replace(scenario, target=self.target)
+        return replay_text(kept, self._summary, cause)
+
     def _text(self, play: Play) -> str:
         return dump(msgspec.structs.replace(play.scenario, target=self.target))
 
@@ -513,7 +530,7 @@ class Trial:
             return
         judged = msgspec.structs.replace(play.scenario, judges=["L1"])
         leaky = msgspec.structs.replace(play, scenario=judged)
-        self.leaks.append(Leak(found, self.keep(leaky, f"L1/in/{self.outcome.id}")))
+        self.leaks.append(Leak(found, self.keep(leaky, f"L1/in/{self.outcome.id}", found.cause)))
 
     def doubt(self, reason: str, *, by_harness: bool = False) -> None:
         """Say why the case cannot be held, unless it is violated; and whose fault that is."""

@@ -7,7 +7,7 @@ import msgspec
 from killpoint.checkers.finding import Finding
 from killpoint.checkers.wakes import Heard, woken
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Scenario, Wakes, dump
+from killpoint.scenario import Scenario, Wakes
 
 _WHERE = "killpoint.explore.wakes:answer"
 _WITHIN = 60.0
@@ -28,6 +28,6 @@ def wake_twice(trial: Trial, scenario: Scenario) -> None:
     violation = woken(heard)
     if violation is not None:
         found = msgspec.structs.replace(violation, evidence=heard.lines)
-        text = dump(msgspec.structs.replace(scenario, target=trial.target))
-        told = "".join(f"# {line}\n" for line in [found.cause, "", *heard.lines])
+        text = trial.replay_of(scenario, found.cause)
+        told = "".join(f"# {line}\n" for line in ["what happened:", *heard.lines])
         trial.convict(found, trial.keep_text(f"{text}\n{told}", trial.outcome.id))

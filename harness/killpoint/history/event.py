@@ -13,8 +13,9 @@ class Event(msgspec.Struct):
     role: str
     kind: str
     """``begin`` and ``end`` of an order; ``send``, ``sent``, ``mutated``, ``receive``, ``got``,
-    ``recheck``; ``store``; ``segment``; of the director ``intent``, ``fault``, ``reached``,
-    ``not-reached``, ``hang``, ``exit``, ``late-tick``, ``mapped``. Of a pool's worker
+    ``recheck``; of a steady stream ``streaming`` and ``streamed``; ``store``; ``segment``; of the
+    director ``intent``, ``fault``, ``reached``, ``not-reached``, ``hang``, ``exit``, ``late-tick``,
+    ``mapped``, ``room`` and ``weight``. Of a pool's worker
     ``worker-here``, ``phase``, ``serving``, ``served``, ``leaving``; of the director ``gone`` of a
     worker, and ``seen`` of one whose executor hangs. Those of its executor are told in
     :mod:`killpoint.stage.pool_acts`; of a terminal's shell ``job``, ``job-stopped``,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from killpoint.inspection.picture import Culprit, Edge, Process, Ring
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
 
@@ -17,7 +19,7 @@ def edges(processes: Mapping[int, Process], rings: Sequence[Ring]) -> list[Edge]
         if process.waits(SLOT):
             found += _for_a_slot(process, rings)
         if process.waits(MESSAGE):
-            found += _for_a_message(process, rings)
+            found += _for_a_message(process, rings, _ancestors(process, processes))
         collective = process.waits(COLLECTIVE, GROUP)
         if collective:
             found += _in_a_collective(process, collective.waits, processes, rings)
@@ -51,7 +53,16 @@ def _unread(process: Process, ring: Ring, reader: int) -> Edge:
     return Edge(process.pid, pid, why)
 
 
-def _for_a_message(process: Process, rings: Sequence[Ring]) -> list[Edge]:
+def _ancestors(process: Process, processes: Mapping[int, Process]) -> set[int]:
+    found: set[int] = set()
+    at: Process | None = process
+    while at is not None and at.parent not in found:
+        found.add(at.parent)
+        at = processes.get(at.parent)
+    return found
+
+
+def _for_a_message(process: Process, rings: Sequence[Ring], ancestors: set[int]) -> list[Edge]:
     """For a message of any of the rings that it reads; one that is there is a lost wake-up."""
     found: list[Edge] = []
     for ring in rings:
@@ -60,10 +71,12 @@ def _for_a_message(process: Process, rings: Sequence[Ring]) -> list[Edge]:
         mine = [r for r, pid in ring.reader_pids.items() if pid == process.pid]
         if any(ring.lag(reader) for reader in mine):
             continue  # it is overlooked, or not looked at: see `overlooked`
+        if ring.writer is None and not ring.missing:
+            continue  # all are there, and it cannot be told which of them writes
         writer = ring.writer if ring.writer in ring.mappers else None
         gone = "" if writer is not None else ", whose writer is gone or unknown"
         why = f"a message in {ring.short}{gone}"
-        found.append(Edge(process.pid, writer, why, writer == process.parent))
+        found.append(Edge(process.pid, writer, why, writer in ancestors))
     return found
 
 
@@ -114,6 +127,7 @@ def culprits(
     rings: Sequence[Ring],
     found: Sequence[Edge],
     unmoved: frozenset[str] = frozenset(),
+    vain: Sequence[Culprit] = (),
 ) -> list[Culprit]:
     """Who is to blame, the gravest first.
 
@@ -123,6 +137,7 @@ def culprits(
         found: :func:`edges`.
         unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
             a message for it was not woken, and is not just about to be.
+        vain: Whom the wait graph names, whatever the rings tell.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -143,6 +158,7 @@ def culprits(
         if edge.on is None:
             names = tuple(sorted({e.waiter for e in found if e.why == edge.why}))
             out.append((2, -len(names), Culprit(None, f"nobody that is there: {edge.why}", names)))
+    out += [(3, -len(culprit.waiters), culprit) for culprit in vain]
     blocked = {edge.waiter for edge in found}
     for pid in dict.fromkeys(e.on for e in found if e.on is not None and not e.idle):
         process = processes.get(pid)
@@ -151,9 +167,13 @@ def culprits(
         waiters = _waiters(pid, found)
         main = next((t for t in process.threads if t.name == "MainThread"), None)
         doing = f"is at {main.at}" if main else "runs no Python"
-        out.append((3, -len(waiters), _culprit(process, doing, waiters)))
-    ranked = [culprit for *_, culprit in sorted(out, key=lambda item: item[:2])]
-    return list({(c.pid, c.sentence): c for c in reversed(ranked)}.values())[::-1]
+        out.append((4, -len(waiters), _culprit(process, doing, waiters)))
+    merged: dict[tuple[int | None, str], Culprit] = {}
+    for *_, culprit in sorted(out, key=lambda item: item[:2]):
+        known = merged.setdefault((culprit.pid, culprit.sentence), culprit)
+        waiters = tuple(sorted({*known.waiters, *culprit.waiters}))
+        merged[culprit.pid, culprit.sentence] = msgspec.structs.replace(known, waiters=waiters)
+    return list(merged.values())
 
 
 def _culprit(process: Process, what: str, waiters: tuple[int, ...]) -> Culprit:

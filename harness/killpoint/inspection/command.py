@@ -21,7 +21,9 @@ def add_parser(commands: Any) -> None:
         help="a running engine: who waits for whom, and the one that everybody waits for",
         description="Looks at a process and all below it from outside. Nothing is stopped,"
         " restarted or written: it reads what the kernel tells, the flags of its rings, and its"
-        " Python stacks (by py-spy). It needs the right to trace them: the same user, or root.",
+        " Python stacks (by py-spy). It needs the right to trace them: the same user, or root."
+        " Status 0: all clear, whoever waits has a living other party; 1: somebody is to blame, and"
+        " is named; 3: it cannot be told, and what cannot be seen is said; 2: no such process.",
     )
     parser.add_argument("pid", type=int, metavar="PID")
     parser.add_argument("--json", action="store_true", help="one JSON object for each look")
@@ -33,7 +35,7 @@ def add_parser(commands: Any) -> None:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """0: nobody waits in vain; 1: somebody is to blame, and was named."""
+    """0: all clear; 1: somebody is to blame, and was named; 3: it cannot be told."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
     since = Since()
     while True:
@@ -44,11 +46,18 @@ def inspect(options: argparse.Namespace) -> int:
         else:
             show(picture, console, ages, everything=options.all)
         if not options.watch:
-            return 1 if picture.culprits else 0
+            return status(picture)
         time.sleep(_EACH)  # the time between two looks, which nobody else can end
 
 
 _EACH = 1.0
+
+
+def status(picture: Picture) -> int:
+    """The exit status that says what was found."""
+    if picture.culprits:
+        return 1
+    return 3 if picture.unsure else 0
 
 
 class Since:

@@ -1,19 +1,21 @@
-"""One look at a running engine: two quick readings of its rings, its stacks between them."""
+"""One look at a running engine: two quick readings of rings and threads, stacks between them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.inspection import blame, rings, sockets
-from killpoint.inspection.picture import Picture, Process
-from killpoint.inspection.processes import tree
-from killpoint.inspection.regions import shared
+from killpoint.inspection import blame, processes, rings, sockets
+from killpoint.inspection.calls import calls
+from killpoint.inspection.holders import Holders
+from killpoint.inspection.picture import Picture, Process, Thread
+from killpoint.inspection.regions import Region, shared
 from killpoint.inspection.stacks import stacks
+from killpoint.inspection.weaving import unseen, weave, zombies
 
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
@@ -33,31 +35,66 @@ def look(
         BadUsage: there is no such process.
     """
     began = time.monotonic()
-    bare = tree(pid, proc)
+    bare = processes.tree(pid, proc)
     if not bare:
         raise BadUsage(f"there is no process {pid}")
     pids = [process.pid for process in bare]
     known = rings.decoders()
-    before = {at.name: view for at, view in rings.views(shared(pids, proc), known, proc)}
+    first_seen = rings.views(shared(pids, proc), known, proc)
+    before = {at.name: view for at, view in first_seen}
+    far = _strangers([at for at, _ in first_seen], pids, proc)
+    threads_before = {each: calls(each, proc) for each in pids}
     first = time.monotonic()
-    found = stacks([process.pid for process in bare if not process.dead])
+    found = stacks([process.pid for process in [*bare, *far] if not process.dead])
     pause(max(0.0, _APART - (time.monotonic() - first)))
-    processes: dict[int, Process] = {}
-    for process in bare:
-        now = next(iter(tree(process.pid, proc)), None)
-        if now is not None:
-            threads = found.get(process.pid, ())
-            processes[process.pid] = msgspec.structs.replace(now, threads=threads)
-    seen = rings.views(shared(pids, proc), known, proc)
-    parties = rings.rings(seen, processes)
+    inside, others = _again(bare, found, proc), _again(far, found, proc)
+    everybody = inside | others
+    seen = rings.views(shared(everybody, proc), known, proc)
+    seen = [(at, view) for at, view in seen if set(at.mappers) & set(inside)]
+    parties = rings.rings(seen, everybody)
     unmoved = frozenset(at.name for at, view in seen if before.get(at.name) == view)
-    waits = blame.edges(processes, parties)
+    waits = [e for e in blame.edges(everybody, parties) if e.waiter in inside]
+    graph = weave(inside, others, threads_before, waits, Holders(proc), proc)
+    vain = graph.vain(list(inside))
+    culprits = blame.culprits(everybody, parties, waits, unmoved, vain)
+    unsure = [
+        *rings.ownerless(parties),
+        *zombies(graph, inside),
+        *unseen(graph, inside),
+        *graph.unsure(list(inside)),
+    ]
+    if not culprits and not unsure:
+        unsure = graph.unexplained(list(inside))
     return Picture(
         pid,
-        tuple(processes.values()),
+        tuple(inside.values()),
         parties,
-        tuple(sockets.lines(list(processes))),
+        tuple(sockets.lines(list(inside))),
         tuple(waits),
-        tuple(blame.culprits(processes, parties, waits, unmoved)),
+        tuple(culprits),
+        tuple(unsure),
+        graph.resting(list(inside)),
         round(time.monotonic() - began, 3),
     )
+
+
+def _strangers(regions: Sequence[Region], pids: Sequence[int], proc: Path) -> list[Process]:
+    """Processes outside of the tree that map the same rings."""
+    if not regions:
+        return []
+    holders = Holders(proc)
+    mappers = {pid for at in regions for pid in holders.mappers(at.inode)} - set(pids)
+    found = (processes.look(pid, proc) for pid in sorted(mappers))
+    return [process for process in found if process is not None]
+
+
+def _again(
+    bare: Sequence[Process], found: Mapping[int, tuple[Thread, ...]], proc: Path
+) -> dict[int, Process]:
+    """The same processes as they are now, with their stacks; without those that are gone."""
+    now = ((process.pid, processes.look(process.pid, proc)) for process in bare)
+    return {
+        pid: msgspec.structs.replace(process, threads=found.get(pid, ()))
+        for pid, process in now
+        if process is not None
+    }

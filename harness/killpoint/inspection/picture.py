@@ -15,6 +15,12 @@ class Thread(msgspec.Struct, frozen=True):
     """The frame that says most to a person: the innermost outside of Python's own library."""
     waits: str = ""
     """For what, as :mod:`killpoint.inspection.waits` names it; empty: it runs, or nobody knows."""
+    tid: int = 0
+    """The kernel's number of it, where that is known."""
+    gil: bool = False
+    """Whether it holds Python's global lock."""
+    line: str = ""
+    """The source line that the innermost frame is at, where that can be read."""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -104,7 +110,7 @@ class Edge(msgspec.Struct, frozen=True):
     """None: somebody who is not there any more, or is not known."""
     why: str
     idle: bool = False
-    """Whether it may well be a rest: a child waits for work of its parent's."""
+    """Whether it may well be a rest: a child waits for work of its parent's, or of one above."""
 
 
 class Culprit(msgspec.Struct, frozen=True):
@@ -124,6 +130,10 @@ class Picture(msgspec.Struct, frozen=True):
     sockets: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
     culprits: tuple[Culprit, ...] = ()
-    """The gravest first; none: nobody waits in vain."""
+    """The gravest first; none: nobody is seen to be."""
+    unsure: tuple[str, ...] = ()
+    """Of whom it cannot be told whether they wait in vain, each with what cannot be seen."""
+    resting: int = 0
+    """Threads that wait without a time limit for somebody who goes on."""
     seconds: float = 0.0
     """That the look took."""

@@ -55,6 +55,22 @@ def rings(
     return tuple(_ring(region, view, seen, processes) for region, view in seen)
 
 
+def ownerless(known: Iterable[Ring]) -> list[str]:
+    """Rings that somebody maps still, of which a party is gone, and which have no known writer."""
+    return [
+        f"ring {ring.short} ({ring.kind}) has no living writer that can be told: of its"
+        f" {ring.readers - len(ring.closed) + 1} parties {ring.missing} do not map it, gone or not"
+        f" come yet; whether {_pids(ring.mappers)} still wait for a message of it, or for a payload"
+        " beside it, cannot be seen"
+        for ring in known
+        if ring.missing and ring.mappers and ring.writer not in ring.mappers
+    ]
+
+
+def _pids(pids: Iterable[int]) -> str:
+    return ", ".join(f"pid {pid}" for pid in pids)
+
+
 def _ring(
     region: Region,
     view: RingView,
@@ -110,7 +126,8 @@ def _writer(
     parents = [p for p in parties if any(other.parent == p.pid for other in parties)]
     if not parents:
         quiet = [party.pid for party in parties if not party.waits(MESSAGE)]
-        return quiet[0] if len(quiet) == 1 else None
+        there = len(parties) > view.readers - len(view.closed)  # else it may be the writer
+        return quiet[0] if len(quiet) == 1 and there else None
     parent = parents[0].pid
     if view.readers > 1:
         return parent

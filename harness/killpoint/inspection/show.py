@@ -59,17 +59,25 @@ def lines(
 
 
 def _blame(picture: Picture) -> Iterator[str]:
-    if not picture.culprits:
-        idle = len({edge.waiter for edge in picture.edges if edge.idle})
-        rest = f"; {idle} process(es) wait for work" if idle else ""
-        yield f"nobody waits in vain, as far as can be seen from outside{rest}"
-        return
-    first, *others = picture.culprits
-    count = len(first.waiters)
-    waited = f" — {count} process(es) wait for it" if count else ""
-    yield f"everybody waits for: {first.sentence}{waited}"
-    for other in others:
-        yield f"  also: {other.sentence}"
+    first, *others = picture.culprits or (None,)
+    if first is not None:
+        count = len(first.waiters)
+        waited = f" — {count} process(es) wait for it" if count else ""
+        yield f"everybody waits for: {first.sentence}{waited}"
+        for other in others:
+            yield f"  also: {other.sentence}"
+    for text in picture.unsure:
+        yield f"cannot tell: {text}"
+    if not picture.culprits and not picture.unsure:
+        yield f"all clear: nobody waits in vain{_rest(picture)}"
+
+
+def _rest(picture: Picture) -> str:
+    idle = len({edge.waiter for edge in picture.edges if edge.idle})
+    told = f"; {idle} process(es) wait for work" if idle else ""
+    if picture.resting:
+        told += f"; each of {picture.resting} waiting thread(s) has a living other party"
+    return told
 
 
 def _process(process: Process, *, everything: bool) -> Iterator[str]:

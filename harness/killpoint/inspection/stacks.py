@@ -17,6 +17,7 @@ from killpoint.inspection.picture import Thread
 from killpoint.inspection.waits import waits
 
 _LIBRARY = re.compile(r"/lib(64)?/python3\.\d+/(?!(site|dist)-packages/)")
+_LARGE = 1 << 20  # bytes of a source file
 _TRIES = 3
 """A look without pausing may meet frames that change as they are read."""
 
@@ -32,6 +33,8 @@ class _Dumped(msgspec.Struct):
     thread_name: str | None
     frames: list[_Frame]
     thread_id: int = 0
+    os_thread_id: int | None = None
+    owns_gil: bool = False
 
 
 _dumps = msgspec.json.Decoder(list[_Dumped])
@@ -52,7 +55,7 @@ def _stack(tool: str, within: float, pid: int) -> tuple[Thread, ...]:
     for _ in range(_TRIES):
         try:
             done = subprocess.run(command, capture_output=True, timeout=within, check=False)
-            return tuple(map(_thread, _dumps.decode(done.stdout)))
+            return tuple(_thread(pid, dumped) for dumped in _dumps.decode(done.stdout))
         except (OSError, subprocess.TimeoutExpired):
             return ()
         except msgspec.DecodeError:
@@ -60,7 +63,7 @@ def _stack(tool: str, within: float, pid: int) -> tuple[Thread, ...]:
     return ()
 
 
-def _thread(dumped: _Dumped) -> Thread:
+def _thread(pid: int, dumped: _Dumped) -> Thread:
     frames = [(f"{f.name} ({f.short_filename or f.filename}:{f.line})", f) for f in dumped.frames]
     own = (text for text, frame in frames if not _is_pythons(frame.filename))
     return Thread(
@@ -68,7 +71,21 @@ def _thread(dumped: _Dumped) -> Thread:
         tuple(text for text, _ in frames),
         next(own, frames[0][0] if frames else "no Python"),
         waits((frame.name, frame.filename) for frame in dumped.frames),
+        dumped.os_thread_id or 0,
+        dumped.owns_gil,
+        _source(pid, dumped.frames[0]) if dumped.frames else "",
     )
+
+
+def _source(pid: int, frame: _Frame) -> str:
+    """The line of a frame, as the process's own file system has it; empty if it has none."""
+    try:
+        path = Path(f"/proc/{pid}/root", frame.filename.lstrip("/"))
+        if not frame.filename.startswith("/") or path.stat().st_size > _LARGE:
+            return ""
+        return path.read_text(errors="replace").splitlines()[frame.line - 1].strip()
+    except (OSError, IndexError):
+        return ""
 
 
 def _is_pythons(path: str) -> bool:

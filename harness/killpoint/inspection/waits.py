@@ -25,7 +25,7 @@ def _sign(file: str, functions: str, kind: str, *, named: bool = False) -> _Sign
 _SIGNS = (
     _sign("refengine/reading.py", "claim", MESSAGE),
     _sign("refengine/writing.py", "claim send", SLOT),
-    _sign("device_communicators/shm_broadcast.py", "acquire_read", MESSAGE),
+    _sign("device_communicators/shm_broadcast.py", "acquire_read dequeue recv", MESSAGE),
     _sign("device_communicators/shm_broadcast.py", "acquire_write", SLOT),
     _sign(
         "torch/distributed/distributed_c10d.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,16 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
 from killpoint.signature import normalised, signature
 from killpoint.verdict import Kind
 
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
+_CASES = [case.id for case in CASES]
+_LEAKS_IN = "L1/in/"
+"""What plays of another case leave behind goes under its name."""
 _TOP = -1
 """In the place of an entry's number: outside of all."""
 _MUST = ("case", "kind", "target")
@@ -139,6 +144,10 @@ def _unreadable(entry: dict[str, str], file: Path) -> Iterator[tuple[str, str]]:
     invariant, _, name = case.partition("/")
     if invariant not in BY_ID or not name:
         yield "case", f"{case!r} is no case; expected ID/name, as `killpoint list cases` tells them"
+    elif case not in _CASES and not case.startswith(_LEAKS_IN):
+        near = difflib.get_close_matches(case, _CASES, 3, 0.5)
+        near = near or [each for each in _CASES if each.startswith(f"{invariant}/")]
+        yield "case", f"there is no case {case!r}; expected one such as: {', '.join(near)}"
     if kind not in get_args(Kind):
         yield "kind", f"unknown kind {kind!r}; expected one of: {', '.join(get_args(Kind))}"
     try:

@@ -66,6 +66,7 @@ from killpoint.scenario.pool_steps import (
     Submit,
     WorkerPhase,
 )
+from killpoint.scenario.replay_text import replay_text
 from killpoint.scenario.scenario import Scenario, Simulated
 from killpoint.scenario.steps import (
     NETWORK_FAULTS,
@@ -227,4 +228,5 @@ __all__ = [
     "load",
     "parse",
     "parse_shape",
+    "replay_text",
 ]

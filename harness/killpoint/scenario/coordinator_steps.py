@@ -25,11 +25,25 @@ EngineLie = Literal[
     "unknown-rank",
     "several-frames",
     "nobodys-topic",
+    "not-text",
+    "deep",
+    "fuzzed",
 ]
 """What a broken engine sends. ``wrong-type``, ``far-wave`` and ``huge-number`` are one bad field
-beside good counts; ``nobodys-topic`` is a subscription."""
+beside good counts; ``nobodys-topic`` is a subscription; ``not-text`` holds a text that
+is no UTF-8, ``deep`` arrays in arrays without end; ``fuzzed`` is many mutants of a message that are
+none."""
 FrontEndLie = Literal[
-    "empty", "truncated", "not-a-message", "unknown-tag", "wrong-type", "scale-0", "scale-huge"
+    "empty",
+    "truncated",
+    "not-a-message",
+    "unknown-tag",
+    "wrong-type",
+    "scale-0",
+    "scale-huge",
+    "not-text",
+    "deep",
+    "fuzzed",
 ]
 Awaited = Literal["stepped", "without", "counts", "gone", "back", "state", "lost", "found", "ranks"]
 """``stepped``: all requests of this engine are; ``without``: it is in a wave that a rank is not in;

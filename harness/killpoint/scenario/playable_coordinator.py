@@ -19,10 +19,10 @@ from killpoint.scenario.coordinator_steps import (
 )
 from killpoint.scenario.playable_pool import tag
 from killpoint.scenario.scenario import Scenario
-from killpoint.scenario.steps import AnyStep, Exit, Fault, Look, Pause, Wait, Weigh
+from killpoint.scenario.steps import AnyStep, Exit, Fault, Intrude, Look, Pause, Wait, Weigh
 from killpoint.scenario_errors import Place
 
-_OTHERS = (Exit, Fault, Look, Pause, Wait, Weigh)
+_OTHERS = (Exit, Fault, Intrude, Look, Pause, Wait, Weigh)
 _FROM_OUTSIDE = ("kill", "stop", "continue", "sigterm", "sigint", "jump-clock")
 """What can be done to the coordinator's own process: it takes no orders."""
 _FAULTS = (*_FROM_OUTSIDE, "exit", "starve", "cut", "heal")

@@ -8,10 +8,10 @@ from typing import get_args
 from killpoint.scenario.engine_steps import EngineStep, Load
 from killpoint.scenario.playable_pool import tag
 from killpoint.scenario.scenario import Scenario
-from killpoint.scenario.steps import AnyStep, Exit, Fault, Look, Pause, Wait, Weigh
+from killpoint.scenario.steps import AnyStep, Exit, Fault, Intrude, Look, Pause, Wait, Weigh
 from killpoint.scenario_errors import Place
 
-_OTHERS = (Exit, Fault, Look, Pause, Wait, Weigh)
+_OTHERS = (Exit, Fault, Intrude, Look, Pause, Wait, Weigh)
 _OF_A_PART = ("kill", "stop", "continue")
 """What can be done to a part: it takes no orders."""
 _OF_THE_FRONT_END = ("kill", "exit")

@@ -22,6 +22,7 @@ from killpoint.scenario.steps import (
     Drop,
     Exit,
     Fault,
+    Intrude,
     Look,
     Pause,
     Point,
@@ -31,7 +32,7 @@ from killpoint.scenario.steps import (
 )
 from killpoint.scenario_errors import Place
 
-_OTHERS = (Count, Drop, Exit, Fault, Look, Pause, Settle, Wait, Weigh)
+_OTHERS = (Count, Drop, Exit, Fault, Intrude, Look, Pause, Settle, Wait, Weigh)
 _SENT = ("kill", "stop", "continue", "sigterm", "sigint")
 """What can be done to a worker wherever it is: it takes no orders."""
 _AT_POINTS = (*_SENT[:2], *_SENT[3:], "hold", "exit", "raise")

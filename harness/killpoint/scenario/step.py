@@ -6,6 +6,8 @@ from typing import Annotated
 
 import msgspec
 
+Pace = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+"""Messages a second; 0: as fast as they go."""
 Times = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
 Seconds = Annotated[float, msgspec.Meta(le=3600)]

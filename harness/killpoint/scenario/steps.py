@@ -16,7 +16,7 @@ from killpoint.scenario.pool_steps import (
     WorkerPhase,
     WorkerVerb,
 )
-from killpoint.scenario.step import Seconds, Size, Step, Times
+from killpoint.scenario.step import Pace, Seconds, Size, Step, Times
 
 Verb = Literal[
     "make",
@@ -172,6 +172,8 @@ class Send(Step, tag="send"):
     """Go on with the next message after one that could not be sent."""
     burst: bool = False
     """Build every message before the first is sent, so that they leave without a pause."""
+    pace: Pace | None = None
+    """A steady stream: a few objects again and again, and only how many left is recorded."""
 
 
 class Receive(Step, tag="receive"):
@@ -184,6 +186,8 @@ class Receive(Step, tag="receive"):
     threads: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
     keep_on: bool = False
     """Go on after a call that raised (each such call counts towards ``count``)."""
+    pace: Pace | None = None
+    """Of a steady stream: nothing is held or judged, and only how many came is recorded."""
 
 
 class RingWrite(Step, tag="ring-write"):
@@ -296,8 +300,10 @@ class Intrude(Step, tag="intrude"):
     """A stranger without a key connects to whatever TCP port the role listens at."""
 
     role: str
-    how: Literal["listen", "speak"]
-    """``listen`` tries to get messages, ``speak`` to have one decoded."""
+    how: Literal["listen", "speak", "lurk", "flood"]
+    """``listen`` tries to get messages, ``speak`` to have one decoded; ``lurk`` waits for ports to
+    come, and says what a library's peer would; ``flood`` holds many connections, idle, half-open or
+    full of garbage, and declares what it never sends, at processes of 1,024 descriptors."""
 
 
 class Recheck(Step, tag="recheck"):

@@ -123,6 +123,8 @@ class ForkRole(msgspec.Struct, tag=True):
     """The path of the terminal whose foreground job it is to be."""
     seed: int = 0
     umask: int | None = None
+    flooded: bool = False
+    """Whether it may have no more descriptors than a flood needs."""
     """Set before the process does anything of its own."""
     shm_of: int = 0
     """The process whose mounts, a /dev/shm of the play's own among them, it is to have."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+
 from killpoint.history.log import Log
 from killpoint.stage import diagnosis
 from killpoint.stage.cast import Actor
@@ -90,6 +95,20 @@ class Comers:
         for watch in self._watches.values():
             seen = diagnosis.seen(watch.pid)
             self._log.write(kind, target=watch.role, pid=watch.pid, **seen, **about)
+
+    def ask_to_leave(self, until: Callable[[Callable[[], bool]], bool]) -> None:
+        """SIGTERM to each that is there; record of each whether it obeyed.
+
+        ``until``: waits for something as long as is fair, and says whether it came.
+        """
+        asked = list(self._watches.values())
+        for watch in asked:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(watch.pid, signal.SIGTERM)
+        until(self.all_gone)
+        for watch in asked:
+            obeyed = watch.pid not in self._watches
+            self._log.write("asked-to-leave", target=watch.role, pid=watch.pid, obeyed=obeyed)
 
 
 def ending(status: int) -> dict[str, int]:

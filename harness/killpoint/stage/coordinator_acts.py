@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from killpoint import scenario as script
-from killpoint.stage import coordinator_seat, far_clock, late_ticks
+from killpoint.stage import coordinator_seat, far_clock, late_ticks, traceback_line
 from killpoint.stage.channel import Order
 from killpoint.stage.link_keeper import LinkKeeper
 from killpoint.stage.presence import PLAY
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 _ROOM = 0.001
 """Seconds to wait while a message finds no room."""
 _ROOM_WITHIN = 5.0
+_GONE, _LOOKS = "coordinator.gone", 0.1
+"""A file that says that it has ended, and the seconds between two looks for it."""
 _BATCH, _HELD_UP = 64, 0.02
 """Messages of a flood at a time, and seconds that these take only if the machine is busy: what it
 does to one process that never waits it does to another, so this is a control, too."""
@@ -97,6 +99,7 @@ class CoordinatorActs:
     def _start(self, order: Order, step: script.CoordinatorStart) -> str:
         target = self._target()
         self._close_end()
+        (self._folder / _GONE).unlink(missing_ok=True)
         shape = msgspec.json.decode(order.data, type=CoordinatorShape)
         times = target.coordinator_times()
         self._log("times", interval=times.interval, idle=times.idle)
@@ -117,7 +120,9 @@ class CoordinatorActs:
             return True
         gone = self._target().coordinator_gone(end)
         if gone:
-            self._log("coordinator-gone", pid=pid)
+            complaints = self._folder / f"{self._role.name}.err"
+            self._log("coordinator-gone", pid=pid, line=traceback_line.last(complaints))
+            (self._folder / _GONE).touch()
         return gone
 
     def _close(self, _order: Order, _step: script.CoordinatorClose) -> str:
@@ -251,10 +256,17 @@ class CoordinatorActs:
         keeper = self._kept()
         since, began = keeper.words, time.monotonic()
         self._log("hear", what=step.what, rank=step.rank, counts=step.counts)
-        there = keeper.until(lambda: _is_there(keeper, step, since), step.within)
+        end = began + step.within
+        there = False
+        while not there and (left := end - time.monotonic()) > 0 and not self._moot(step):
+            there = keeper.until(lambda: _is_there(keeper, step, since), min(left, _LOOKS))
         took = round(time.monotonic() - began, 6)
         self._log("hear-done", what=step.what, outcome="ok" if there else "timeout", s=took)
         return "ok" if there else "timeout"
+
+    def _moot(self, step: script.Hear) -> bool:
+        """Whether nobody is left who could publish these counts."""
+        return step.what == "counts" and (self._folder / _GONE).exists()
 
     # -- how --------------------------------------------------------------------------------------
 

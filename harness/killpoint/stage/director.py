@@ -195,6 +195,8 @@ class Director:
         everybody = self._comers.actors
         if not self._granted(self._comers.all_gone, self._comers.within, everybody):
             self._comers.dump("hang", op="leaving")
+            if "W4" in self.scenario.judges:
+                self._comers.ask_to_leave(lambda done: self._granted(done, 2.0, everybody))
         for arm in [f for a in self.actors.values() for f in a.armed.values()]:
             self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
@@ -249,11 +251,7 @@ class Director:
         elif isinstance(step, (script.Look, script.Weigh)):
             self._look(step)
         elif isinstance(step, script.Intrude):
-            found = lookout.listeners(self.actors[step.role].pid)
-            ports = [(heard.address, heard.port) for heard in found]
-            self.log.write("intrude", target=step.role, how=step.how, ports=len(ports))
-            name = self._strangers.send(step.how, ports)
-            self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
+            self._intrude(step)
         elif isinstance(step, script.Again):
             actor = self.actors[step.role]
             again, actor.struck = actor.struck, None
@@ -279,6 +277,18 @@ class Director:
             first = self.scenario.roles()[0]
             for role in self.scenario.named(roles or (getattr(step, "role", first),)):
                 self._post(role, step)
+
+    def _intrude(self, step: script.Intrude) -> None:
+        pid, lurks, floods = self.actors[step.role].pid, step.how == "lurk", step.how == "flood"
+        found = [] if lurks else lookout.listeners(pid)
+        ports = [(heard.address, heard.port) for heard in found]
+        owners = sorted({heard.owner for heard in found})
+        self.log.write("intrude", target=step.role, how=step.how, ports=len(ports), owners=owners)
+        before = scales.tree(pid) if floods else None
+        name = self._strangers.send(step.how, ports, pid if lurks else 0)
+        self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
+        if before is not None:
+            scales.record_flood(self.log, step.role, before, scales.tree(pid))
 
     def _press(self, key: script.Key) -> None:
         assert self._sitting is not None  # scenarios with keys and without a terminal are refused
@@ -600,6 +610,10 @@ class Director:
             terminal=self._sitting.terminal.path if self._sitting else "",
             seed=self.scenario.seed,
             umask=self.scenario.umask,
+            flooded=any(
+                isinstance(step, script.Intrude) and step.how == "flood"
+                for step in self.scenario.steps
+            ),
             shm_of=self._shm_of,
             net_of=self._hosts.pid if self._hosts else 0,
             net_door=self._hosts.door(role) if self._hosts else 0,

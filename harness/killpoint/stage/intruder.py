@@ -7,6 +7,7 @@ recognised by its pattern; a canary that was decoded has journalled that itself.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import select
 import socket
 import time
@@ -18,6 +19,7 @@ import zmq
 from killpoint.history.log import Log
 from killpoint.stage import payload
 from killpoint.stage.canary import canary
+from killpoint.stage.flood import Crowd, as_itself, as_stranger, stay
 from killpoint.stage.store_intruder import StoreIntruder
 
 STRANGER = "stranger"
@@ -49,24 +51,46 @@ class Errand(msgspec.Struct):
     seed: int
     """With ``count``: by which a message is known when it is seen."""
     count: int
+    pid: int = 0
+    """For ``lurk``: whose tree of processes to watch."""
 
 
 def run(name: str, folder: Path, data: bytes) -> None:
     """Do an errand until the director has put ``NAME.stop`` into the folder."""
     errand = msgspec.json.decode(data, type=Errand)
     log = Log(folder / f"{name}.jsonl", name)
+    if errand.how in ("flood", "lurk"):
+        _crowd(errand, log, folder, name)
+        return
+    for module in ("encodings.idna", "zmq.utils.monitor"):
+        importlib.import_module(module)  # later another user may read none of our files
+    uid = as_stranger()
     stranger = _Stranger(errand, log, folder)
     end = time.monotonic() + _STAYS_AT_MOST
     stranger.connect()
     stranger.meet()
     stranger.turn()
-    log.write("stranger-stands", how=errand.how, ports=len(errand.addresses))
-    while not (folder / f"{name}.stop").exists() and time.monotonic() < end:
+    log.write("stranger-stands", how=errand.how, ports=len(errand.addresses), uid=uid)
+    while time.monotonic() < end:
+        with as_itself():
+            if (folder / f"{name}.stop").exists():
+                break
         stranger.turn()
     for _ in range(_LAST_LOOKS):
         stranger.turn()
     log.write("stranger-leaves", how=errand.how)
     stranger.close()
+
+
+def _crowd(errand: Errand, log: Log, folder: Path, name: str) -> None:
+    crowd, uid = Crowd(log), as_stranger()
+    try:
+        crowd.flood(errand.addresses)
+        log.write("stranger-stands", how=errand.how, ports=len(errand.addresses), uid=uid)
+        stay(crowd, folder, name, errand.pid, _STAYS_AT_MOST)
+        log.write("stranger-leaves", how=errand.how, ports=crowd.ports)
+    finally:
+        crowd.close()
 
 
 class _Stranger:

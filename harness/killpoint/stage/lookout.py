@@ -19,6 +19,7 @@ from killpoint.history.log import Log
 from killpoint.stage.diagnosis import mapped_segments
 
 _LISTENS = "0A"
+_GLOO = "gloo_tcp_loop"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
@@ -29,6 +30,20 @@ class Listener(msgspec.Struct, frozen=True):
     port: int
     pid: int
     """Who has it open."""
+
+    @property
+    def library(self) -> str:
+        """Which library of those that authenticate nobody runs in its process, by its threads."""
+        with contextlib.suppress(OSError):
+            tasks = Path(f"/proc/{self.pid}/task").iterdir()
+            if any((task / "comm").read_text().startswith(_GLOO) for task in tasks):
+                return "gloo"
+        return ""
+
+    @property
+    def owner(self) -> str:
+        """What its process calls itself, without numbers."""
+        return re.sub(r"[-:_]?\d+", "", _command(self.pid))
 
 
 def family(pid: int) -> list[int]:

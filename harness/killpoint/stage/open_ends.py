@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from killpoint.history.log import Log
+from killpoint.stage import sock_diag
 
 _HELD = re.compile(r"(pipe|socket):\[(\d+)\]")
 _FLAGS = re.compile(r"^flags:\s*([0-7]+)$", re.MULTILINE)
@@ -60,5 +61,16 @@ def _way(info: str) -> str:
 
 
 def record(log: Log, role: str, pid: int) -> None:
-    """In an event that names the role as its ``target``."""
-    log.write("open-ends", target=role, pid=pid, ends=ends(pid))
+    """In an event that names the role as its ``target``; with the peer of each joined socket."""
+    held = ends(pid)
+    log.write("open-ends", target=role, pid=pid, ends=held, **_peers(pid, held))
+
+
+def _peers(pid: int, held: list[str]) -> dict[str, dict[str, str]]:
+    """The other end of each Unix socket among these, where the kernel tells."""
+    try:
+        joined = sock_diag.unix_peers(pid)
+    except OSError:
+        return {}
+    named = {f"socket:{one}": f"socket:{other}" for one, other in joined.items()}
+    return {"peers": {end: named[end] for end in held if end in named}}

@@ -33,6 +33,7 @@ from killpoint.stage.point_guard import EXIT_FAULT, PointGuard
 from killpoint.stage.pool_acts import PoolActs
 from killpoint.stage.saving import save_coverage
 from killpoint.stage.stores import StoreRecorder
+from killpoint.stage.stream import Stream
 from killpoint.targets.protocol import (
     Cancels,
     HasRing,
@@ -94,6 +95,7 @@ class Role:
             target.observe(self.guard.stores.flags(recorder))
         if stores and isinstance(target, HasWords):
             target.observe_words(self.guard.stores.around)
+        self._stream = Stream(self, self._word)
         self.pool = PoolActs(self, folder, self._timed)
         self.pipe = PipeActs(self, folder, self._timed)
         self.coordinator = CoordinatorActs(self, folder)
@@ -262,6 +264,8 @@ class Role:
     # -- messages ---------------------------------------------------------------------------
 
     def _send(self, order: Order, step: script.Send) -> str:
+        if step.pace is not None:
+            return self._stream.send(step, order.first)
         todo: list[tuple[int, script.Message, int]] = []
         for message in step.messages:
             for turn in range(message.repeat):
@@ -308,6 +312,8 @@ class Role:
         return outcome == "ok" or step.keep_on
 
     def _receive(self, _order: Order, step: script.Receive) -> str:
+        if step.pace is not None:
+            return self._stream.receive(step)
         todo = list(range(step.count))
         return self._in_threads(step.threads, todo, lambda _: self._receive_one(step))
 

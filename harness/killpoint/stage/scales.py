@@ -1,36 +1,111 @@
-"""How much memory a process uses now, as the kernel adds it up."""
+"""How much memory a process uses now, as the kernel adds it up mapping by mapping."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from killpoint.history.log import Log
+from killpoint.stage import lookout
 
-_FIELD = re.compile(r"^(Rss|Pss):\s+(\d+) kB$", re.M)
+ROOM = 1 << 20
+"""Bytes that an allocator asks of the kernel at a time; what more a mapping has untouched may be
+a buffer that is filled for the first time."""
+_HEAD = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ", re.M)
+_FIELD = re.compile(r"^(Rss|Pss|Anonymous|Swap):\s+(\d+) kB$", re.M)
+
+
+class Roomy(msgspec.Struct, frozen=True, array_like=True):
+    """A private mapping of which more than ``ROOM`` is untouched."""
+
+    start: int
+    length: int
+    touched: int
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """Bytes in memory, and the process's proportional share of them."""
+    """Bytes in memory, and what of them is the process's alone."""
 
     rss: int
     pss: int
+    private: int = 0
+    """Bytes touched in private mappings that are backed by no file: the heap among them."""
+    mappings: int = 0
+    shared: int = 0
+    """Length in bytes of all mappings that others can share, touched or not."""
+    roomy: tuple[Roomy, ...] = ()
 
 
 def weigh(pid: int) -> Weight | None:
     """The process's weight; None if it is gone."""
     with contextlib.suppress(OSError):
-        found = dict(_FIELD.findall(Path(f"/proc/{pid}/smaps_rollup").read_text()))
-        if "Rss" in found:
-            return Weight(int(found["Rss"]) * 1024, int(found.get("Pss", 0)) * 1024)
+        text = Path(f"/proc/{pid}/smaps").read_text("utf-8", "replace")
+        if text:
+            return weight_of(text)
     return None
 
 
+def weight_of(smaps: str) -> Weight:
+    """What a ``/proc/PID/smaps`` says."""
+    rss = pss = private = mappings = shared = 0
+    roomy: list[Roomy] = []
+    for start, length, rights, fields in _mappings(smaps):
+        mappings += 1
+        rss += fields.get("Rss", 0)
+        pss += fields.get("Pss", 0)
+        if rights.endswith("s"):
+            shared += length
+            continue
+        touched = fields.get("Anonymous", 0) + fields.get("Swap", 0)
+        private += touched
+        if "w" in rights and length - touched > ROOM:
+            roomy.append(Roomy(start, length, touched))
+    return Weight(rss, pss, private, mappings, shared, tuple(roomy))
+
+
+def _mappings(smaps: str) -> Iterator[tuple[int, int, str, dict[str, int]]]:
+    """Of each mapping its start, length, rights, and the bytes of its fields."""
+    heads = list(_HEAD.finditer(smaps))
+    ends = [head.start() for head in heads[1:]] + [len(smaps)]
+    for head, end in zip(heads, ends, strict=True):
+        start = int(head[1], 16)
+        fields = {m[1]: int(m[2]) * 1024 for m in _FIELD.finditer(smaps, head.end(), end)}
+        yield start, int(head[2], 16) - start, head[3], fields
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """What a process and all below it hold."""
+
+    rss: int
+    descriptors: int
+    """Of the one that has the most."""
+
+
+def tree(pid: int) -> Tree:
+    """Of those that are there now."""
+    pids = lookout.family(pid)
+    weights = [weight.rss for each in pids if (weight := weigh(each)) is not None]
+    most = 0
+    for each in pids:
+        with contextlib.suppress(OSError):
+            most = max(most, len(list(Path(f"/proc/{each}/fd").iterdir())))
+    return Tree(sum(weights), most)
+
+
+def record_flood(log: Log, role: str, before: Tree, after: Tree) -> None:
+    """Log what a flood cost a role and the processes below it."""
+    grown = after.rss - before.rss
+    log.write("flood-cost", target=role, grown=grown, descriptors=after.descriptors)
+
+
 def record(log: Log, role: str, pid: int) -> None:
-    """Log a role's weight."""
+    """Log a role's weight, and before it which of its private mappings have room, and where."""
     weight = weigh(pid)
     if weight is not None:
-        log.write("weight", target=role, rss=weight.rss, pss=weight.pss)
+        told = msgspec.structs.asdict(weight)
+        log.write("room", target=role, mappings=told.pop("roomy"))
+        log.write("weight", target=role, **told)

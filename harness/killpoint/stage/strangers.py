@@ -29,10 +29,10 @@ class Strangers:
         self._folder = folder
         self._pids: dict[int, str] = {}
 
-    def send(self, how: str, addresses: Sequence[tuple[str, int]]) -> str:
-        """Send one to these addresses; its name."""
+    def send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int = 0) -> str:
+        """Send one to these addresses, or to whatever the tree of a process opens; its name."""
         name = f"stranger-{len(list(self._folder.glob('stranger-*.jsonl'))) + 1}"
-        errand = Errand(how, list(addresses), self._scenario.seed, _messages(self._scenario))
+        errand = Errand(how, list(addresses), self._scenario.seed, _messages(self._scenario), pid)
         order = ForkRole(
             name, str(self._folder), start=STRANGER, errand=msgspec.json.encode(errand)
         )

@@ -11,6 +11,7 @@ import ctypes
 import gc
 import importlib
 import os
+import resource
 import select
 import shutil
 import signal
@@ -23,7 +24,7 @@ from typing import NoReturn, get_args
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.history.record import History
 from killpoint.ledger import owned_names
-from killpoint.stage import errand, intruder, mounts, netns
+from killpoint.stage import errand, flood, intruder, mounts, netns
 from killpoint.stage.channel import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.stage.entry import enter_play, live_as_role
 from killpoint.stage.launcher import launch
@@ -217,6 +218,9 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
         return
     if order.umask is not None:
         os.umask(order.umask)
+    if order.flooded:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (flood.NOFILE, hard))
     if order.shm_of:
         mounts.join(order.shm_of)
     if order.net_of:

@@ -1,13 +1,17 @@
 """A replica's and a front end's connection to the coordinator."""
 
+import logging
 from typing import Any
 
 import zmq
 
 from ..clock import Clock, monotonic
+from ..malformed import Dropped, Malformed
 from . import wire
 from .messages import Report, Scale, Start, State
 from .sockets import Addresses
+
+_log = logging.getLogger(__name__)
 
 
 class _Link:
@@ -17,6 +21,7 @@ class _Link:
         self._clock = clock
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self._since = clock()
+        self._dropped = Dropped(_log)
 
     def close(self) -> None:
         """Leave."""
@@ -27,10 +32,17 @@ class _Link:
         return self._clock() - self._since
 
     def _next(self, socket: Any, seconds: float) -> Start | State | None:
-        if not socket.poll(max(0.0, seconds) * 1000):
-            return None
-        self._since = self._clock()
-        return wire.news(socket.recv_multipart()[-1])
+        until = self._clock() + max(0.0, seconds)
+        while socket.poll(max(0.0, until - self._clock()) * 1000):
+            frame = socket.recv_multipart()[-1]
+            try:
+                news = wire.news(frame)
+            except Malformed:
+                self._dropped.add("what came from the coordinator")
+                continue
+            self._since = self._clock()
+            return news
+        return None
 
 
 class EngineLink(_Link):

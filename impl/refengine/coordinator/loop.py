@@ -8,6 +8,7 @@ from typing import Any
 import zmq
 
 from ..clock import Clock, monotonic
+from ..malformed import Dropped
 from . import wire
 from .coordinator_wave import CoordinatorWave
 from .messages import Start, State
@@ -43,8 +44,7 @@ class Loop:
     ) -> None:
         settings = settings or CoordinatorSettings()
         self.core = CoordinatorWave(engines)
-        self.malformed = 0
-        """Parts of messages that were dropped, those out of range included."""
+        self._dropped = Dropped(_log)
         self._clock = clock
         self._presence = Presence(settings.silence)
         self._publication = Publication(clock(), settings.interval, settings.idle)
@@ -65,6 +65,11 @@ class Loop:
         }
         for socket in self._hear:
             self._poller.register(socket, zmq.POLLIN)
+
+    @property
+    def malformed(self) -> int:
+        """Parts of messages that were dropped, those out of range included."""
+        return self._dropped.parts
 
     def watch(self, fd: int) -> None:
         """A descriptor that ends a turn, too."""
@@ -98,13 +103,13 @@ class Loop:
             if len(frames) == 1:
                 hear(frames[0])
             else:
-                self._drop(1, "a message of several frames")
+                self._dropped.add("a message of several frames")
 
     def _subscription(self, frame: bytes) -> None:
         rank = wire.rank_of(frame)
         if rank is None:
             if frame[1:] != wire.ALL:
-                self._drop(1, "a subscription to no replica's topic")
+                self._dropped.add("a subscription to no replica's topic")
             return
         if frame[:1] == b"\1" and self._presence.came(rank, self._clock()):
             self._send(self.core.arrived(rank))
@@ -114,7 +119,7 @@ class Loop:
     def _report(self, frame: bytes) -> None:
         report, wrong = wire.report(frame)
         if wrong:
-            self._drop(wrong, "a replica's message, or a part of it")
+            self._dropped.add("a replica's message, or a part of it", wrong)
         if report is None:
             return
         now = self._clock()
@@ -124,7 +129,8 @@ class Loop:
         before = list(counts)
         self._send(self.core.hear(report))
         if self.core.refused != refused:
-            self._drop(self.core.refused - refused, f"what replica {report.rank} said, in part")
+            parts = self.core.refused - refused
+            self._dropped.add(f"what replica {report.rank} said, in part", parts)
         if self.core.counts != before:
             self._publication.changed(now)
 
@@ -136,7 +142,7 @@ class Loop:
             refused = self.core.refused
             self._send(self.core.scale(scale.engines) if scale else [])
             if scale is None or self.core.refused != refused:
-                self._drop(1, "a front end's message")
+                self._dropped.add("a front end's message")
 
     def _publish(self, now: float) -> None:
         """To front ends; to replicas a sign of life, and once more the start that is in force."""
@@ -153,8 +159,3 @@ class Loop:
                 self._starts.send_multipart([wire.ALL, frame])
             else:
                 self._states.send(frame)
-
-    def _drop(self, parts: int, what: str) -> None:
-        self.malformed += parts
-        if self.malformed & (self.malformed - 1) == 0:  # a flood fills no log
-            _log.warning("%s made no sense and was dropped (%d so far)", what, self.malformed)

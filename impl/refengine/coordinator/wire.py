@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..malformed import Malformed, decoded
 from .coordinator_wave import MOST_ENGINES
 from .messages import Report, Scale, Start, State
 
@@ -25,30 +26,30 @@ def encode(message: Report | Start | State | Scale) -> bytes:
 
 
 def news(frame: bytes) -> Start | State:
-    """What the coordinator sends; msgspec.DecodeError if it is something else."""
-    return _news.decode(frame)
+    """What the coordinator sends; Malformed if it is something else."""
+    return decoded(_news.decode, frame)
 
 
 def scale(frame: bytes) -> Scale | None:
     """What a front end sends; None if it is something else."""
     try:
-        return _scales.decode(frame)
-    except msgspec.DecodeError:
+        return decoded(_scales.decode, frame)
+    except Malformed:
         return None
 
 
 def report(frame: bytes) -> tuple[Report | None, int]:
     """What a replica sends: what of it is valid, and how many parts are not."""
     try:
-        return _reports.decode(frame), 0
-    except msgspec.DecodeError:
+        return decoded(_reports.decode, frame), 0
+    except Malformed:
         return _salvaged(frame)
 
 
 def _salvaged(frame: bytes) -> tuple[Report | None, int]:
     try:
-        raw: Any = msgspec.msgpack.decode(frame)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        raw: Any = decoded(msgspec.msgpack.decode, frame)
+    except Malformed:
         return None, 1
     if not isinstance(raw, list) or raw[:1] != ["report"]:
         return None, 1

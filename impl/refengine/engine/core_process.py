@@ -1,6 +1,7 @@
 """A core's process: sockets, time and workers around what `Core` decides."""
 
 import contextlib
+import logging
 import math
 import os
 import signal
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import zmq
 
@@ -17,6 +18,7 @@ from .. import ownership
 from ..clock import Clock, monotonic
 from ..coordinator import EngineLink, EngineWave, Report
 from ..executor import hangup
+from ..malformed import Dropped, Malformed
 from . import wire
 from .agreement import Agreement
 from .core import Core, Deed, Relink, Step
@@ -43,6 +45,8 @@ from .settings import EngineSettings
 from .stepper import Called, Failed, News, Started, Stepped, Stepper
 from .worker_processes import WorkerProcesses
 
+_log = logging.getLogger(__name__)
+_Message = TypeVar("_Message")
 _BEAT = 0.25  # seconds between two signs of life
 _AT_ONCE = 64  # messages of one socket before the others have their turn
 _TO_KILL = 1.0  # seconds for workers to be gone when nobody needs them any more
@@ -92,6 +96,7 @@ class CoreProcess:
         patience = min(5.0, settings.step_timeout)
         self._core = Core(Scheduler(settings), wave, Agreement(birth.rank, birth.life, patience))
         self._context: zmq.Context[Any] = zmq.Context()
+        self._dropped = Dropped(_log)
         self._front, front = self._bind(zmq.DEALER, "front")
         self._votes, votes = self._bind(zmq.PULL, "votes")
         self._addresses = front, votes
@@ -129,8 +134,8 @@ class CoreProcess:
         if self._front in ready:
             self._serve_front()
         if self._votes in ready:
-            for frame in _frames(self._votes):
-                self._do(self._core.vote(wire.vote(frame), self._clock()))
+            for vote in self._messages(self._votes, wire.vote, "another core's vote"):
+                self._do(self._core.vote(vote, self._clock()))
         for news in self._stepper.take():
             self._hear_workers(news)
         self._hear_coordinator()
@@ -166,13 +171,26 @@ class CoreProcess:
                 self._ended = "it was told to close"
 
     def _serve_front(self) -> None:
-        for frame in _frames(self._front):
-            message = wire.to_core(frame)
+        for message in self._messages(self._front, wire.to_core, "a front end's message"):
             now = self._clock()
             if isinstance(message, Begin):
                 self._do(self._core.begin(message.request, now))
             else:
                 self._do(self._core.cancel(message.id, now))
+
+    def _messages(
+        self, socket: Any, read: Callable[[bytes], _Message], what: str
+    ) -> Iterator[_Message]:
+        """What has come, up to a fair share; what makes no sense is dropped alone."""
+        for _ in range(_AT_ONCE):
+            try:
+                message = read(socket.recv(zmq.NOBLOCK))
+            except zmq.Again:
+                return
+            except Malformed:
+                self._dropped.add(what)
+                continue
+            yield message
 
     def _hear_workers(self, news: News) -> None:
         match news:
@@ -294,12 +312,3 @@ class CoreProcess:
             ownership.sweep()
         finally:
             os._exit(1)
-
-
-def _frames(socket: Any) -> Iterator[bytes]:
-    """What has come, up to a fair share."""
-    for _ in range(_AT_ONCE):
-        try:
-            yield socket.recv(zmq.NOBLOCK)
-        except zmq.Again:
-            return

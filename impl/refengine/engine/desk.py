@@ -14,6 +14,7 @@ import zmq
 from ..clock import Clock, monotonic
 from ..coordinator import Addresses, FrontEndLink, FrontEndWave
 from ..executor.held import End
+from ..malformed import Dropped, Malformed
 from . import wire
 from .errors import EngineClosed
 from .front_end import Connect, Deed, Disconnect, Evict, FrontEnd, Give, Send
@@ -48,6 +49,7 @@ class Desk:
         self._waves_before = 0
         self._met: list[Addresses | None] = []
         self._link: FrontEndLink | None = None
+        self._dropped = Dropped(_log)
         self._stopping = False
         self._turned = clock()
         self._thread = threading.Thread(target=self._run, name="engine front end", daemon=True)
@@ -147,6 +149,9 @@ class Desk:
                 message = wire.from_core(socket.recv(zmq.NOBLOCK))
             except zmq.Again:
                 return
+            except Malformed:
+                self._dropped.add(f"what came from {name}")
+                continue
             with self._lock:
                 self._deeds.extend(self._book.heard(name, message, self._clock()))
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ..malformed import decoded
 from .messages import FromCore, ToCore, Vote
 
 _encoder = msgspec.msgpack.Encoder()
@@ -16,15 +17,15 @@ def encode(message: ToCore | FromCore | Vote) -> bytes:
 
 
 def to_core(frame: bytes) -> ToCore:
-    """What a front end sends; msgspec.DecodeError if it is something else."""
-    return _to_core.decode(frame)
+    """What a front end sends; Malformed if it is something else."""
+    return decoded(_to_core.decode, frame)
 
 
 def from_core(frame: bytes) -> FromCore:
-    """What a core sends; msgspec.DecodeError if it is something else."""
-    return _from_core.decode(frame)
+    """What a core sends; Malformed if it is something else."""
+    return decoded(_from_core.decode, frame)
 
 
 def vote(frame: bytes) -> Vote:
-    """What another core sends; msgspec.DecodeError if it is something else."""
-    return _votes.decode(frame)
+    """What another core sends; Malformed if it is something else."""
+    return decoded(_votes.decode, frame)

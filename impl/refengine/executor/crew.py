@@ -86,8 +86,10 @@ class Crew:
         self.members: list[Member] = []
         self._page_fd = End(page.new_file(shape.world_size))
         self._store = End(os.memfd_create("refengine-store", os.MFD_CLOEXEC))
-        hold(self._page_fd)
-        hold(self._store)
+        ringing = os.EFD_CLOEXEC | os.EFD_NONBLOCK
+        self._bells = [End(os.eventfd(0, ringing)) for _ in range(shape.world_size)]
+        for end in (self._page_fd, self._store, *self._bells):
+            hold(end)
         self.page = page.Page(self._page_fd.fileno(), shape.world_size)
 
     def start(self, spec: WorkerSpec, settings: PoolSettings) -> None:
@@ -111,7 +113,7 @@ class Crew:
             )
             keep(self.members, Member, rank)
             shared = self._page_fd.fileno(), self._store.fileno()
-            self.members[rank].start(start, about, shared)
+            self.members[rank].start(start, about, (*shared, *self._bells_of(rank)))
 
     def pids(self) -> list[int]:
         """By rank."""
@@ -121,8 +123,14 @@ class Crew:
         """Let go of all of them."""
         for member in self.members:
             member.close()
-        self._page_fd.close()
-        self._store.close()
+        for end in (self._page_fd, self._store, *self._bells):
+            end.close()
+
+    def _bells_of(self, rank: int) -> list[int]:
+        """Of the ranks of its stage; none where it is alone there."""
+        size = self.shape.tensor_parallel
+        first = rank // size * size
+        return [bell.fileno() for bell in self._bells[first : first + size]] if size > 1 else []
 
 
 def _written(about: Birth) -> int:

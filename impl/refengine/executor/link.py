@@ -14,7 +14,7 @@ from .held import End
 
 MOST_BYTES = 128 << 10
 """Of one message; a longer text must be cut by its sender."""
-_DESCRIPTORS = 8
+_DESCRIPTORS = 253  # the most that the kernel passes at once
 
 
 def pair() -> tuple["Link", "Link"]:

@@ -16,7 +16,10 @@ class Place:
     lock: SharedLock
     """One for all workers of the pool."""
     store: str
-    """Path of a file without a name, for a `torch.distributed.FileStore` of all workers."""
+    """Path of a file without a name that all workers share: for sums in memory, or for NCCL's
+    `torch.distributed.FileStore`."""
+    bells: tuple[int, ...] = ()
+    """Eventfds of this stage's ranks, in their order: each reads its own, and rings the others'."""
 
     @property
     def is_driver(self) -> bool:

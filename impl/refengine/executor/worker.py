@@ -31,7 +31,7 @@ def be_worker(link: Link) -> int:
     """Do as the parent at the other end says; the exit status."""
     leaving = Leaving()
     try:
-        _, (birth_fd, death, page_fd, store_fd) = link.hear()
+        _, (birth_fd, death, page_fd, store_fd, *bells) = link.hear()
     except (EOFError, ValueError):
         return 1
     _bind_to_parent(death)
@@ -39,7 +39,7 @@ def be_worker(link: Link) -> int:
     tether.start()
     try:
         leaving.obey_signals()
-        life = _Life(_read(birth_fd), page_fd, store_fd, link, tether, leaving)
+        life = _Life(_read(birth_fd), page_fd, store_fd, link, tether, leaving, tuple(bells))
         life.live()
     except Leave:
         pass
@@ -73,11 +73,13 @@ class _Life:
         link: Link,
         tether: Tether,
         leaving: Leaving,
+        bells: tuple[int, ...] = (),
     ) -> None:
         self._birth, self._link, self._tether, self._leaving = birth, link, tether, leaving
         self._page = Page(page_fd, birth.world_size)
         self._lock = SharedLock(page_fd)
         self._store = f"/proc/self/fd/{store_fd}"
+        self._bells = bells
         self._worker: Any = None
 
     def live(self) -> None:
@@ -120,6 +122,7 @@ class _Life:
             birth.device,
             self._lock,
             self._store,
+            self._bells,
         )
         self._worker = worker = _class_of(spec)(place, **spec.options)
         worker.init_device()

@@ -191,7 +191,7 @@ class Hub(Station):
             return
         if kind == wire.DATA and bodies:
             if line.take(wire.number_of(head)):
-                self._listener.message(far.rank, bodies[0].buffer)
+                self._listener.message(far.rank, wire.whole([body.buffer for body in bodies]))
         elif kind == wire.RECEIVED:
             line.confirm(wire.number_of(head))
         elif kind == wire.BYE:

@@ -227,13 +227,13 @@ class Spoke(Station):
         if self._pulse is None:
             return
         for number, body in self._line.due():
-            if not self._put(wire.numbered(wire.DATA, number), body):
+            if not self._put(wire.numbered(wire.DATA, number), *wire.pieces(body)):
                 return
         receipt = self._line.receipt()
         if receipt is not None:
             self._put(wire.numbered(wire.RECEIVED, receipt))
 
-    def _put(self, *frames: bytes | bytearray) -> bool:
+    def _put(self, *frames: bytes | bytearray | memoryview) -> bool:
         if self._pulse is None:
             return False
         try:

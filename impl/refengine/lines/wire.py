@@ -1,11 +1,15 @@
 """The frames that two ends of a line exchange, inside an encrypted connection.
 
 Each is `[kind, 1 byte][fields, big-endian]`; a DATA frame is followed by its body as a frame of
-its own, so that a large body is not copied to stand behind a header.
+its own, so that a large body is not copied to stand behind a header. To a hub it goes in pieces:
+there no frame may be longer than `PIECE_BYTES`.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from ..security import PIECE_BYTES
 
 HELLO, WELCOME, REFUSED, DATA, RECEIVED, BYE, DROPPED, UNSAID = range(1, 9)
 TOKEN_BYTES = 16
@@ -63,6 +67,19 @@ def refused(frame: bytes) -> tuple[int, str]:
     """(rank, reason) of a refusal."""
     _, rank = _REFUSED.unpack_from(frame)
     return rank, frame[_REFUSED.size :].decode(errors="replace")
+
+
+def pieces(body: bytes | bytearray) -> list[bytes | bytearray | memoryview]:
+    """A body as the frames that a hub reads: it takes none larger, so that no stranger's is."""
+    if len(body) <= PIECE_BYTES:
+        return [body]
+    view = memoryview(body)
+    return [view[at : at + PIECE_BYTES] for at in range(0, len(body), PIECE_BYTES)]
+
+
+def whole(found: Sequence[memoryview]) -> memoryview:
+    """The body again."""
+    return found[0] if len(found) == 1 else memoryview(b"".join(found))
 
 
 def numbered(kind: int, number: int) -> bytes:

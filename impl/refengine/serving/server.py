@@ -14,6 +14,8 @@ from ..security import SocketFactory, is_ipv6
 from .connection import Connection
 
 _KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
+_AT_ONCE = 64
+"""Connections that are accepted before any of them is counted; asyncio takes a backlog's worth."""
 
 
 class Server:
@@ -21,6 +23,7 @@ class Server:
 
     Args:
         patience: seconds after `stop` when what is still being answered is cut off.
+        connections: open at a time; by default half of the descriptors that a process may have.
         ended: called from the thread when it has ended, for whatever reason.
 
     Raises:
@@ -28,16 +31,26 @@ class Server:
     """
 
     def __init__(
-        self, app: ASGIApp, host: str, port: int, *, patience: float, ended: Callable[[], None]
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        *,
+        patience: float,
+        ended: Callable[[], None],
+        connections: int | None = None,
     ) -> None:
         self._listener = SocketFactory().listen_tcp(host, port)
         self._ended = ended
         name = f"[{host}]" if is_ipv6(host) else host
         self.address = f"http://{name}:{self._listener.getsockname()[1]}"
+        # Whatever strangers open, the engine's own processes get their descriptors (SPEC S4).
+        most = connections or resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http=Connection,
+            http=type("Bounded", (Connection,), {"most": most}),
+            backlog=_AT_ONCE,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -46,8 +59,7 @@ class Server:
             proxy_headers=False,
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=math.ceil(patience),
-            # Whatever strangers open, the engine's own processes get their descriptors (SPEC S4).
-            limit_concurrency=resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2,
+            limit_concurrency=most + 1,
         )
         self._uvicorn = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="refengine:http", daemon=True)

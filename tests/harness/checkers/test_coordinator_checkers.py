@@ -109,6 +109,18 @@ class TestLies:
         assert found.kind == "crash"
         assert "after engine-0 sent what makes no sense (empty)" in found.cause
 
+    def test_the_first_that_it_did_not_outlive_is_named_with_the_line(self) -> None:
+        tape = quiet().lies("engine-0", "empty").says(0, (5, 1)).after(0.1)
+        tape.tell("front-end-0", "hear", what="counts", rank=0, counts=[5, 1])
+        tape.tell("front-end-0", "hear-done", what="counts", outcome="ok").told((5, 1), _IDLE)
+        tape.lies("engine-0", "not-text").lies("engine-0", "deep")
+        tape.tell("parent", "coordinator-gone", pid=7, line="a/wire.py:7")
+        found = coordinator_convicted("C4", tape)
+        assert found.cause == (
+            "the coordinator ended after engine-0 sent what makes no sense (not-text),"
+            " at a/wire.py:7"
+        )
+
     def test_what_is_valid_beside_one_is_kept(self) -> None:
         tape = quiet().lies("engine-0", "wrong-type", (7, 7)).after(8).told(_IDLE, _IDLE)
         found = coordinator_convicted("C4", tape)

@@ -143,7 +143,7 @@ def _got(tape: Tape, holds: list[int]) -> Tape:
 def test_a_stranger_that_read_a_message_is_an_exposure() -> None:
     found = _remote("S3", _got(_visited().sent(4), [4]))
     assert found[0].kind == "exposure"
-    assert "read message 4 at port 5000 (SUB socket)" in found[0].cause
+    assert "read message 4 at port … (SUB socket)" in found[0].cause
 
 
 def test_greetings_and_noise_are_no_message() -> None:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import signal
 
-from synthetic import Tape
+import pytest
+from synthetic import Tape, scene
 
-from killpoint.checkers.finding import crashes, deaths, evidence, hangs, hangs_of
+from killpoint.checkers.finding import (
+    Finding,
+    crash_first,
+    crashes,
+    deaths,
+    evidence,
+    hangs,
+    hangs_of,
+    steadied,
+)
+from killpoint.ledger import Ledger
+from killpoint.verdict import Violation
 
 
 def test_a_hang_names_the_role_its_operation_its_line_and_whom_it_waits_for() -> None:
@@ -102,3 +114,28 @@ def test_evidence_is_at_most_ten_lines_and_the_last_ones() -> None:
     lines = evidence(tape.history(), tape.history().events)
     assert len(lines) == 10
     assert "seq=29" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("told", "steady"),
+    [
+        ("PeerDied: reader 0 (pid 12393) ended", "PeerDied: reader 0 (pid …) ended"),
+        ("connect to 127.0.0.1:43211 failed", "connect to 127.0.0.1:… failed"),
+        ("tcp://[::1]:5555, port 5555", "tcp://[::1]:…, port …"),
+        ("no such file: /tmp/tmpab12cd/x.sock", "no such file: /tmp/…"),
+        ("'/dev/shm/psm_0a1b2c3d' is gone", "'/dev/shm/…' is gone"),
+        ("at ipc:///tmp/77f9-00aa; retry", "at ipc://…; retry"),
+        ("<Socket object at 0x7f00deadbeef>", "<Socket object at 0x…>"),
+        ("call 3 took 2.51 s (ring.py:10), 64 bytes", "call 3 took 2.51 s (ring.py:10), 64 bytes"),
+    ],
+)
+def test_what_a_play_draws_anew_is_no_part_of_a_cause(told: str, steady: str) -> None:
+    assert steadied(told) == steady
+
+
+def test_every_judges_causes_are_steady() -> None:
+    def judge(*_: object) -> Finding:
+        return Finding([Violation("lost", "it waited at 10.0.0.1:4077 for pid 99")])
+
+    found = crash_first("Q1", judge)(scene(), Tape().history(), Ledger())
+    assert found.violations[0].cause == "it waited at 10.0.0.1:… for pid …"

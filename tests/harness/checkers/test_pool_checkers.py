@@ -46,6 +46,17 @@ def test_a_worker_that_outlives_the_executor_is_a_leak() -> None:
     assert pool_convicted("W4", never).kind == "leak"
 
 
+@pytest.mark.parametrize(("obeyed", "how"), [(True, "ended it"), (False, "did not end it")])
+def test_where_a_worker_stays_is_said_and_whether_it_obeys(obeyed: bool, how: str) -> None:
+    tape = PoolTape().ready().does("kill", "executor").gone(0).later(6000)
+    tape.tell("director", "hang", target="worker-1", op="leaving", stack=["hear (tether.py:3)"])
+    tape.tell("director", "asked-to-leave", target="worker-1", obeyed=obeyed)
+    assert pool_convicted("W4", tape).cause == (
+        "worker-1 was still there 5 s after the executor had ended; it was seen in hear"
+        f" (tether.py:3); SIGTERM, sent then, {how} within 2 s"
+    )
+
+
 def test_a_workers_child_that_stays_is_a_leak() -> None:
     tape = PoolTape().ready().does("kill", "executor").gone(0).gone(1)
     left = Ledger(processes=["77 sleep"])
@@ -183,6 +194,45 @@ def test_another_processs_end_is_a_leak(end: str) -> None:
     found = pool_convicted("W9", _shown(end))
     assert found.kind == "leak"
     assert "worker-1" in found.cause
+
+
+def _pairs(executor: tuple[str, ...], worker: tuple[str, ...], other: tuple[str, ...]) -> PoolTape:
+    """Who holds what of two pairs of sockets, 1-2 and 3-4, and of one that is joined to nobody."""
+    peers = {"socket:1": "socket:2", "socket:2": "socket:1"}
+    peers |= {"socket:3": "socket:4", "socket:4": "socket:3"}
+    tape = PoolTape().ready().called()
+    for role, ends in (("executor", executor), ("worker-0", worker), ("worker-1", other)):
+        held = [f"socket:{end}" for end in ends]
+        shown = {end: peer for end, peer in peers.items() if end in held}
+        tape.ends_shown(role, *held, peers=shown)
+    return tape.stops()
+
+
+def test_both_ends_of_a_pair_that_one_process_keeps_for_itself_may_be_copied_by_a_fork() -> None:
+    tape = _pairs(("1", "2", "3", "9"), ("1", "2", "4", "9"), ("1", "2", "9"))
+    assert pool_judged("W9", tape).violations == []
+
+
+def test_a_copied_end_whose_other_end_is_with_another_process_is_a_leak() -> None:
+    found = pool_convicted("W9", _pairs(("1", "2", "3"), ("4",), ("3",)))
+    assert found.cause == (
+        "executor and worker-1 hold the same end of a socket: worker-0, at its other end, cannot"
+        " hear of the death of one of them"
+    )
+
+
+def test_the_same_holds_of_a_pipes_two_ends() -> None:
+    both = ("pipe:20:r", "pipe:20:w")
+    assert pool_judged("W9", _held(both, both)).violations == []
+    for executor, worker in ((both, both[1:]), (both[1:], both)):
+        waits = "executor" if executor is both else "worker-0"
+        found = pool_convicted("W9", _held(executor, worker))
+        assert f"the writing one: {waits}, at its other end, cannot hear" in found.cause
+
+
+def _held(executor: tuple[str, ...], worker: tuple[str, ...]) -> PoolTape:
+    tape = PoolTape().ready().called().ends_shown("executor", *executor)
+    return tape.ends_shown("worker-0", *worker).ends_shown("worker-1").stops()
 
 
 def test_what_cpython_keeps_for_its_children_is_nobodys_fault() -> None:

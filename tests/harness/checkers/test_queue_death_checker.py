@@ -185,3 +185,10 @@ def test_a_reader_that_hung_before_the_writer_died_says_nothing_of_a_death() -> 
     tape = Tape().sent(0).gets(0).waits().later(4000).hangs("reader-0", "receive").kills("writer")
     with pytest.raises(Inconclusive, match="hung in receive before"):
         judged("Q6", tape)
+
+
+def test_a_send_of_a_large_message_that_had_returned_is_named() -> None:
+    tape = Tape().sent(0).gets(0).waits().sent(1, size=5000).kills("writer")
+    found = convicted("Q6", tape.hangs("reader-0", "receive"))
+    assert found.kind == "hang"
+    assert "the send of message 1 (5000 bytes, larger than a slot) had returned" in found.cause

@@ -6,7 +6,7 @@ import pytest
 from synthetic import Tape, convicted, judged
 
 from killpoint.checkers.finding import Inconclusive
-from killpoint.scenario import Attach, Make, Message, Ready, Send
+from killpoint.scenario import Attach, Close, Make, Message, Ready, Send
 
 _CLAIM = Attach(("reader-0",), rank=7)
 
@@ -88,3 +88,66 @@ def test_a_reader_that_may_not_send_is_held() -> None:
 def test_a_play_without_a_claim_says_nothing() -> None:
     with pytest.raises(Inconclusive):
         judged("Q17", _made(), Make(), Attach())
+
+
+_AGAIN = (Make(), Attach(), Ready(), Send([Message(repeat=2)]), Close(("reader-0",)), Attach())
+
+
+def _attached_again(outcome: str = "ok", **how: object) -> Tape:
+    tape = _made().ordered("reader-0", "attach").ordered("reader-0", "ready")
+    tape.sent(0).sent(1).gets(0).gets(1).ordered("reader-0", "close")
+    tape.tell("reader-0", "begin", op="attach")
+    return tape.tell("reader-0", "end", op="attach", outcome=outcome, **how)
+
+
+class TestASecondAttachment:
+    def test_that_is_refused_is_right(self) -> None:
+        assert judged("Q17", _attached_again("refused"), *_AGAIN).violations == []
+
+    def test_that_gets_what_is_sent_from_then_on_is_right(self) -> None:
+        tape = _attached_again().sent(2).sent(3).gets(2).gets(3).fails("timeout")
+        assert judged("Q17", tape, *_AGAIN).violations == []
+
+    def test_that_is_told_of_an_error_later_is_right(self) -> None:
+        tape = _attached_again().sent(2).sent(3, "peer-died").gets(2).fails("closed")
+        assert judged("Q17", tape, *_AGAIN).violations == []
+
+    @pytest.mark.parametrize(
+        ("arrived", "kind", "words"),
+        [
+            ((1, 2, 3), "duplicate", "received message 1, which was sent before"),
+            ((2, 2, 3), "duplicate", "received message 2 a second time"),
+            ((3, 2), "reordered", "received message 2 after 3"),
+            ((3,), "lost", "never got 1 message sent after that, first message 2"),
+            ((), "lost", "never got 2 messages sent after that, first message 2"),
+        ],
+    )
+    def test_that_gets_anything_else_is_wrong(
+        self, arrived: tuple[int, ...], kind: str, words: str
+    ) -> None:
+        tape = _attached_again().sent(2).sent(3)
+        for seq in arrived:
+            tape.gets(seq)
+        found = convicted("Q17", tape.fails("timeout"), *_AGAIN)
+        assert (found.kind, found.cause) == (
+            kind,
+            f"reader-0 attached again, was not refused, and {words}",
+        )
+
+    def test_that_gets_torn_bytes_is_wrong(self) -> None:
+        tape = _attached_again().sent(2).gets(2, digest="other").fails("timeout")
+        assert convicted("Q17", tape, *_AGAIN).kind == "wrong-data"
+
+    def test_that_fails_by_accident_should_say_why(self) -> None:
+        tape = _attached_again("error", error="AttributeError: 'NoneType' has no attribute 'x'")
+        found = convicted("Q17", tape, *_AGAIN)
+        assert (found.kind, found.level) == ("no-error", "SHOULD")
+
+    def test_that_hangs_is_wrong(self) -> None:
+        tape = _attached_again().sent(2).waits().hangs("reader-0", "receive")
+        assert convicted("Q17", tape, *_AGAIN).kind == "hang"
+
+    def test_that_was_never_made_says_nothing(self) -> None:
+        tape = _made().ordered("reader-0", "attach").ordered("reader-0", "close")
+        with pytest.raises(Inconclusive, match="nobody attached a second time"):
+            judged("Q17", tape, *_AGAIN)

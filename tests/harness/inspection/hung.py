@@ -1,7 +1,9 @@
 """A stack that hangs on purpose: ``python -m hung TARGET WAY``; prints whom an onlooker must name.
 
 The ways: ``stopped`` a worker by a signal; ``killed`` a reader whose death nobody is told of;
-``lost`` a wake-up; ``full`` a ring whose reader does something else; ``absent`` from a collective.
+``lost`` a wake-up; ``full`` a ring whose reader does something else; ``absent`` from a collective;
+``orphaned`` readers of a large message, whose writer died between its mark and its payload.
+``idle``: it does not hang.
 """
 
 import os
@@ -85,6 +87,52 @@ def queue(target, way):
         target.send(end, "more", None)
 
 
+def orphans(target):
+    """The writer is a child of ours that dies; its readers become our children."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    there, here = _FORK.Pipe()
+    writer = os.fork()
+    if writer == 0:
+        there.close()
+        write_and_die(target, here)
+    here.close()
+    os.waitpid(writer, 0)
+    for pid in there.recv():
+        await_sleep(pid)
+    say(None)
+    signal.pause()
+
+
+def write_and_die(target, link):
+    end = target.make(QueueShape(readers=2, chunks=4, chunk_bytes=4096))
+    handle = target.handle(end)
+    come, ready = os.pipe()
+    pids = [os.fork() or take(target, handle, rank, ready) for rank in range(2)]
+    target.ready(end, 20.0)
+    for _ in pids:
+        os.read(come, 1)
+    link.send(pids)
+    end.local_socket = DyingSocket()
+    target.send(end, bytes(1 << 16), 5.0)
+
+
+def take(target, handle, rank, ready):
+    end = target.attach(handle, rank)
+    target.ready(end, 20.0)
+    os.write(ready, b"x")
+    target.receive(end, None)
+    os._exit(1)
+
+
+class DyingSocket:
+    """Whoever sends by it is dead before."""
+
+    def __getattr__(self, name):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def reader(target, handle, rank, link, way):
     end = target.attach(handle, rank)
     target.ready(end, 20.0)
@@ -158,6 +206,8 @@ def pool(target, way, folder):
     """Two workers; rank 1 is to blame."""
     end = target.pool_start(PoolShape(workers=2), "hung:Worker", 60.0)
     culprit = target.pool_pids(end)[1]
+    if way == "idle":
+        rest(target.pool_pids(end))
     if way == "stopped":
         os.kill(culprit, signal.SIGSTOP)
         say(culprit)
@@ -167,10 +217,23 @@ def pool(target, way, folder):
         target.pool_call(end, "meet", (f"{folder}/store",), None, None)
 
 
+def rest(pids):
+    """Nobody hangs: the workers wait for work, and this process for somebody to come."""
+    import socket
+
+    for pid in pids:
+        await_sleep(pid)
+    say(None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.accept()
+
+
 if __name__ == "__main__":
     spec, kind, way, folder = sys.argv[1:]
     if kind == "ring":
         bare_ring()
     made = build(resolve(spec))
     made.load()
+    if way == "orphaned":
+        orphans(made)
     pool(made, way, folder) if kind == "pool" else queue(made, way)

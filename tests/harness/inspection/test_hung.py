@@ -29,7 +29,8 @@ _OURS = [
     ("refengine", "pool", "absent", "Worker.meet (hung.py"),
 ]
 _VLLM = [("vllm==0.33.0", "queue" if kind == "ring" else kind, *rest) for _, kind, *rest in _OURS]
-_OFTEN = {("queue", "killed"), ("pool", "absent")}
+_VLLM.append(("vllm==0.33.0", "queue", "orphaned", "whose writer is gone"))
+_OFTEN = {("queue", "orphaned"), ("queue", "killed"), ("pool", "absent")}
 
 
 def _by_way(row: tuple[str, ...]) -> object:
@@ -71,6 +72,13 @@ def _looked(pid: int, culprit: int | None, told: str) -> Picture:
         if blamed and blamed[0] == picture.culprits[0] and blamed[0].pid == culprit:
             return picture
         assert time.monotonic() < ends, picture.culprits
+
+
+def test_an_idle_pool_is_all_clear(tmp_path: Path) -> None:
+    with _hanging("refengine", "pool", "idle", folder=tmp_path) as (pid, _):
+        picture = look(pid)
+    assert (picture.culprits, picture.unsure) == ((), ())
+    assert picture.resting
 
 
 @pytest.mark.parametrize(("target", "kind", "way", "told"), list(map(_by_way, _OURS + _VLLM)))

@@ -46,7 +46,7 @@ def test_all_shows_frames_and_sockets():
 
 def test_a_quiet_engine_is_told_so():
     first = next(lines(picture(cast(process(10))), {}))
-    assert first == "nobody waits in vain, as far as can be seen from outside"
+    assert first == "all clear: nobody waits in vain"
     resting = cast(process(10), process(20, 10, "message"), process(21, 10, "message"))
     assert next(lines(picture(resting, ring(None)), {})).endswith("2 process(es) wait for work")
 

@@ -14,7 +14,8 @@ from made_runs import case, hang, stored
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.report.after_check import Outlets, add_options
 
-_KNOWN = '[[known]]\ncase = "Q6/hung"\nkind = "hang"\ntarget = "own"\ncause = "waited"\n'
+_CASE = "Q6/published-before-death"
+_KNOWN = f'[[known]]\ncase = "{_CASE}"\nkind = "hang"\ntarget = "own"\ncause = "waited"\n'
 
 
 def _outlets(*arguments: str) -> Outlets:
@@ -31,26 +32,26 @@ def _left(folder: Path, *outcomes: Any, asked: tuple[str, ...] = ()) -> tuple[in
 
 
 def test_nothing_is_left_that_was_not_asked_for(tmp_path: Path) -> None:
-    assert _left(tmp_path, hang("Q6/hung"), case("R3/a")) == (1, "")
+    assert _left(tmp_path, hang("Q6/published-before-death"), case("R3/a")) == (1, "")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["verdict.json"]
 
 
 def test_known_failures_change_the_status_and_never_the_verdict(tmp_path: Path) -> None:
     (tmp_path / "known.toml").write_text(_KNOWN)
     asked = ("--known", str(tmp_path / "known.toml"))
-    status, said = _left(tmp_path, hang("Q6/hung"), case("R3/a"), asked=asked)
-    assert (status, said) == (0, "known failure: Q6/hung (hang) of own\n")
+    status, said = _left(tmp_path, hang("Q6/published-before-death"), case("R3/a"), asked=asked)
+    assert (status, said) == (0, "known failure: Q6/published-before-death (hang) of own\n")
     assert '"outcome": "violated"' in (tmp_path / "run" / "verdict.json").read_text()
-    status, said = _left(tmp_path, case("Q6/hung"), asked=asked)
+    status, said = _left(tmp_path, case("Q6/published-before-death"), asked=asked)
     assert (status, said[:31]) == (1, "known failure no longer fails: ")
 
 
 def test_files_go_where_they_were_asked_for(tmp_path: Path) -> None:
     files = [tmp_path / "a" / "junit.xml", tmp_path / "b" / "summary.md"]
     asked = ("--junit", str(files[0]), "--summary", str(files[1]))
-    assert _left(tmp_path, hang("Q6/hung"), asked=asked) == (1, "")
-    assert list(cases(files[0])) == ["Q6/hung"]
-    assert "### ✗ Q6/hung: hang" in files[1].read_text()
+    assert _left(tmp_path, hang("Q6/published-before-death"), asked=asked) == (1, "")
+    assert list(cases(files[0])) == ["Q6/published-before-death"]
+    assert "### ✗ Q6/published-before-death: hang" in files[1].read_text()
 
 
 def test_in_github_actions_it_annotates_and_appends_to_the_jobs_summary(
@@ -60,9 +61,9 @@ def test_in_github_actions_it_annotates_and_appends_to_the_jobs_summary(
     summary.write_text("what was there\n")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    assert _left(tmp_path, hang("Q6/hung"))[1].startswith("::error title=Q6/hung%3A hang::")
+    assert _left(tmp_path, hang(_CASE))[1].startswith(f"::error title={_CASE}%3A hang::")
     assert summary.read_text().startswith("what was there\n## killpoint: own 1.5")
-    assert _left(tmp_path, hang("Q6/hung"), asked=("--no-annotate",))[1] == ""
+    assert _left(tmp_path, hang("Q6/published-before-death"), asked=("--no-annotate",))[1] == ""
 
 
 def test_what_could_not_be_judged_is_told_everywhere_and_raised(tmp_path: Path) -> None:

@@ -41,6 +41,19 @@ def test_a_process_that_is_gone_shows_nothing(tmp_path) -> None:
     assert (event.kind, event.text("target"), event.data["ends"]) == ("open-ends", "worker-0", [])
 
 
+def test_the_record_tells_which_sockets_are_joined(tmp_path) -> None:
+    one, other = socket.socketpair()
+    log = Log(tmp_path / "director.jsonl", "director")
+    with one, other:
+        one_inode, other_inode = (os.fstat(each.fileno()).st_ino for each in (one, other))
+        open_ends.record(log, "worker-0", os.getpid())
+    log.close()
+    (event,) = History.read(tmp_path).events
+    assert isinstance(event.data["peers"], dict)
+    names = [f"socket:{number}" for number in (one_inode, other_inode)]
+    assert [event.data["peers"][name] for name in names] == names[::-1]
+
+
 def test_what_a_forked_sibling_copies_of_cpythons_own_is_known_for_it() -> None:
     context = multiprocessing.get_context("fork")
     go = context.Event()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import tempfile
 from pathlib import Path
 
 from killpoint.history.log import Log
@@ -33,3 +35,68 @@ def test_who_is_gone_is_not_weighed(tmp_path: Path) -> None:
     (told,) = History.read(tmp_path).of("weight")
     assert told.text("target") == "reader-0"
     assert told.number("rss") >= told.number("pss") > 0
+
+
+_MIB = 1 << 20
+
+
+def _weighed() -> scales.Weight:
+    weight = scales.weigh(os.getpid())
+    assert weight is not None
+    return weight
+
+
+def test_a_mapped_file_that_is_touched_is_not_private_and_no_longer_than_before() -> None:
+    with tempfile.TemporaryFile() as file:
+        os.ftruncate(file.fileno(), 16 * _MIB)
+        mapped = mmap.mmap(file.fileno(), 16 * _MIB)
+    before = _weighed()
+    for at in range(0, len(mapped), mmap.PAGESIZE):
+        mapped[at] = 1
+    after = _weighed()
+    mapped.close()
+    assert after.rss - before.rss > 15 * _MIB
+    assert after.private - before.private < _MIB
+    assert (after.shared, after.mappings) == (before.shared, before.mappings)
+    gone = _weighed()
+    assert before.shared - gone.shared == 16 * _MIB
+
+
+def test_private_memory_counts_from_its_first_touch_and_has_room_before() -> None:
+    before = _weighed()
+    ring = mmap.mmap(-1, 16 * _MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    mapped = _weighed()
+    assert mapped.private - before.private < _MIB
+    room = sum(each.length - each.touched for each in mapped.roomy)
+    assert room - sum(each.length - each.touched for each in before.roomy) > 15 * _MIB
+    ring[:] = b"x" * len(ring)
+    after = _weighed()
+    ring.close()
+    assert after.private - before.private > 15 * _MIB
+    assert sum(each.length - each.touched for each in after.roomy) < room - 14 * _MIB
+
+
+_SMAPS = """\
+55d0a0000000-55d0a0200000 rw-p 00000000 00:00 0                          [heap]
+Size:               2048 kB
+Rss:                 100 kB
+Pss:                  60 kB
+Anonymous:            96 kB
+Swap:                  4 kB
+7f0000000000-7f0000100000 rw-s 00000000 00:01 1234                       /dev/shm/ring
+Rss:                1024 kB
+Pss:                 512 kB
+Anonymous:             0 kB
+7f1000000000-7f1000001000 r--p 00000000 08:01 77                         /lib/a b.so
+Rss:                   4 kB
+Pss:                   1 kB
+Anonymous:             0 kB
+"""
+
+
+def test_each_mapping_is_added_up_as_what_it_is() -> None:
+    found = scales.weight_of(_SMAPS)
+    kib = 1024
+    assert (found.rss, found.pss) == (1128 * kib, 573 * kib)
+    assert (found.private, found.mappings, found.shared) == (100 * kib, 3, _MIB)
+    assert found.roomy == (scales.Roomy(0x55D0A0000000, 2 * _MIB, 100 * kib),)

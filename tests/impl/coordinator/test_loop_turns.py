@@ -131,7 +131,7 @@ def test_what_was_not_taken_holds_no_loop_back(still: Still) -> None:
 def test_a_flood_of_nonsense_fills_no_log(still: Still, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(9):
-            still.loop._drop(1, "a word")
+            still.loop._dropped.add("a word")
     assert still.loop.malformed == 9
     told = [f"a word made no sense and was dropped ({many} so far)" for many in (1, 2, 4, 8)]
     assert caplog.messages == told

@@ -11,7 +11,7 @@ import zmq
 
 from refengine import ownership
 from refengine.coordinator.sockets import Addresses, Place
-from refengine.security import Keys
+from refengine.security import MOST_FRAME_BYTES, Keys
 
 KEYS = Keys.fresh()
 
@@ -65,7 +65,11 @@ def test_a_host_of_either_family_is_listened_at(
     socket, address = Place(host=host, keys=KEYS).bind(context, zmq.PULL, "reports")
     assert address == "tcp://somewhere:1234"
     assert socket.steps == [bound]
-    assert socket.options == {zmq.LINGER: 0, zmq.IPV6: v6}
+    assert socket.options == {
+        zmq.LINGER: 0,
+        zmq.IPV6: v6,
+        zmq.MAXMSGSIZE: MOST_FRAME_BYTES,
+    }
     assert socket.curve_server
 
 

@@ -30,6 +30,7 @@ from refengine.engine.messages import (
 )
 from refengine.engine.request import Request
 
+from ..mutated_frames import FATAL
 from ..roles import until
 from .hosted import Hosted, PaperCoordinator, modes, vote
 from .pools import NOBODY, TOKEN, Pool
@@ -173,10 +174,14 @@ def test_of_several_failures_the_first_is_told(core: Cores) -> None:
     assert one.hear() == Down("OSError: first")
 
 
-def test_a_message_that_is_none_ends_it_with_its_traceback(core: Cores) -> None:
+@pytest.mark.parametrize("frame", [b"nonsense", *FATAL])
+def test_a_message_that_is_none_is_dropped_alone(frame: bytes, core: Cores) -> None:
     one = core()
-    one.front.send(b"nonsense")
-    assert "ValidationError" in one.hear().cause
+    votes: Any = one.sockets.connect(zmq.PUSH, one.ready.votes)
+    one.front.send(frame)
+    votes.send(frame)
+    one.ask(Begin(Request("after it", (1, 2), 1)))
+    assert one.made("after it")
 
 
 # -- signs of life --------------------------------------------------------------------------------

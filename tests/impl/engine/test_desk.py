@@ -23,6 +23,7 @@ from refengine.engine.request import Output, Request
 from refengine.engine.settings import EngineSettings
 from refengine.engine.stream import Completion, Delta, Stream
 
+from ..mutated_frames import FATAL
 from ..roles import until
 from .hosted import Sockets
 
@@ -268,13 +269,23 @@ def test_its_thread_keeps_no_process_from_ending() -> None:
     office.close()
 
 
+def test_a_message_that_is_none_is_dropped_alone(office: Office) -> None:
+    replica, stream = office.replica(), office.submit()
+    attempt = request(replica)
+    for frame in (b"nonsense", *FATAL):
+        replica.send(frame)
+    give(replica, attempt, 6, finish="length")
+    assert stream.result(5.0) == Completion((6,), "length")
+
+
 def test_a_thread_that_fails_leaves_nobody_waiting(
-    office: Office, caplog: pytest.LogCaptureFixture
+    office: Office, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica, stream = office.replica(), office.submit()
     stream.subscribe(lambda _: 1 / 0)
     other = office.submit("b")
-    replica.send(b"nonsense")
+    monkeypatch.setattr(wire, "from_core", lambda _: 1 / 0)
+    replica.send(b"a word")
     for each in (stream, other):
         with pytest.raises(EngineClosed):
             each.result(5.0)

@@ -46,7 +46,6 @@ class Tensor:
 
 @pytest.fixture
 def fakes(monkeypatch):
-    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth7")
     distributed, devices = Distributed(), list[str]()
     torch = SimpleNamespace(cuda=SimpleNamespace(set_device=devices.append))
@@ -59,41 +58,59 @@ def place(rank: int = 3, world: int = 4, tensor: int = 2) -> Any:
     return SimpleNamespace(
         rank=rank, world_size=world, tensor_parallel=tensor, stage=rank // tensor,
         tensor_rank=rank % tensor, device="cpu", store="/the/store",
+        bells=(5, 6),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("way", "backend", "devices"),
-    [("gloo", "gloo", []), ("host", "gloo", []), ("nccl", "nccl", ["cuda:1"])],
-)
-def test_every_rank_makes_all_groups_and_sums_in_its_own(fakes, way, backend, devices):
+def test_over_nccl_every_rank_makes_all_groups_and_sums_in_its_own(fakes):
     distributed, chosen = fakes
-    made = Reducer(place(), way, "cuda:1")
+    made = Reducer(place(), "nccl", "cuda:1")
     given = {"store": ("/the/store", 4), "rank": 3, "world_size": 4}
-    assert distributed.did == [(backend, given), [0, 1], [2, 3]]
-    assert chosen == devices
+    assert distributed.did == [("nccl", given), [0, 1], [2, 3]]
+    assert chosen == ["cuda:1"]
     distributed.did.clear()
     tensor = Tensor()
-    found = made.reduce(tensor)
-    if way == "host":
-        assert found == (tensor, "its copy")
-        assert distributed.did == [("its copy", "group of [2, 3]")]
-    else:
-        assert found is tensor
-        assert distributed.did == [(tensor, "group of [2, 3]")]
+    assert made.reduce(tensor) is tensor
+    assert distributed.did == [(tensor, "group of [2, 3]")]
     distributed.did.clear()
     made.close()
     made.close()
     assert distributed.did == ["left"]
 
 
-def test_only_loopback_is_used_unless_somebody_knows_better(fakes):
-    Reducer(place(0), "gloo", "cpu")
+@pytest.mark.parametrize("way", ["memory", "host"])
+def test_on_one_host_ranks_sum_in_memory_and_nobody_listens(fakes, monkeypatch, way):
+    distributed, _ = fakes
+    did: list[Any] = []
+
+    class Shared:
+        def __init__(self, *given: Any) -> None:
+            did.append(given)
+
+        def reduce(self, tensor: Any) -> Any:
+            did.append(tensor)
+            return "the sum"
+
+        def close(self) -> None:
+            did.append("left")
+
+    monkeypatch.setattr(reducing, "SharedSum", Shared)
+    made, tensor = Reducer(place(), way, "cuda:1"), Tensor()
+    found: Any = made.reduce(tensor)
+    assert found == ((tensor, "the sum") if way == "host" else "the sum")
+    made.close()
+    made.close()
+    part = "its copy" if way == "host" else tensor
+    assert did == [("/the/store", 4, range(2, 4), 1, (5, 6)), part, "left"]
+    assert distributed.did == []
+
+
+def test_nccl_uses_only_loopback_unless_somebody_knows_better(fakes):
+    Reducer(place(0), "nccl", "cpu")
     environ = reducing.os.environ
-    assert (environ["GLOO_SOCKET_IFNAME"], environ["NCCL_SOCKET_IFNAME"]) == ("lo", "eth7")
-    environ.pop("GLOO_SOCKET_IFNAME")
+    assert environ["NCCL_SOCKET_IFNAME"] == "eth7"
     environ.pop("NCCL_SOCKET_IFNAME")
-    Reducer(place(0), "gloo", "cpu")
+    Reducer(place(0), "nccl", "cpu")
     assert environ["NCCL_SOCKET_IFNAME"] == "lo"
 
 
@@ -203,7 +220,7 @@ class TestWorker:
         monkeypatch.setitem(sys.modules, "torch", torch)
         monkeypatch.setattr(module, "Reducer", Reducer)
         monkeypatch.setattr(module, "SplitModel", Model)
-        for device, way, mine in (("cpu", "gloo", "cpu"), ("cuda", "nccl", "cuda:3")):
+        for device, way, mine in (("cpu", "memory", "cpu"), ("cuda", "nccl", "cuda:3")):
             here = place()
             here.device = device
             worker = TorchWorker(here)

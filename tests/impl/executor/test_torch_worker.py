@@ -1,4 +1,4 @@
-"""Workers that compute: torch on the CPU, split over two ranks that reduce by gloo."""
+"""Workers that compute: torch on the CPU, split over two ranks that sum in shared memory."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def alone():
 
 
 def test_two_ranks_compute_what_one_does_and_a_death_inside_a_collective_is_told():
-    """One pool for both: it imports torch once, and gloo's rendezvous takes half a second."""
+    """One pool for both: it imports torch once."""
     settings = PoolSettings(start="zygote", preload=("torch",), grace=0.3, term_grace=0.3)
     with Executor(TorchWorker, 2, settings=settings) as made:
         assert made.execute_model(TOKENS) == alone()
@@ -39,7 +39,7 @@ def test_two_ranks_compute_what_one_does_and_a_death_inside_a_collective_is_told
     ("device", "ranks", "gpus", "way", "place"),
     [
         ("cpu", 1, 0, "alone", "cpu"),
-        ("cpu", 2, 0, "gloo", "cpu"),
+        ("cpu", 2, 0, "memory", "cpu"),
         ("cuda", 2, 2, "nccl", "cuda:1"),
         ("cuda", 2, 1, "host", "cuda:0"),
     ],

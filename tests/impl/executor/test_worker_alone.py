@@ -156,7 +156,7 @@ class TestLife:
             fd = os.memfd_create("page")
             os.truncate(fd, 4096)
             ear: Any = SimpleNamespace(hear=lambda: "of requests")
-            one: Any = worker._Life(Birth(**given | more), fd, 77, theirs, ear, Leaving())
+            one: Any = worker._Life(Birth(**given | more), fd, 77, theirs, ear, Leaving(), (8, 9))
             os.close(fd)
             one.ours, one.queue, one.ear = ours, queue, ear
             made.append(one)
@@ -180,6 +180,7 @@ class TestLife:
         place = made.place
         assert (place.rank, place.world_size, place.tensor_parallel) == (1, 2, 1)
         assert (place.device, place.store, place.lock) == ("cpu", "/proc/self/fd/77", one._lock)
+        assert place.bells == (8, 9)
         assert made.extra == 5
         assert one._worker is made
         assert one.queue.did == ["t1", "p1"]

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import queue
+import select
 import socket
 import threading
 from collections.abc import Callable, Generator
@@ -26,11 +27,11 @@ from .fake_engine import FakeEngine, spelled
 
 
 @contextlib.contextmanager
-def _serving(engine: FakeEngine) -> Generator[tuple[Server, queue.SimpleQueue[bool]]]:
+def _serving(engine: FakeEngine, **given: Any) -> Generator[tuple[Server, queue.SimpleQueue[bool]]]:
     service = Service()
     service.engine = engine  # pyright: ignore[reportAttributeAccessIssue]  it is like one
     ended: queue.SimpleQueue[bool] = queue.SimpleQueue()
-    server = _server(application(service), 0, lambda: ended.put(True))
+    server = _server(application(service), 0, lambda: ended.put(True), **given)
     try:
         server.start()
         yield server, ended
@@ -39,8 +40,8 @@ def _serving(engine: FakeEngine) -> Generator[tuple[Server, queue.SimpleQueue[bo
         assert server.close(SECONDS)
 
 
-def _server(app: Any, port: int, ended: Callable[[], None] = lambda: None) -> Server:
-    return Server(app, "127.0.0.1", port, patience=SECONDS, ended=ended)
+def _server(app: Any, port: int, ended: Callable[[], None] = lambda: None, **given: Any) -> Server:
+    return Server(app, "127.0.0.1", port, patience=SECONDS, ended=ended, **given)
 
 
 def _connection(server: Server) -> http.client.HTTPConnection:
@@ -75,6 +76,30 @@ def test_it_listens_at_the_one_address_that_was_asked_for() -> None:
             if (fields := line.split())[3] == "0A" and fields[1].endswith(f":{port:04X}")
         }
         assert listening == {f"0100007F:{port:04X}"}
+
+
+def test_idle_connections_keep_nobody_out_and_busy_ones_are_not_cut_off() -> None:
+    engine = FakeEngine()
+    with _serving(engine, connections=20) as (server, _):
+        busy, response = _ask(server, prompt="a", stream=True)
+        _until(lambda: engine.streams)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        address = (urlsplit(server.address).hostname, urlsplit(server.address).port)
+        idle = [socket.create_connection(address, SECONDS) for _ in range(200)]
+        _until(lambda: sum(_hung_up(each) for each in idle) >= 180)
+        open_now = len(list(Path("/proc/self/fd").iterdir())) - before
+        assert open_now <= 200 + 20  # both ends are this process's
+        health = _connection(server)
+        health.request("GET", "/health")
+        assert health.getresponse().status == 200
+        next(iter(engine.streams.values())).put(Delta((72,), "length"))
+        assert b'"text":"H"' in response().read()
+        for each in (busy, health, *idle):
+            each.close()
+
+
+def _hung_up(line: socket.socket) -> bool:
+    return bool(select.select([line], [], [], 0)[0])
 
 
 def test_it_answers_and_ends_leaving_the_port_free() -> None:

@@ -7,7 +7,7 @@ import msgspec
 from killpoint.checkers.finding import Finding
 from killpoint.explore.orders.errand import Errand, Explored
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Scenario, dump
+from killpoint.scenario import Scenario
 from killpoint.scenario.orders import Orders
 
 _WHERE = "killpoint.explore.orders.errand:answer"
@@ -45,5 +45,5 @@ def _convict(trial: Trial, scenario: Scenario, orders: Orders, explored: Explore
     assert explored.violation is not None
     found = msgspec.structs.replace(explored.violation, evidence=explored.lines[-_SHOWN:])
     kept = msgspec.structs.replace(orders, moves=explored.lines)
-    text = dump(msgspec.structs.replace(scenario, target=trial.target, orders=kept))
-    trial.convict(found, trial.keep_text(f"{text}\n# {found.cause}\n", trial.outcome.id))
+    text = trial.replay_of(msgspec.structs.replace(scenario, orders=kept), found.cause)
+    trial.convict(found, trial.keep_text(text, trial.outcome.id))

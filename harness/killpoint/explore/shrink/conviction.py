@@ -12,7 +12,7 @@ from killpoint.errors import BadUsage
 from killpoint.explore.shrink.search import search
 from killpoint.explore.shrink.size import size_of
 from killpoint.explore.trial import Player, Trial
-from killpoint.scenario import Scenario, dump
+from killpoint.scenario import Scenario, replay_text
 from killpoint.verdict import CaseOutcome
 
 _PLAYS = 2
@@ -64,8 +64,8 @@ def shrink(
 ) -> None:
     """Look for a smaller scenario with the same violation, and note in ``outcome`` what came out.
 
-    The result lies beside the replay as ``NAME.shrunk.toml``. A violation that comes by chance
-    stays as it is: nothing smaller shows it twice in a row.
+    The result, if it is smaller, lies beside the replay as ``NAME.shrunk.toml``. A violation that
+    comes by chance stays as it is: nothing smaller shows it twice in a row.
 
     Args:
         outcome: a violation, with its replay.
@@ -85,10 +85,10 @@ def shrink(
         "" if found.finished else f", the {seconds:g} s were up"
     )
     outcome.shrinkage = f"{compared or 'no smaller'} ({how})"
-    if found.scenario is scenario or outcome.replay is None:
+    if not compared or outcome.replay is None:  # it would be the replay once more
         return
     path = Path(outcome.replay).with_suffix(".shrunk.toml")
-    title = f"shrunk: {compared}" if compared else scenario.title
+    title = f"shrunk: {compared}"
     kept = msgspec.structs.replace(found.scenario, target=target, title=title)
-    path.write_text(dump(kept), "utf-8")
+    path.write_text(replay_text(kept, cause=outcome.cause), "utf-8")
     outcome.shrunk = str(path)

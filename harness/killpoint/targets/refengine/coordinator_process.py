@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from typing import Any
@@ -11,6 +12,7 @@ import zmq
 
 from killpoint.targets.coordination import Published, Started
 from killpoint.targets.coordinator_protocol import CoordinatorShape, Heard, Saying, Times
+from killpoint.targets.malformed_frames import DEEP, NOT_TEXT, fuzzed
 from killpoint.targets.protocol import UnsupportedByTarget
 from refengine.coordinator import (
     Addresses,
@@ -135,8 +137,15 @@ class CoordinatorProcessOfRefengine:
             "empty": [b""],
             "truncated": [whole[: len(whole) // 2]],
             "not-a-message": [b"\xc1\xff not MessagePack"],
+            "not-text": [NOT_TEXT],
+            "deep": [DEEP],
             "several-frames": [b"", whole, b"\xff" * 100],
         }.get(lie, [whole])
+        if lie == "fuzzed":
+            for mutant in fuzzed(msgspec.msgpack.encode(Report(rank, counts=counts))):
+                with contextlib.suppress(zmq.Again):
+                    inside._reports.send(mutant, zmq.NOBLOCK)
+            return False
         try:
             inside._reports.send_multipart(frames, zmq.NOBLOCK)
         except zmq.Again:
@@ -150,12 +159,15 @@ class CoordinatorProcessOfRefengine:
             "empty": b"",
             "truncated": whole[:-1],
             "not-a-message": b"\xc1\xff not MessagePack",
+            "not-text": NOT_TEXT,
+            "deep": DEEP,
             "unknown-tag": msgspec.msgpack.encode(["scala", 2]),
             "wrong-type": msgspec.msgpack.encode(["scale", "two"]),
             "scale-0": msgspec.msgpack.encode(["scale", 0]),
             "scale-huge": msgspec.msgpack.encode(["scale", 1 << 40]),
         }.get(lie)
-        if frame is None:
+        if frame is None and lie != "fuzzed":
             raise UnsupportedByTarget(f"no front end's message is {lie}")
         inside: Any = link
-        inside._states.send(frame)
+        for each in fuzzed(whole) if lie == "fuzzed" else [frame]:
+            inside._states.send(each)

@@ -19,6 +19,7 @@ import zmq
 
 from killpoint.targets.coordination import Published, Started
 from killpoint.targets.coordinator_protocol import CoordinatorShape, Heard, Saying, Times
+from killpoint.targets.malformed_frames import DEEP, NOT_TEXT, fuzzed
 from killpoint.targets.protocol import UnsupportedByTarget
 from killpoint.targets.vllm.coordinator import Outputs, Stats, served
 from killpoint.targets.vllm.sources import COORDINATOR, Sources
@@ -189,8 +190,15 @@ class VllmCoordinatorProcesses:
             "empty": [b""],
             "truncated": [whole[: len(whole) // 2]],
             "not-a-message": [b"\xc1\xff not MessagePack"],
+            "not-text": [NOT_TEXT],
+            "deep": [DEEP],
             "several-frames": [b"", whole, b"\xff" * 100],
         }.get(lie, [whole])
+        if lie == "fuzzed":
+            good = msgspec.msgpack.encode(Outputs(rank, scheduler_stats=stats))
+            for mutant in fuzzed(good):
+                _sent(link.up, mutant)
+            return False
         return _sent(link.up, *frames) and lie in ("wrong-type", "far-wave", "huge-number")
 
     def front_end_forges(self, link: _Link, lie: str) -> None:
@@ -200,13 +208,19 @@ class VllmCoordinatorProcesses:
             "empty": b"",
             "truncated": whole[:-1],
             "not-a-message": b"\xc1\xff not MessagePack",
+            "not-text": NOT_TEXT,
+            "deep": DEEP,
             "unknown-tag": msgspec.msgpack.encode(("SCALE_NOTHING", 2)),
             "wrong-type": msgspec.msgpack.encode(("SCALE_ELASTIC_EP", "two")),
             "scale-0": msgspec.msgpack.encode(("SCALE_ELASTIC_EP", 0)),
         }
-        if lie not in frames:
+        if lie == "fuzzed":
+            for mutant in fuzzed(whole):
+                link.down.send(mutant)
+        elif lie in frames:
+            link.down.send(frames[lie])
+        else:
             raise UnsupportedByTarget(f"no front end's message of its own is {lie}")
-        link.down.send(frames[lie])
 
 
 def _addresses(host: str, folder: Path) -> list[str]:

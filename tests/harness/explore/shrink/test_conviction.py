@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+import pytest
 from synthetic import Tape, scene
 
 from killpoint.explore.shrink.conviction import Same, shrink
+from killpoint.explore.shrink.search import Found
 from killpoint.ledger import Ledger
 from killpoint.scenario import Attach, Make, Message, Ready, Receive, Scenario, Send, Wait, load
 from killpoint.stage.stage import Play
@@ -94,6 +97,18 @@ def test_a_violation_of_another_kind_is_another_violation(tmp_path: Path) -> Non
     shrink(outcome, _large(), Teller(tmp_path, _twice), 60.0)
     assert outcome.shrunk is None
     assert outcome.shrinkage.startswith("no smaller (")
+
+
+def test_what_is_only_another_scenario_of_that_size_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = _violated(tmp_path)
+    other = msgspec.structs.replace(_large(), seed=7)
+    found = Found(other, 3, finished=True)
+    monkeypatch.setattr("killpoint.explore.shrink.conviction.search", lambda *_: found)
+    shrink(outcome, _large(), Teller(tmp_path, _lost), 60.0)
+    assert (outcome.shrunk, outcome.shrinkage) == (None, "no smaller (3 candidates tried)")
+    assert list(tmp_path.glob("*.shrunk.toml")) == []
 
 
 def test_what_violates_only_once_does_not_count(tmp_path: Path) -> None:

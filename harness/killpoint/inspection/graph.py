@@ -1,0 +1,234 @@
+"""The wait graph: each thread with the parties that could end its wait, and what comes of it. Pure.
+
+A thread *goes on* if it runs, has a time limit, waits for the outside, or waits for somebody who
+goes on. What is not shown to go on in this way, from the ends of the graph upward, waits in vain;
+in between is what cannot be told.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from killpoint.inspection.picture import Culprit, Process
+
+
+class Fate(enum.IntEnum):
+    """What comes of a thread; of several parties the best counts."""
+
+    VAIN = 0
+    UNSURE = 1
+    GOES = 2
+
+
+class Party(msgspec.Struct, frozen=True):
+    """Somebody who could end a wait."""
+
+    pid: int
+    tid: int | None = None
+    """The one thread that could; None: any thread of the process."""
+    doubt: str = ""
+    """Why it cannot be said that it would; empty: it is the other party for certain."""
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One thread."""
+
+    pid: int
+    tid: int
+    name: str
+    """As a person calls it; empty: it runs no Python."""
+    at: str = ""
+    """Its Python frame."""
+    what: str = ""
+    """What it does, in words: ``reads pipe 77``."""
+    fate: Fate | None = None
+    """Where that is known without a look at anybody else."""
+    worst: Fate = Fate.VAIN
+    """It is no worse than this: it has a time limit, or waits for something unseen."""
+    parties: tuple[Party, ...] = ()
+    every: bool = False
+    """Whether one of the parties is meant, and it is not known which."""
+    doubt: str = ""
+    """What cannot be seen of its wait, or why nobody should count on it."""
+    waits: bool = False
+    """Whether it sleeps without a time limit, so that it has to be explained."""
+    alone: str = ""
+    """Why no other living process could end its wait; empty: one could."""
+    servant: bool = False
+    """A library's thread that acts only for others: nobody's other party."""
+    told: bool = False
+    """Whether the rings tell of its wait already."""
+
+
+Key = tuple[int, int]
+
+
+class Graph:
+    """All threads, and the fate of each."""
+
+    def __init__(self, nodes: Sequence[Node], processes: Mapping[int, Process]) -> None:
+        """``processes`` may tell of others than those that ``nodes`` are of."""
+        self.nodes = {(node.pid, node.tid): node for node in nodes}
+        self._processes = processes
+        self._of: dict[int, list[Key]] = {}
+        for key in self.nodes:
+            self._of.setdefault(key[0], []).append(key)
+        self.fates = {
+            key: Fate.VAIN if node.fate is None else node.fate for key, node in self.nodes.items()
+        }
+        moved = True
+        while moved:
+            moved = False
+            for key, node in self.nodes.items():
+                if node.fate is None:
+                    now = max(node.worst, self._fate(node))
+                    moved = moved or now != self.fates[key]
+                    self.fates[key] = now
+
+    def _fate(self, node: Node) -> Fate:
+        found = [self._through(node, party) for party in node.parties]
+        if node.every and found:
+            return found[0] if len(set(found)) == 1 else Fate.UNSURE
+        return max(found, default=Fate.VAIN)
+
+    def _through(self, node: Node, party: Party) -> Fate:
+        fate = max((self.fates[key] for key in self.threads(node, party)), default=Fate.VAIN)
+        return min(fate, Fate.UNSURE) if party.doubt else fate
+
+    def threads(self, node: Node, party: Party) -> list[Key]:
+        """Those of a party that could end a wait: never the waiting thread itself."""
+        keys = [(party.pid, party.tid)] if party.tid is not None else self._of.get(party.pid, [])
+        own = (node.pid, node.tid)
+        return [k for k in keys if k in self.nodes and k != own and not self.nodes[k].servant]
+
+    def waiters(self, pids: Sequence[int]) -> Iterator[Node]:
+        """Those threads of these processes that have to be explained."""
+        for key, node in self.nodes.items():
+            if key[0] in pids and node.waits:
+                yield node
+
+    def resting(self, pids: Sequence[int]) -> int:
+        """How many wait for somebody who goes on."""
+        return sum(self.fates[n.pid, n.tid] is Fate.GOES for n in self.waiters(pids))
+
+    def unexplained(self, pids: Sequence[int]) -> list[str]:
+        """A last word, where nobody is named and yet not everybody goes on."""
+        count = sum(1 for _ in self.waiters(pids)) - self.resting(pids)
+        return [f"{count} waiting thread(s) are not explained"] if count else []
+
+    def vain(self, pids: Sequence[int]) -> list[Culprit]:
+        """The ends of all chains of those who wait in vain, and the circles."""
+        found: dict[str, tuple[int | None, set[int]]] = {}
+        for node in self.waiters(pids):
+            if self.fates[node.pid, node.tid] is Fate.VAIN and not node.told:
+                for pid, sentence in self._ends(node):
+                    found.setdefault(sentence, (pid, set()))[1].add(node.pid)
+        return [
+            Culprit(pid, sentence, tuple(sorted(waiters - {pid})))
+            for sentence, (pid, waiters) in found.items()
+        ]
+
+    def _ends(self, start: Node) -> list[tuple[int | None, str]]:
+        """Where the chains from a thread end: the stopped, the dead, nobody, a circle."""
+        ends: dict[str, int | None] = {}
+        seen: list[Key] = []
+        todo = [(start.pid, start.tid)]
+        circle = False
+        while todo:
+            key = todo.pop()
+            if key in seen:
+                circle = True
+                continue
+            seen.append(key)
+            node = self.nodes[key]
+            if node.told:
+                return []
+            if node.fate is Fate.VAIN:
+                ends[f"{self.called(node.pid)} {node.what}"] = node.pid
+            elif node.alone or not (after := self._after(node, ends)):
+                if not any(self._gone(party.pid) for party in node.parties):
+                    ends[f"nobody that is there: {self.sentence(node)}"] = None
+            else:
+                todo += after
+        if circle and not ends:
+            ends[self._circle(start)] = start.pid
+        return [(pid, sentence) for sentence, pid in ends.items()]
+
+    def _after(self, node: Node, ends: dict[str, int | None]) -> list[Key]:
+        found: list[Key] = []
+        for party in node.parties:
+            if self._gone(party.pid):
+                ends[f"{self.called(party.pid)} is dead"] = party.pid
+            found += self.threads(node, party)
+        return found
+
+    def _gone(self, pid: int) -> bool:
+        process = self._processes.get(pid)
+        return process is not None and process.dead
+
+    def _circle(self, start: Node) -> str:
+        """The threads of a circle that can be reached from this one, each with what it does."""
+        walked = [start]
+        while True:
+            after = self._after(walked[-1], {})
+            following = self.nodes[min(after)]
+            if following in walked:
+                circle = walked[walked.index(following) :]
+                at = circle.index(min(circle, key=lambda node: (node.pid, node.tid)))
+                told = [self.sentence(node) for node in circle[at:] + circle[:at]]
+                return "each other: " + "; ".join(told)
+            walked.append(following)
+
+    def called(self, pid: int) -> str:
+        """A process for a person."""
+        process = self._processes.get(pid)
+        return f"pid {pid} ({process.command})" if process else f"pid {pid}"
+
+    def sentence(self, node: Node) -> str:
+        """What a thread waits for, and why nobody, or who, could end that."""
+        main = node.tid == node.pid or not node.name
+        thread = "" if main else f" thread {node.name}"
+        at = f", at {node.at}" if node.at else ""
+        why = f": {node.alone}" if node.alone else ""
+        return f"{self.called(node.pid)}{thread} {node.what}{at}{why}"
+
+    def unsure(self, pids: Sequence[int]) -> list[str]:
+        """Of whom it cannot be told whether they wait in vain, and what cannot be seen."""
+        found: dict[tuple[int, str], tuple[str, int]] = {}
+        for node in self.waiters(pids):
+            if self.fates[node.pid, node.tid] is not Fate.UNSURE:
+                continue
+            doubt = self._doubt(node, pids)
+            if not doubt:
+                continue  # who it waits for has one, and is told
+            key = node.pid, node.what + doubt
+            text, count = found.get(key, (f"{self.sentence(node)}; {doubt}", 0))
+            found[key] = text, count + 1
+        return [
+            f"{text} (and {count - 1} more threads of it)" if count > 1 else text
+            for text, count in found.values()
+        ]
+
+    def _doubt(self, node: Node, pids: Sequence[int]) -> str:
+        if node.doubt:
+            return node.doubt
+        told: list[str] = []
+        for party in node.parties:
+            keys = self.threads(node, party)
+            best = max((self.fates[key] for key in keys), default=Fate.VAIN)
+            if best is Fate.VAIN:
+                continue
+            if party.doubt and best is Fate.GOES:
+                told.append(party.doubt)
+            for key in keys:
+                other = self.nodes[key]
+                if self.fates[key] is Fate.UNSURE and not (other.waits and other.pid in pids):
+                    why = f": {other.doubt}" if other.doubt else ""
+                    told.append(f"{self.sentence(other)}{why}")
+        return "; ".join(dict.fromkeys(told[:_MOST]))
+
+
+_MOST = 4

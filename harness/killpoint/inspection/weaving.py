@@ -1,0 +1,108 @@
+"""The wait graph of a process tree and of everybody in the machine whom it reaches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from killpoint.inspection.calls import Call, calls
+from killpoint.inspection.graph import Graph, Node
+from killpoint.inspection.holders import Holders
+from killpoint.inspection.parties import Builder, Cast
+from killpoint.inspection.picture import Edge, Process
+from killpoint.inspection.processes import look
+
+_FAR = 2000
+"""Processes outside of the tree that are looked at at most."""
+
+
+def weave(
+    processes: Mapping[int, Process],
+    others: Mapping[int, Process],
+    before: Mapping[int, Sequence[Call]],
+    edges: Sequence[Edge],
+    holders: Holders,
+    proc: Path = Path("/proc"),
+) -> Graph:
+    """The graph.
+
+    Args:
+        processes: The tree, by pid, with Python stacks.
+        others: Processes beside it that are known, with their stacks.
+        before: Its threads at an earlier look: who has not moved since then sleeps.
+        edges: What the rings tell.
+        holders: Who in the machine holds what. Of those that may not be looked into, the ones
+            that descend from the tree are kept: who has a pipe has it by descent.
+        proc: Where the kernel tells of processes.
+    """
+    now = {pid: calls(pid, proc) for pid in processes}
+    earlier = {(c.pid, c.tid): c.switches for each in before.values() for c in each}
+    moved = frozenset(
+        (c.pid, c.tid)
+        for each in now.values()
+        for c in each
+        if earlier.get((c.pid, c.tid), "") != c.switches
+    )
+    holders.hidden = [pid for pid in holders.hidden if _above(pid, proc) & set(processes)]
+    cast = Cast({**others, **processes}, now, moved, edges, os.getpid())
+    for pid in processes:
+        _ancestors(cast, pid, proc)
+    found: list[Node] = []
+    known: set[int] = set()
+    todo = sorted(processes)
+    while todo and len(known) < len(processes) + _FAR:
+        builder = Builder(cast, holders, proc)
+        made = builder.nodes(todo)
+        known |= set(todo)
+        found += made
+        reached = {party.pid for node in made for party in node.parties} - known
+        todo = sorted(reached)
+        for pid in todo:
+            _ancestors(cast, pid, proc)
+            cast.calls.setdefault(pid, calls(pid, proc))
+    return Graph(found, cast.processes)
+
+
+def _above(pid: int, proc: Path) -> set[int]:
+    """A process and all that it descends from."""
+    found: set[int] = set()
+    while pid and pid not in found:
+        found.add(pid)
+        process = look(pid, proc)
+        pid = process.parent if process is not None else 0
+    return found
+
+
+def _ancestors(cast: Cast, pid: int, proc: Path) -> None:
+    """Make it and all above it known."""
+    while pid:
+        process = cast.processes.get(pid) or look(pid, proc)
+        if process is None:
+            return
+        cast.processes[pid] = process
+        pid = process.parent
+
+
+def unseen(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
+    """Living processes of the tree of which no thread could be listed."""
+    there = {pid for pid, _ in graph.nodes}
+    return [
+        f"pid {pid} ({process.command}): its threads cannot be listed"
+        for pid, process in processes.items()
+        if not process.dead and pid not in there
+    ]
+
+
+def zombies(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
+    """The dead whom nobody has reaped, each with what its parent does."""
+    found: list[str] = []
+    for pid, process in processes.items():
+        if process.dead:
+            parent = graph.nodes.get((process.parent, process.parent))
+            doing = graph.sentence(parent) if parent is not None else f"pid {process.parent}"
+            found.append(
+                f"pid {pid} ({process.command}) is dead, and its parent has not reaped it: {doing};"
+                " whether anybody still counts on it cannot be seen"
+            )
+    return found
