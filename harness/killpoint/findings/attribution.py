@@ -29,6 +29,18 @@ _TRIES = 3
 _LINE = re.compile(r"(?:\b([\w.]+) )?\(?([\w./-]+\.py):(\d+)")
 
 
+def without(spec: str, findings: Sequence[str]) -> str:
+    """The spec of a target with these findings' bugs taken out; ``known`` stands for all.
+
+    Raises:
+        BadUsage: one has no switch-off, or the target is of a kind that has none.
+    """
+    wanted = set(findings)
+    if "known" in wanted:
+        wanted = wanted - {"known"} | set(SWITCH_OFFS)
+    return switched_off(spec, sorted(wanted))
+
+
 class TargetLine(msgspec.Struct, frozen=True):
     """A line of the target's own code."""
 

@@ -144,6 +144,18 @@ class Sources(msgspec.Struct, frozen=True):
         """
         return switch_offs.applied(self.off, path, self.read(path)) if self.off else self.read(path)
 
+    def switched_off(self) -> list[str]:
+        """For people: which findings' bugs are taken out, and which have no place here."""
+        if not self.off:
+            return []
+        files = [*self.modules().values()]
+        files += [self.root / COORDINATOR] if self._has(COORDINATOR) else []
+        texts = [(path, self.read(path)) for path in files]
+        absent = [id for id in self.off if not any(switch_offs.fits(id, *each) for each in texts)]
+        there = ", ".join(id for id in self.off if id not in absent)
+        told = [f"switched off, by edits as the code was loaded: {there}"] if there else []
+        return told + [f"not switched off, since no edit fits: {', '.join(absent)}"] * bool(absent)
+
     def read(self, path: Path) -> bytes:
         """A file's content.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -59,8 +60,11 @@ def without(spec: str, off: Sequence[str]) -> str:
 
 def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
     """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off."""
-    plain, _, off = spec.rpartition("~") if _OFF.search(spec) else (spec, "", "")
-    return plain, tuple(off.split(",")) if off else ()
+    a_tree = Path(spec.partition("@")[2] or "\0")
+    if not _OFF.search(spec) or a_tree.is_dir():
+        return spec, ()
+    plain, _, off = spec.rpartition("~")
+    return plain, tuple(off.split(","))
 
 
 def _without(sources: Sources, off: tuple[str, ...]) -> Sources:

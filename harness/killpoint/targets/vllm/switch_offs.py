@@ -197,7 +197,7 @@ def _keys_name_their_sender(edits: Edits) -> None:
 @_edits("late-payload", _QUEUE)
 def _a_payload_that_is_due_is_taken_first(edits: Edits) -> None:
     taking = edits.function("MessageQueue.dequeue")
-    (each,) = _receives(taking, "local_socket")
+    each = _only(_receives(taking, "local_socket"))
     line = around(taking, each)
     edits.instead(
         line,
@@ -239,6 +239,12 @@ def _receives(taking: ast.AST, socket: str) -> list[ast.Call]:
     if not found:
         raise DoesNotFit(f"nothing is received from {socket}")
     return found
+
+
+def _only(found: list[ast.Call]) -> ast.Call:
+    if len(found) != 1:
+        raise DoesNotFit(f"{len(found)} calls where one was expected")
+    return found[0]
 
 
 _RUNS = """
@@ -363,7 +369,7 @@ def _the_parent_is_watched_from_the_first_line(edits: Edits) -> None:
 @_edits("told-after-grace", _POOL)
 def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
     ending = edits.function("MultiprocExecutor.shutdown")
-    (each,) = calls(ending, "_ensure_worker_termination")
+    each = _only(calls(ending, "_ensure_worker_termination"))
     edits.before(
         around(ending, each),
         """
