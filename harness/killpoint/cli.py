@@ -25,6 +25,8 @@ from killpoint.durations import expected, store
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.explain import explain
 from killpoint.faults import FAULTS
+from killpoint.findings.attribution import without
+from killpoint.findings.command import add_parser as add_findings_parser
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import judge, plan
@@ -128,6 +130,7 @@ def command_line() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="what there is")
     listing.set_defaults(command=_list)
     listing.add_argument("what", choices=sorted(_LISTS))
+    add_findings_parser(commands)
     add_inspect_parser(commands)
     add_bench_parser(commands)
     add_report_parser(commands)
@@ -147,6 +150,13 @@ def _add_check(commands: Any) -> None:
     )
     check.set_defaults(command=_check)
     check.add_argument("--target", default="refengine", help=FORMS)
+    check.add_argument(
+        "--without",
+        type=names,
+        metavar="FINDING,…",
+        help="take these findings' bugs out of the target's code as it is loaded; known: all that"
+        " there are. What is violated still is another one's",
+    )
     check.add_argument("--only", type=names, metavar="ID[/CASE],…", help="invariants or cases")
     check.add_argument("--tier", choices=["process", "simulated", "model"], help="only cases of it")
     check.add_argument("--full", action="store_true", help="every point, larger samples")
@@ -216,7 +226,7 @@ def _check(options: argparse.Namespace) -> int:
         watched as watcher,
     ):
         judgement = judge(
-            options.target,
+            without(options.target, options.without or ()),
             options.only or (),
             seed=options.seed,
             full=options.full,

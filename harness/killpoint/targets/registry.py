@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from killpoint.errors import BadUsage
@@ -54,6 +54,21 @@ def build(resolved: str) -> Target:
 
         return build_sglang(resolved)
     return _object(resolved)()
+
+
+def switched_off(spec: str, findings: Sequence[str]) -> str:
+    """The spec of the same target with these findings' bugs taken out of its code.
+
+    Raises:
+        BadUsage: nothing can be taken out of a target of this kind.
+    """
+    if not findings:
+        return spec
+    if not (_is_of("vllm", spec) or _is_of("sglang", spec)):
+        raise BadUsage(f"target {spec}: findings can be switched off in vllm and sglang alone")
+    from killpoint.targets.vllm.specs import without
+
+    return without(spec, findings)
 
 
 def _is_of(project: str, spec: str) -> bool:

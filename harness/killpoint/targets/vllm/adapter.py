@@ -81,6 +81,7 @@ class VllmTarget(
         of_pipe = pipe_neighbours.NOTES if "pipe" in self.capabilities else ()
         return (
             f"{self.sources.spec}: {self.sources.origin}",
+            *self.sources.switched_off(),
             *self._replaced,
             *of_pool,
             *of_pipe,

@@ -11,7 +11,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm import pool_features
+from killpoint.targets.vllm import pool_features, switch_offs
 
 FOLDER = Path("vllm", "distributed", "device_communicators")
 PACKAGE = ".".join(FOLDER.parts)
@@ -70,6 +70,8 @@ class Sources(msgspec.Struct, frozen=True):
     """sha256 by path for a stored release; None for a working tree, which may change."""
     origin: str
     """For people: where the files come from."""
+    off: tuple[str, ...] = ()
+    """Findings whose bug is taken out of the code as it is loaded, by id."""
 
     def modules(self) -> dict[str, Path]:
         """The real files, by the module that each is served as."""
@@ -133,6 +135,26 @@ class Sources(msgspec.Struct, frozen=True):
     def module(self) -> str:
         """The name that the queue's module is imported by."""
         return ".".join((*self.folder.parts, QUEUE))
+
+    def code(self, path: Path) -> bytes:
+        """A file's content as it is executed: as it is, but for what is switched off.
+
+        Raises:
+            CannotWork: as :meth:`read`; or no part of a switch-off fits this copy.
+        """
+        return switch_offs.applied(self.off, path, self.read(path)) if self.off else self.read(path)
+
+    def switched_off(self) -> list[str]:
+        """For people: which findings' bugs are taken out, and which have no place here."""
+        if not self.off:
+            return []
+        files = [*self.modules().values()]
+        files += [self.root / COORDINATOR] if self._has(COORDINATOR) else []
+        texts = [(path, self.read(path)) for path in files]
+        absent = [id for id in self.off if not any(switch_offs.fits(id, *each) for each in texts)]
+        there = ", ".join(id for id in self.off if id not in absent)
+        told = [f"switched off, by edits as the code was loaded: {there}"] if there else []
+        return told + [f"not switched off, since no edit fits: {', '.join(absent)}"] * bool(absent)
 
     def read(self, path: Path) -> bytes:
         """A file's content.

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm import releases, trees
+from killpoint.targets.vllm import releases, switch_offs, trees
 from killpoint.targets.vllm.project import Project
 from killpoint.targets.vllm.sources import Sources
+
+_OFF = re.compile(r"~[a-z][a-z0-9-]*(,[a-z][a-z0-9-]*)*$")
 
 
 def resolve(spec: str, project: Project) -> str:
@@ -15,13 +23,14 @@ def resolve(spec: str, project: Project) -> str:
         BadUsage: no such release or tree, or it has no source archive or no message queue.
         CannotWork: this machine cannot get it.
     """
-    kind, rest = _split(spec, project)
+    plain, off = _parted(spec)
+    kind, rest = _split(plain, project)
     if kind == "@":
         found = trees.locate(rest, project)
     else:
         found = releases.fetch(releases.parse(rest, project), project)
     found.features()
-    return found.spec
+    return _without(found, off).spec
 
 
 def find(resolved: str, project: Project) -> Sources:
@@ -31,14 +40,38 @@ def find(resolved: str, project: Project) -> Sources:
         BadUsage: no such tree.
         CannotWork: the release was not resolved on this machine before.
     """
-    kind, rest = _split(resolved, project)
+    plain, off = _parted(resolved)
+    kind, rest = _split(plain, project)
     if kind == "@":
-        return trees.locate(rest, project)
+        return _without(trees.locate(rest, project), off)
     found = releases.stored(releases.parse(rest, project), project)
     if found is None:
         folder = releases.cache_folder(project)
-        raise CannotWork(f"{resolved} is not in {folder}; it was never fetched")
-    return found
+        raise CannotWork(f"{plain} is not in {folder}; it was never fetched")
+    return _without(found, off)
+
+
+def without(spec: str, off: Sequence[str]) -> str:
+    """The spec of the same target with further findings' bugs taken out."""
+    plain, before = _parted(spec)
+    every = sorted({*before, *off})
+    return f"{plain}~{','.join(every)}" if every else plain
+
+
+def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
+    """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off."""
+    a_tree = Path(spec.partition("@")[2] or "\0")
+    if not _OFF.search(spec) or a_tree.is_dir():
+        return spec, ()
+    plain, _, off = spec.rpartition("~")
+    return plain, tuple(off.split(","))
+
+
+def _without(sources: Sources, off: tuple[str, ...]) -> Sources:
+    if not off:
+        return sources
+    switch_offs.known(off)
+    return msgspec.structs.replace(sources, spec=without(sources.spec, off), off=off)
 
 
 def _split(spec: str, project: Project) -> tuple[str, str]:

@@ -105,7 +105,7 @@ class Unmodified(Loader):
         exec(self._code(), module.__dict__)
 
     def _code(self) -> CodeType:
-        content = self._sources.read(self._file)
+        content = self._sources.code(self._file)
         return compile(content, str(self._file), "exec", dont_inherit=True)
 
 

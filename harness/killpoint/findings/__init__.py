@@ -1,0 +1,1 @@
+"""Findings: the root causes behind a target's violations, and which violation is whose."""

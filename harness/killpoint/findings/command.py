@@ -1,0 +1,143 @@
+"""The command lines of ``killpoint findings`` and ``killpoint show``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+from rich.console import Console
+
+from killpoint.errors import BadUsage
+from killpoint.findings.attribution import NEW, Attributed, Attribution
+from killpoint.findings.registry import IMPACTS, Finding, Impact, finding, findings
+from killpoint.report.stored import read
+from killpoint.targets.registry import FORMS
+from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
+
+
+def add_parser(commands: Any) -> None:
+    """Both commands and their options."""
+    listing = commands.add_parser(
+        "findings",
+        help="root causes that are known in a release, or those behind a run's violations",
+        epilog="Exit status: 0 told; 1 with --run, a violation is new; 2 bad usage; 70 killpoint"
+        " could not do its work.",
+    )
+    listing.set_defaults(command=_findings)
+    listing.add_argument("target", help=FORMS)
+    listing.add_argument(
+        "--run",
+        type=Path,
+        metavar="DIR",
+        help="play this run's violations again, with and without known bugs, and say whose each is",
+    )
+    listing.add_argument("--json", action="store_true", help="print findings as JSON")
+    showing = commands.add_parser("show", help="a finding: symptom, place, trigger, what shows it")
+    showing.set_defaults(command=_show)
+    showing.add_argument("id")
+
+
+def affects(entry: Finding, release: str) -> bool:
+    """Whether a release is in an entry's range; a tree, which has no number, is the newest."""
+    try:
+        number = Version(release)
+    except InvalidVersion:
+        return not entry.fixed
+    since = entry.since.removeprefix("<=")
+    late = not entry.fixed or number < Version(entry.fixed)
+    return late and (entry.since.startswith("<=") or number >= Version(since))
+
+
+def _findings(options: argparse.Namespace) -> int:
+    project, _, rest = re.sub("==|@", " ", options.target, count=1).partition(" ")
+    known = [each for each in findings().values() if project in each.projects]
+    if not known:
+        raise BadUsage(f"no findings of {project!r} are known; expected one of: vllm, sglang")
+    if options.run is not None:
+        return _of_run(options)
+    found = [each for each in known if affects(each, rest)]
+    out = Console(soft_wrap=True, highlight=False, markup=False)
+    if options.json:
+        listed = [msgspec.to_builtins(each) for each in found]
+        out.print(json.dumps(listed, indent=2, ensure_ascii=False))
+        return 0
+    for impact, meaning in IMPACTS.items():
+        some = [each for each in found if each.impact == impact]
+        if some:
+            out.print(f"\n{impact} ({meaning}): {len(some)}", style="bold")
+        for each in some:
+            out.print(f"  {each.id:26} {each.symptom}")
+            threads = f"; {each.threads[0]}" if each.threads else ""
+            out.print(f"  {'':26} {each.place.words()}; since {each.since}{threads}", style="dim")
+    out.print("\nkillpoint show ID: one of them, and what to type to see it")
+    return 0
+
+
+def _of_run(options: argparse.Namespace) -> int:
+    run = read(options.run)
+    out = Console(soft_wrap=True, highlight=False, markup=False)
+    steps = Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
+    with Attribution(options.target, steps.print) as attribution:
+        settled = list(attribution.of_run(run))
+    groups = grouped(settled)
+    if options.json:
+        out.print(json.dumps(groups, indent=2, ensure_ascii=False))
+    else:
+        for group in groups:
+            out.print(f"\n{group['impact']}: {group['id']}: {group['symptom']}", style="bold")
+            for case in group["cases"]:
+                out.print(f"  {case}")
+    return int(any(each.finding == NEW for each in settled))
+
+
+def grouped(settled: list[Attributed]) -> list[dict[str, Any]]:
+    """One row a finding, the worst impact first: as ``findings`` of ``verdict.json``."""
+    order = list(IMPACTS)
+    rows: dict[str, dict[str, Any]] = {}
+    for each in settled:
+        known = findings().get(each.finding)
+        impact: Impact = known.impact if known is not None else "new"
+        row = rows.setdefault(
+            each.finding,
+            {
+                "id": each.finding,
+                "impact": impact,
+                "symptom": known.symptom if known is not None else each.violation.cause,
+                "place": msgspec.to_builtins(known.place if known is not None else each.place),
+                "cases": [],
+            },
+        )
+        if each.case not in row["cases"]:
+            row["cases"].append(each.case)
+    return sorted(rows.values(), key=lambda row: order.index(row["impact"]))
+
+
+def _show(options: argparse.Namespace) -> int:
+    entry = finding(options.id)
+    out = Console(soft_wrap=True, highlight=False, markup=False)
+    out.print(f"{entry.id}: {entry.symptom}", style="bold")
+    until = f", fixed in {entry.fixed}" if entry.fixed else ""
+    off = "vllm==RELEASE~" + entry.id
+    rows = {
+        "impact": f"{entry.impact}: {entry.reason}",
+        "where": entry.place.words(),
+        "mechanism": entry.mechanism,
+        "trigger": entry.trigger,
+        "consequence": entry.consequence,
+        "masked by": entry.masked,
+        "since": f"{entry.since}{until} (as measured)",
+        "threads": ", ".join(entry.threads) or "none known",
+        "cited": entry.cited,
+        "shown by": f"killpoint check --target {entry.projects[0]}==RELEASE --only {entry.exhibit}",
+        "without": f"the same with --target {off}" if entry.id in SWITCH_OFFS else "",
+    }
+    for name, text in rows.items():
+        if text:
+            out.print(f"  {name:12} {text}")
+    return 0

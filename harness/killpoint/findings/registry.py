@@ -1,0 +1,95 @@
+"""The registry of findings: one entry for each root cause that is known in a published project."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import msgspec
+
+from killpoint.errors import BadUsage
+
+Impact = Literal["bites", "minor", "placed", "hostile", "beyond-contract", "new"]
+
+IMPACTS: dict[Impact, str] = {
+    "bites": "ordinary use, or an ordinary fault",
+    "minor": "an ordinary trigger, and small harm",
+    "placed": "a fault at a chosen line, or an artificial one",
+    "hostile": "a peer inside the trust boundary",
+    "beyond-contract": "the target says that it does not promise this",
+    "new": "no entry of the registry explains it",
+}
+"""What it takes, by impact; the worst first."""
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where in a target's tree: a file, and a function in it by its qualified name."""
+
+    file: str
+    function: str = ""
+
+    def words(self) -> str:
+        """Such as ``multiproc_executor.py collective_rpc``."""
+        return f"{self.file} {self.function}".rstrip()
+
+
+class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One root cause."""
+
+    id: str
+    symptom: str
+    """What a user sees, in one line."""
+    place: Place
+    mechanism: str
+    impact: Impact
+    reason: str
+    """Why it has this impact."""
+    trigger: str
+    """What ordinary event leads to it; for a placed one, what has to be arranged."""
+    consequence: str
+    exhibit: str
+    """The case that shows it best."""
+    since: str
+    """The first release that was seen to have it, or ``<=`` the oldest that was asked."""
+    fixed: str = ""
+    """The first release that was seen without it."""
+    masked: str = ""
+    """What of the whole engine hides it, or keeps it small."""
+    threads: tuple[str, ...] = ()
+    """Threads of trackers, as ``owner/name#number``."""
+    projects: tuple[str, ...] = ("vllm",)
+    cited: str = ""
+    """Where the target says that it does not promise this."""
+    no_switch_off: str = ""
+    """Why no small edit removes it, where none does."""
+    told_as: tuple[str, ...] = ()
+    """Of an entry without a switch-off: patterns of causes that only its mechanism has."""
+
+
+@cache
+def findings() -> dict[str, Finding]:
+    """Every entry, by id, in the order of the registry.
+
+    Raises:
+        msgspec.ValidationError: an entry is not one.
+    """
+    folder = resources.files(__package__) / "entries"
+    found: dict[str, Finding] = {}
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".toml"):
+            entries = msgspec.toml.decode(file.read_bytes(), type=dict[str, list[Finding]])
+            found |= {entry.id: entry for entry in entries["finding"]}
+    return found
+
+
+def finding(id: str) -> Finding:
+    """The entry of this id.
+
+    Raises:
+        BadUsage: there is none.
+    """
+    known = findings()
+    if id not in known:
+        raise BadUsage(f"no finding {id!r}; expected one of: {', '.join(known)}")
+    return known[id]

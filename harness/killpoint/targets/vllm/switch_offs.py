@@ -1,0 +1,434 @@
+"""Switch-offs of vLLM's findings: small edits, in memory, that take one bug out of its code each.
+
+A switch-off is the causal test of a finding: what is violated with the bug, and holds without it,
+belongs to that finding. It is also the fix that an issue suggests, as a diff. None of vLLM's text
+is kept here: an edit finds its place by the syntax around it (:mod:`killpoint.targets.edits`), and
+says where a release has no such place.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from killpoint.errors import BadUsage
+from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+
+Edit = Callable[[Edits], None]
+_QUEUE = "shm_broadcast.py"
+_POOL = "multiproc_executor.py"
+_COORDINATOR = "coordinator.py"
+_GROUP = "utils.py"
+
+SWITCH_OFFS: dict[str, dict[str, Edit]] = {}
+"""By the finding's id, the edit of each file."""
+
+
+def _edits(id: str, file: str) -> Callable[[Edit], Edit]:
+    def keep(edit: Edit) -> Edit:
+        SWITCH_OFFS.setdefault(id, {})[file] = edit
+        return edit
+
+    return keep
+
+
+def known(ids: Sequence[str]) -> None:
+    """Nothing, if each of these findings has a switch-off.
+
+    Raises:
+        BadUsage: one has none.
+    """
+    for id in ids:
+        if id not in SWITCH_OFFS:
+            expected = ", ".join(sorted(SWITCH_OFFS))
+            raise BadUsage(f"no switch-off {id!r}; expected one of: {expected}")
+
+
+def applied(off: Sequence[str], path: Path, content: bytes) -> bytes:
+    """A file with these findings' bugs taken out; as it was where no edit is for it, or fits it."""
+    for id in off:
+        content = _edited(id, path, content)
+    return content
+
+
+def fits(id: str, path: Path, content: bytes) -> bool:
+    """Whether a file has the place that a switch-off edits."""
+    return _edited(id, path, content) != content
+
+
+def diff(id: str, path: Path, content: bytes, name: str) -> str:
+    """The switch-off as a unified diff of one file, empty if it does not touch it."""
+    before, after = content.decode(), _edited(id, path, content).decode()
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"a/{name}",
+        f"b/{name}",
+    )
+    return "".join(lines)
+
+
+def _edited(id: str, path: Path, content: bytes) -> bytes:
+    edit = SWITCH_OFFS[id].get(path.name)
+    if edit is None:
+        return content
+    edits = Edits(content.decode())
+    try:
+        edit(edits)
+        return edits.text().encode()
+    except DoesNotFit:
+        return content
+
+
+@_edits("late-replies", _POOL)
+def _replies_are_numbered(edits: Edits) -> None:
+    taking = edits.function("MultiprocExecutor.collective_rpc.get_response")
+    for each in calls(taking, "dequeue"):
+        edits.instead(each.func, "take_reply")
+        edits.keyword(each, "mq", "mq")
+    edits.before(
+        taking,
+        """
+        due = {}
+        for mq in response_mqs:
+            due[mq] = mq.replies_due = getattr(mq, "replies_due", 0) + 1
+
+        def take_reply(timeout, mq):
+            while True:
+                reply = mq.dequeue(timeout=timeout)
+                mq.replies_taken = getattr(mq, "replies_taken", 0) + 1
+                if mq.replies_taken == due[mq]:
+                    return reply
+        """,
+    )
+
+
+@_edits("altered-after-enqueue", _QUEUE)
+def _payloads_are_copied(edits: Edits) -> None:
+    for each in calls(edits.function("MessageQueue.enqueue"), "send_multipart"):
+        edits.keyword(each, "copy", "True")
+
+
+@_edits("undecoded-frame", _COORDINATOR)
+def _frames_that_make_no_sense_are_dropped(edits: Edits) -> None:
+    loop = edits.function("DPCoordinatorProc.process_input_socket")
+    decoding = [each for each in calls(loop, "decode") if each.args]
+    if not decoding:
+        raise DoesNotFit("nothing is decoded")
+    for each in decoding:
+        line = around(loop, each)
+        edits.instead(
+            line,
+            f"""
+            try:
+                {ast.unparse(line)}
+            except Exception:
+                logger.warning("A frame that cannot be decoded was dropped.")
+                continue
+            """,
+        )
+    for each in ast.walk(loop):
+        if isinstance(each, ast.Assert):
+            edits.instead(each, f"if not ({ast.unparse(each.test)}):\n    continue")
+        if isinstance(each, ast.Compare) and "SCALE_ELASTIC_EP" in ast.unparse(each):
+            edits.instead(each, f"{ast.unparse(each)} and type(decoded[1]) is int")
+
+
+@_edits("dropped-for-slow-reader", _QUEUE)
+def _remote_queues_have_no_bound(edits: Edits) -> None:
+    making = edits.function("MessageQueue.__init__")
+    bound = statement(
+        making,
+        lambda each: isinstance(each, ast.Expr) and "remote_socket.bind" in ast.unparse(each),
+        "bind of the remote socket",
+    )
+    edits.before(bound, "self.remote_socket.setsockopt(zmq.SNDHWM, 0)")
+
+
+@_edits("fork-copy-unlinks", _QUEUE)
+def _only_the_creator_unlinks(edits: Edits) -> None:
+    edits.begin(edits.function("ShmRingBuffer.__init__"), "self.made_in = os.getpid()")
+    for each in calls(edits.function("ShmRingBuffer.__del__"), "unlink"):
+        line = around(edits.function("ShmRingBuffer.__del__"), each)
+        edits.instead(
+            line,
+            f"""
+            if self.made_in == os.getpid():
+                {ast.unparse(line)}
+            """,
+        )
+    edits.top("import os")
+
+
+@_edits("elapsed-by-wall-clock", _COORDINATOR)
+@_edits("expiry-by-wall-clock", _GROUP)
+def _intervals_are_monotonic(edits: Edits) -> None:
+    places = ("DPCoordinatorProc", "StatelessProcessGroup")
+    for each in calls(edits.first(*places), "time"):
+        edits.instead(each.func, "time.monotonic")
+
+
+@_edits("starved-publication", _COORDINATOR)
+def _a_publication_that_is_due_is_made(edits: Edits) -> None:
+    loop = edits.function("DPCoordinatorProc.process_input_socket")
+    idle = statement(
+        loop,
+        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "not events",
+        "publication when nothing came",
+    )
+    assert isinstance(idle, ast.If)
+    edits.instead(idle.test, "not events or (stats_changed and elapsed >= wait_for)")
+
+
+@_edits("confused-senders", _GROUP)
+def _keys_name_their_sender(edits: Edits) -> None:
+    group = edits.klass("StatelessProcessGroup")
+    for method, sender in (("send_obj", "self.rank"), ("recv_obj", "src")):
+        for each in ast.walk(edits.function(f"{group.name}.{method}")):
+            if isinstance(each, ast.JoinedStr) and "send_to" in ast.unparse(each):
+                parts = [*each.values]
+                name = ast.FormattedValue(ast.parse(sender, mode="eval").body, -1)
+                parts[2:2] = [ast.Constant("/from/"), name]
+                edits.instead(each, ast.unparse(ast.JoinedStr(parts)))
+
+
+@_edits("late-payload", _QUEUE)
+def _a_payload_that_is_due_is_taken_first(edits: Edits) -> None:
+    taking = edits.function("MessageQueue.dequeue")
+    each = _only(_receives(taking, "local_socket"))
+    line = around(taking, each)
+    edits.instead(
+        line,
+        f"""
+        self.payload_is_due = True
+        try:
+            {ast.unparse(line)}
+        except TimeoutError:
+            raise
+        except Exception:
+            self.payload_is_due = False
+            raise
+        self.payload_is_due = False
+        """,
+    )
+    edits.begin(
+        taking,
+        """
+        if getattr(self, "payload_is_due", False):
+            obj = MessageQueue.recv(self.local_socket, timeout)
+            self.payload_is_due = False
+            return obj
+        """,
+    )
+
+
+@_edits("deadline-twice", _QUEUE)
+def _a_payload_is_granted_what_is_left(edits: Edits) -> None:
+    taking = edits.function("MessageQueue.dequeue")
+    edits.begin(taking, "until = None if timeout is None else time.monotonic() + timeout")
+    for each in _receives(taking, "local_socket"):
+        left = "None if until is None else max(0.0, until - time.monotonic())"
+        edits.instead(each.args[1], left)
+
+
+def _receives(taking: ast.AST, socket: str) -> list[ast.Call]:
+    """The calls of ``recv`` on one of the queue's sockets."""
+    found = [c for c in calls(taking, "recv") if c.args and socket in ast.unparse(c.args[0])]
+    if not found:
+        raise DoesNotFit(f"nothing is received from {socket}")
+    return found
+
+
+def _only(found: list[ast.Call]) -> ast.Call:
+    if len(found) != 1:
+        raise DoesNotFit(f"{len(found)} calls where one was expected")
+    return found[0]
+
+
+_RUNS = """
+def _runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+"""
+"""Whether a process still runs: neither gone nor waiting to be reaped."""
+
+
+def _handles_name_their_writer(edits: Edits) -> None:
+    edits.top(f"import os{_RUNS}")
+    last = edits.klass("Handle").body[-1]
+    edits.after(last, "writer_pid: int = field(default_factory=os.getpid)")
+
+
+@_edits("deaf-reader", _QUEUE)
+def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
+    _handles_name_their_writer(edits)
+    taking = edits.function("MessageQueue.dequeue")
+    for each in _receives(taking, "local_socket"):
+        edits.before(
+            around(taking, each),
+            """
+            payload_until = None if timeout is None else time.monotonic() + timeout
+            while not self.local_socket.poll(timeout=100):
+                if payload_until is not None and time.monotonic() >= payload_until:
+                    raise TimeoutError
+                if getattr(self, "shutting_down", False):
+                    raise RuntimeError("cancelled")
+                if not _runs(self.handle.writer_pid):
+                    raise RuntimeError("the writer died before the payload of its message")
+            """,
+        )
+
+
+@_edits("unwatched-writer", _QUEUE)
+def _a_slot_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
+    _handles_name_their_writer(edits)
+    waiting = edits.function("MessageQueue._wait_until_readable")
+    slept = statement(
+        waiting,
+        lambda each: isinstance(each, ast.Expr) and "wait" in ast.unparse(each),
+        "wait for a slot",
+    )
+    edits.after(
+        slept,
+        """
+        if not check_readable() and not _runs(self.handle.writer_pid):
+            raise RuntimeError("the writer died")
+        """,
+    )
+    edits.instead(
+        slept,
+        ast.unparse(slept).replace(
+            "read_timeout.timeout_ms()", "min(read_timeout.timeout_ms(), 500)"
+        ),
+    )
+
+
+@_edits("deaf-start", _QUEUE)
+def _the_handshake_can_be_ended(edits: Edits) -> None:
+    _handles_name_their_writer(edits)
+    meeting = edits.function("MessageQueue.wait_until_ready")
+    for each in calls(meeting, "recv"):
+        assert isinstance(each.func, ast.Attribute)
+        edits.instead(each, f"self._awaited({ast.unparse(each.func.value)})")
+    edits.before(
+        meeting,
+        """
+        def _awaited(self, socket):
+            while not socket.poll(timeout=100):
+                if self.shutting_down:
+                    raise RuntimeError("cancelled")
+                if not _runs(self.handle.writer_pid):
+                    raise RuntimeError("the writer died in the handshake")
+            return socket.recv()
+        """,
+    )
+
+
+@_edits("deaf-writer", _QUEUE)
+def _a_slot_is_awaited_no_longer_than_the_queue_lives(edits: Edits) -> None:
+    waiting = edits.function("MessageQueue.acquire_write")
+    for each in calls(waiting, "sched_yield"):
+        line = around(waiting, each)
+        edits.before(line, 'if self.shutting_down:\n    raise RuntimeError("cancelled")')
+
+
+@_edits("deaf-writer", _POOL)
+def _a_call_is_sent_by_its_deadline(edits: Edits) -> None:
+    call = edits.function("MultiprocExecutor.collective_rpc")
+    for each in calls(call, "enqueue"):
+        left = "None if deadline is None else max(0.0, deadline - time.monotonic())"
+        edits.keyword(each, "timeout", left)
+
+
+@_edits("late-death-watch", _POOL)
+def _the_parent_is_watched_from_the_first_line(edits: Edits) -> None:
+    main = edits.function("WorkerProc.worker_main")
+    making = statement(
+        main,
+        lambda each: isinstance(each, ast.Assign) and "WorkerProc(" in ast.unparse(each),
+        "making of the worker",
+    )
+    edits.before(
+        making,
+        """
+        def leave_with_the_parent():
+            multiprocessing.connection.wait([death_pipe])
+            if worker is None:
+                os._exit(1)
+
+        Thread(target=leave_with_the_parent, daemon=True).start()
+        """,
+    )
+
+
+@_edits("told-after-grace", _POOL)
+def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
+    ending = edits.function("MultiprocExecutor.shutdown")
+    each = _only(calls(ending, "_ensure_worker_termination"))
+    edits.before(
+        around(ending, each),
+        """
+        for mq in getattr(self, "response_mqs", []):
+            mq.shutdown()
+        """,
+    )
+
+
+@_edits("ipc-paths-stay", _QUEUE)
+def _paths_go_with_their_sockets(edits: Edits) -> None:
+    edits.top("import os")
+    closing = edits.function("_close_zmq")
+    edits.begin(
+        closing,
+        """
+        for bound in sockets:
+            path = bound.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\\0")
+            if bound.type in (zmq.PUB, zmq.XPUB) and path.startswith("ipc://"):
+                try:
+                    os.unlink(path.removeprefix("ipc://"))
+                except OSError:
+                    pass
+        """,
+    )
+
+
+@_edits("closed-unsent", _QUEUE)
+def _sockets_send_what_they_have(edits: Edits) -> None:
+    for each in calls(edits.function("_close_zmq"), "close"):
+        edits.keyword(each, "linger", "2000")
+
+
+@_edits("unreserved-memory", _QUEUE)
+def _memory_is_reserved(edits: Edits) -> None:
+    edits.top("import os")
+    making = edits.function("ShmRingBuffer.__init__")
+    for each in calls(making, "SharedMemory"):
+        if any(given.arg == "create" for given in each.keywords):
+            edits.after(
+                around(making, each),
+                """
+                try:
+                    os.posix_fallocate(self.shared_memory._fd, 0, self.shared_memory.size)
+                except OSError as error:
+                    self.shared_memory.close()
+                    self.shared_memory.unlink()
+                    del self.shared_memory
+                    raise RuntimeError("there is too little shared memory") from error
+                """,
+            )
+
+
+@_edits("sockets-by-umask", _QUEUE)
+def _paths_are_their_owners(edits: Edits) -> None:
+    edits.top("import os")
+    for place in ("MessageQueue.__init__", "SpinCondition.__init__"):
+        making = edits.function(place)
+        for each in calls(making, "bind"):
+            line = around(making, each)
+            edits.before(line, "mask = os.umask(0o077)")
+            edits.after(line, "os.umask(mask)")

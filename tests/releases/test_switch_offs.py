@@ -1,0 +1,103 @@
+"""Switch-offs on real releases: each fits, and ends what its finding's exhibit shows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from killpoint.cases import select
+from killpoint.errors import CannotWork
+from killpoint.explore.trial import Trial
+from killpoint.findings.attribution import without
+from killpoint.findings.registry import finding, findings
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.targets.vllm.project import VLLM
+from killpoint.targets.vllm.sources import COORDINATOR, Sources
+from killpoint.targets.vllm.specs import find
+from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied, diff, fits
+from killpoint.verdict import CaseOutcome
+
+pytestmark = pytest.mark.network
+
+NEWEST = "0.33.0"
+_AT_ONCE = ("late-replies", "confused-senders", "fork-copy-unlinks")
+"""Whose exhibits take a few seconds."""
+_ANOTHERS = {
+    "deaf-start": "no-error",
+    "deaf-writer": "wrong-data",
+    "undecoded-frame": "lost",
+}
+"""The kind of another violation that is left when this one is gone."""
+_SELDOM = {"starved-publication"}
+"""A machine that sends slowly does not starve it."""
+
+
+def _release(version: str) -> Sources:
+    try:
+        return find(resolve(f"vllm=={version}"), VLLM)
+    except CannotWork as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"no release archive can be had: {error}")
+
+
+def _texts(sources: Sources) -> list[tuple[Path, bytes]]:
+    files = [*sources.modules().values(), sources.root / COORDINATOR]
+    return [(path, sources.read(path)) for path in files]
+
+
+@pytest.mark.parametrize("id", SWITCH_OFFS)
+def test_a_switch_off_fits_the_newest_release_and_is_a_diff(id: str) -> None:
+    texts = _texts(_release(NEWEST))
+    touched = [(path, text) for path, text in texts if fits(id, path, text)]
+    assert touched
+    for path, text in touched:
+        compile(applied((id,), path, text), path.name, "exec", dont_inherit=True)
+        lines = diff(id, path, text, path.name).splitlines()
+        added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
+        assert 0 < len(added) <= 40
+
+
+def test_none_takes_anothers_place() -> None:
+    for path, text in _texts(_release(NEWEST)):
+        whole = applied([*SWITCH_OFFS], path, text)
+        compile(whole, path.name, "exec", dont_inherit=True)
+        for id in SWITCH_OFFS:
+            others = applied([each for each in SWITCH_OFFS if each != id], path, text)
+            assert (others != whole) == fits(id, path, text), id
+
+
+def _outcome(spec: str, case: str) -> CaseOutcome:
+    with Stage(resolve(spec)) as stage:
+        trial = Trial(case, stage, seed=0, full=False, folder=None)
+        return trial.judge(select([case])[0].run)
+
+
+def _long(id: str) -> object:
+    return id if id in _AT_ONCE else pytest.param(id, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("id", [_long(id) for id in SWITCH_OFFS if id not in _SELDOM])
+def test_the_exhibit_shows_the_finding_and_not_without_its_bug(id: str) -> None:
+    entry, spec = finding(id), _release(NEWEST).spec
+    shown = _outcome(spec, entry.exhibit)
+    assert shown.outcome == "violated", shown.cause
+    gone = _outcome(without(spec, [id]), entry.exhibit)
+    if id in _ANOTHERS:
+        assert gone.kind == _ANOTHERS[id] != shown.kind, gone.cause
+    else:
+        assert gone.outcome == "held", gone.cause
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("id", [e.id for e in findings().values() if e.no_switch_off])
+def test_the_exhibit_of_who_has_no_switch_off_shows_it_in_its_range(id: str) -> None:
+    entry = finding(id)
+    release = entry.since.removeprefix("<=") if entry.fixed else NEWEST
+    shown = _outcome(_release(release).spec, entry.exhibit)
+    assert shown.outcome == "violated", shown.cause
+    if entry.fixed:
+        assert _outcome(_release(entry.fixed).spec, entry.exhibit).outcome == "held"
