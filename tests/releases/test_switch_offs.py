@@ -23,7 +23,7 @@ from killpoint.verdict import CaseOutcome
 pytestmark = pytest.mark.network
 
 NEWEST = "0.33.0"
-_AT_ONCE = ("late-replies", "confused-senders", "fork-copy-unlinks")
+_AT_ONCE = ("late-replies", "confused-senders")
 """Whose exhibits take a few seconds."""
 _ANOTHERS = {
     "deaf-start": "no-error",
