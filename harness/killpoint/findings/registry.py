@@ -74,7 +74,7 @@ def findings() -> dict[str, Finding]:
     Raises:
         msgspec.ValidationError: an entry is not one.
     """
-    folder = resources.files(__package__) / "entries"
+    folder = resources.files("killpoint.findings") / "entries"
     found: dict[str, Finding] = {}
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         if file.name.endswith(".toml"):
