@@ -9,8 +9,9 @@ import msgspec
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
 from killpoint.cases.coordinator_plays import FIRST, SECOND, heard, of_coordinator
 from killpoint.cases.coordinator_plays import OPEN as OPENED
-from killpoint.cases.engine_plays import COMPARED, of_engine, serve, up
-from killpoint.cases.pool_plays import DOWN, UP, WORKS, of_pool
+from killpoint.cases.engine_plays import COMPARED, engined, of_engine, serve, up
+from killpoint.cases.pool_plays import DOWN, UP, WORKS, of_pool, pooled
+from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -236,6 +237,15 @@ def _intruded(*hows: Literal["listen", "speak", "flood"], role: str) -> list[Any
     return [Intrude(role, how) for how in hows]
 
 
+def _unmasked(played: Scenario, summary: str, needs: frozenset[str]) -> Case:
+    """A case of one scenario whose roles have a umask of 000."""
+
+    def run(trial: Trial) -> None:
+        trial.play(msgspec.structs.replace(played, umask=0, seed=trial.seed))
+
+    return Case(played.case, summary, run, needs)
+
+
 _PROCESS_TREES = (
     of_pool(
         "S1/pool-listeners",
@@ -252,6 +262,16 @@ _PROCESS_TREES = (
         *_intruded("listen", "speak", role="executor"),
         *WORKS,
         *DOWN,
+    ),
+    _unmasked(
+        pooled("S2/pool-paths", *UP, *WORKS, Look(("executor",)), *DOWN),
+        "a pool's paths, segments and sockets are their owner's alone under umask 000",
+        frozenset({"pool"}),
+    ),
+    _unmasked(
+        engined("S2/engine-paths", *_WORKING, Look(("front-end",)), *COMPARED, tensor_parallel=2),
+        "an engine's paths, segments and sockets are their owner's alone under umask 000",
+        frozenset({"engine"}),
     ),
     of_engine(
         "S3/engine-lurking-stranger",
