@@ -83,6 +83,7 @@ def judge(
     told: Told | None = None,
     shrinking: float = 0.0,
     first: bool = False,
+    confirms: bool = True,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
 
@@ -102,6 +103,7 @@ def judge(
             scenario is looked for; they end with the budget.
         first: of an invariant that is violated no further case is begun, and every invariant's
             first case before any one's second.
+        confirms: whether a violation that rests on time is played again alone before it is told.
 
     Raises:
         BadUsage, CannotWork: nothing was judged.
@@ -115,6 +117,7 @@ def judge(
         with bench:
             loaded = bench.loaded()
             run = _Run(bench, target, seed, full, folder, progress, told, depth, device, first)
+            run.confirms = confirms
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
             run.shrink(shrinking, end)
@@ -257,6 +260,7 @@ class _Run:
         first: bool,
     ) -> None:
         self._first = first
+        self.confirms = True
         self._violated: set[str] = set()
         self.spared: list[str] = []
         """Cases that were not begun, since their invariant is violated."""
@@ -348,7 +352,7 @@ class _Run:
             depth=self._depth,
             device=self._device,
             told=self._told,
-            confirms=True,
+            confirms=self.confirms,
             summary=case.summary,
         )
         if self._told is not None:

@@ -62,7 +62,7 @@ def convictions(broken: Broken) -> Broken:
     """Of what each broken queue is convicted, case by case; two of them are judged at a time."""
 
     def convict(name: str) -> dict[str, str]:
-        judgement = judge(f"broken_pipes:{name}", list(broken[name]), jobs=1)
+        judgement = judge(f"broken_pipes:{name}", list(broken[name]), jobs=1, confirms=False)
         assert judgement.status() == 1
         cases = {case.id: case for verdict in judgement.verdicts for case in verdict.cases}
         return {id: f"{cases[id].outcome}: {cases[id].kind}" for id in broken[name]}

@@ -172,6 +172,9 @@ class Supervisor:
             ownership.remove_directory(folder)
             self._lost(name, str(error))
             return
+        except BaseException:
+            ownership.remove_directory(folder)
+            raise
         self._desk.do(lambda book, _: book.born(name, life, replica.pid))
 
     def _start_coordinator(self, era: int) -> None:

@@ -14,6 +14,7 @@ from refengine.engine.errors import EngineFailed
 from refengine.engine.messages import Close, Down, Meet, Peer, Peers, Ready
 from refengine.errors import PeerDied
 
+from ..roles import leftovers
 from .housed import House, is_there
 
 
@@ -95,8 +96,11 @@ def test_a_coordinator_that_cannot_be_started_is_named(house: Any) -> None:
 def test_a_supervisor_that_cannot_go_on_says_so_at_the_start(house: Any) -> None:
     made = house()
     made.cores.failures["core-0"] = RuntimeError("what is that")
+    before = leftovers(os.getpid())
     with pytest.raises(EngineFailed, match="the supervisor cannot serve: what is that"):
         made.start()
+    made.supervisor.close()
+    assert leftovers(os.getpid()) == before
 
 
 def test_one_that_ends_before_it_serves_is_named_with_its_cause(house: Any) -> None:
