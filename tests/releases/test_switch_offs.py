@@ -23,8 +23,8 @@ from killpoint.verdict import CaseOutcome
 pytestmark = pytest.mark.network
 
 NEWEST = "0.33.0"
-_AT_ONCE = ("late-replies", "confused-senders")
-"""Whose exhibits take a few seconds."""
+_AT_ONCE = ("confused-senders",)
+"""Whose exhibit takes two seconds."""
 _ANOTHERS = {
     "deaf-start": "no-error",
     "deaf-writer": "wrong-data",
