@@ -56,6 +56,7 @@ PIECE_BYTES = 64 << 10
 """Of a body, in one frame to a party that listens by TCP; a longer one goes in several."""
 MOST_FRAME_BYTES = PIECE_BYTES + 1024
 """That such a party reads: a piece, and what encryption adds."""
+_HANDSHAKE_WITHIN = 3.0
 
 
 class SocketFactory:
@@ -105,7 +106,7 @@ class SocketFactory:
         socket.setsockopt(zmq.SNDHWM, 0)  # bounded by what a line keeps
         socket.setsockopt(zmq.RCVHWM, 0)
         if kind == zmq.ROUTER:
-            limit_frames(socket)
+            limit_strangers(socket)
         # libzmq's own thread asks and answers. It never gives up by itself: lines do.
         socket.setsockopt(zmq.HEARTBEAT_IVL, max(20, int(silence * 100)))
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, int(silence * 20_000))
@@ -166,12 +167,15 @@ def _tcp(host: str) -> socket.socket:
     return socket.socket(socket.AF_INET6 if is_ipv6(host) else socket.AF_INET, socket.SOCK_STREAM)
 
 
-def limit_frames(socket: Any) -> None:
-    """Set before it is bound: libzmq hangs up on whoever declares more than `MOST_FRAME_BYTES`.
+def limit_strangers(socket: Any) -> None:
+    """Set before it is bound: what somebody who has proved nothing costs the listener (SPEC S4).
 
-    It counts from the first frame of a handshake on, and takes no memory for what it refuses.
+    libzmq hangs up on whoever declares more than `MOST_FRAME_BYTES`, from the first frame of a
+    handshake on, and takes no memory for what it refuses; and on whoever has not ended a handshake
+    within `_HANDSHAKE_WITHIN`. A peer that was too slow connects again.
     """
     socket.setsockopt(zmq.MAXMSGSIZE, MOST_FRAME_BYTES)
+    socket.setsockopt(zmq.HANDSHAKE_IVL, int(_HANDSHAKE_WITHIN * 1000))
 
 
 def destroy(context: "zmq.Context[Any]") -> None:

@@ -716,6 +716,27 @@ MUTANTS: tuple[Mutant, ...] = (
         "        fd = own.open(os.open, path, flags, 0o666)\n",
     ),
     _one(
+        "s2_a_pools_segment_is_made_for_all",
+        "S2/pool-paths",
+        "exposure",
+        "memory.py",
+        "        fd = own.open(os.open, path, flags, 0o600)\n",
+        "        fd = own.open(os.open, path, flags, 0o666)\n",
+    ),
+    Mutant(
+        "s2_a_cores_sockets_are_for_all",
+        "S2/engine-paths",
+        ("exposure",),
+        (
+            Edit("engine/core_process.py", "        path.chmod(0o600)\n", ""),
+            Edit(
+                "ownership.py",
+                "        path.chmod(0o700)  # whatever the umask took away\n",
+                "        path.chmod(0o777)\n",
+            ),
+        ),
+    ),
+    _one(
         "s3_the_key_shows_in_the_repr",
         "S3/keys-unseen",
         "exposure",
@@ -730,6 +751,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "security.py",
         "    socket.setsockopt(zmq.MAXMSGSIZE, MOST_FRAME_BYTES)\n",
         "    pass\n",
+    ),
+    _one(
+        "s4_who_says_nothing_stays_for_half_a_minute",
+        "S4/queue-flood",
+        "exposure",
+        "security.py",
+        "    socket.setsockopt(zmq.HANDSHAKE_IVL, int(_HANDSHAKE_WITHIN * 1000))\n",
+        "",
     ),
     Mutant(
         "l1_sockets_outlive_the_writer",

@@ -195,7 +195,7 @@ def _pipe(id: str, summary: str, *steps: AnyStep) -> Case:
     return fixed(id, summary, build, "pipe")
 
 
-def _visited(how: Literal["listen", "speak"]) -> list[AnyStep]:
+def _visited(how: Literal["listen", "speak", "flood"]) -> list[AnyStep]:
     """A stranger comes while the first rank waits for the other, and again once both are there."""
     first, second = _ENDS
     return [
@@ -226,6 +226,11 @@ _AT_PIPES = (
         Wait(within=30.0),
         Look(),
         Wait(),
+    ),
+    _pipe(
+        "S4/pipe-flood",
+        "a stranger floods a pipe's ports, before its ranks have met and after",
+        *_visited("flood"),
     ),
 )
 
@@ -292,6 +297,14 @@ _PROCESS_TREES = (
             *heard(SECOND, (6, 1)),
         ],
         host="127.0.0.1",
+    ),
+    of_pool(
+        "S4/pool-flood",
+        "a stranger floods whatever an executor and its workers listen at",
+        *UP,
+        Intrude("executor", "flood"),
+        *WORKS,
+        *DOWN,
     ),
     _queue(
         "S4/queue-flood",

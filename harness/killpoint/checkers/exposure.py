@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
 from typing import cast
 
 from killpoint.checkers.delivery import mismatches, sent
@@ -15,11 +16,14 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
 _GROWS_AT_MOST = 40 << 20
 """Bytes; the flood pours more than that down one connection."""
-_HOLDS_AT_MOST = 960
+_ALLOWED = 1024
+"""Descriptors of a flooded process."""
+_SPARE = 64
+"""Of them it has this many, when the crowd has been there for some seconds."""
 _KNOWN = ("ff0000", "485454502f", "15030")
 """How ZeroMQ, HTTP and TLS answer whoever comes: a greeting, or a refusal."""
 _OTHERS = (("everybody", 0), ("its group", 3))
@@ -110,19 +114,26 @@ def _folders(event: Event) -> list[tuple[str, int]]:
 
 
 def _open_to(scenario: Scenario, history: History, event: Event, who: str) -> Violation:
+    role = event.text("target") or event.role
     words = {
-        "socket-path": "socket path {} (mode {}) can be connected to by {}",
-        "segment-rights": "segment {} (mode {}) can be opened by {}",
-        "segment-made": "segment {} was made with mode {}, so that it could be opened by {}",
+        "socket-path": f"{role}'s socket path {{}} (mode {{}}) can be connected to by {{}}",
+        "segment-rights": f"{role}'s segment {{}} (mode {{}}) can be opened by {{}}",
+        "segment-made": f"{role}'s segment {{}} was made with mode {{}}, so that it could be"
+        " opened by {}",
         "file-rights": "temporary path {} (mode {}) can be used by {}",
     }
-    name = event.text("path") or event.text("name")
+    name = event.text("path") or _kind_of(event.text("name"))
     mode = f"0o{event.number('mode', 0):03o}"
     closed = " and every folder above it lets them through" if _folders(event) else ""
     umask = "" if scenario.umask is None else f" under umask 0o{scenario.umask:03o}"
-    role = event.text("target") or event.role
-    cause = f"{role}'s {words[event.kind].format(name, mode, who)}{closed}{umask}"
+    cause = f"{words[event.kind].format(name, mode, who)}{closed}{umask}"
     return Violation("exposure", cause, evidence(history, [event]))
+
+
+def _kind_of(name: str) -> str:
+    """A segment's name without what was drawn for it: no two plays have the same."""
+    kind = re.match(r"[^\W\d_]+", name)
+    return f"{kind[0]}…" if kind and kind[0] != name else name
 
 
 def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -151,15 +162,26 @@ def _has_parts(scenario: Scenario) -> bool:
 
 
 def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """S4: a flood costs no message, little memory, and not the last descriptors."""
+    """S4: a flood costs no message, little memory, and not the last descriptors.
+
+    It has come in full where each listener was offered more connections than its process has
+    descriptors, or took no more of them for seconds.
+    """
     costs = list(history.of("flood-cost"))
     if not costs:
         raise Inconclusive("nobody was flooded")
     flooded = list(history.of("stranger-flooded"))
-    counts = {"floods": len(costs), "ports": len(flooded)}
+    counts = {
+        "floods": len(costs),
+        "ports": len(flooded),
+        "connections": sum(event.number("arrived") for event in flooded),
+    }
     if not flooded and not _has_parts(scenario):
         raise Inconclusive("the flood found no port")
     found = _grown(history, costs) or _harmed(scenario, history, ledger)
+    nobody = [event for event in flooded if not event.number("arrived")]
+    if nobody and not found:
+        raise Inconclusive(f"none of the flood came in at {counted(len(nobody), 'ports')}")
     return Finding(found[:1], counts)
 
 
@@ -170,10 +192,11 @@ def _grown(history: History, costs: list[Event]) -> list[Violation]:
         owners = cast("list[str]", asked[role].data.get("owners") or []) if role in asked else []
         by = f" (listeners of {', '.join(owners)})" if owners else ""
         what = ""
+        allowed = event.number("allowed", _ALLOWED)
         if event.number("grown") > _GROWS_AT_MOST:
             what = f"took more than {_GROWS_AT_MOST >> 20} MiB of memory for a stranger's"
-        elif event.number("descriptors") > _HOLDS_AT_MOST:
-            what = f"held more than {_HOLDS_AT_MOST} of 1024 descriptors for a stranger's"
+        elif event.number("descriptors") > allowed - _SPARE:
+            what = f"held more than {allowed - _SPARE} of {allowed} descriptors for a stranger's"
         if what:
             cause = f"{role}{by} {what} connections, none of which had proved anything"
             return [Violation("exposure", cause, evidence(history, [event]))]

@@ -25,7 +25,7 @@ _DRAWN = tuple(
     for pattern, by in (
         (r"\bipc://[^\s,;'\")\]]+", "ipc://…"),
         (r"((?:\d{1,3}\.){3}\d{1,3}|\[[0-9a-fA-F:]+\]|\blocalhost):\d+\b", r"\1:…"),
-        (r"\b(pid|port)([ =]+)\d+\b", r"\1\2…"),
+        (r"\b(pid|port|process)([ =]+)\d+\b", r"\1\2…"),
         (r"(?<![\w.])(/tmp|/var/tmp|/dev/shm)/[^\s,;:'\")\]]+", r"\1/…"),
         (r"\b(psm_|0x)[0-9a-f]{6,}\b", r"\1…"),
     )

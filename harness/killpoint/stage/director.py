@@ -88,7 +88,7 @@ class Director:
         self._comers = Comers(scenario.comers(), self.log)
         self.actors: dict[str, Actor] = dict(self._comers.actors)
         self.unreached: list[str] = []
-        self._strangers = Strangers(zygote, scenario, folder)
+        self._strangers = Strangers(zygote, scenario, folder, self.log)
         self._shm_of = shm_of
         self._calls = CallWatch(self.log, folder)
         self._timed = TimedFaults(self.log)
@@ -251,7 +251,7 @@ class Director:
         elif isinstance(step, (script.Look, script.Weigh)):
             self._look(step)
         elif isinstance(step, script.Intrude):
-            self._intrude(step)
+            self._strangers.intrude(step, self.actors[step.role].pid, self._until)
         elif isinstance(step, script.Again):
             actor = self.actors[step.role]
             again, actor.struck = actor.struck, None
@@ -277,18 +277,6 @@ class Director:
             first = self.scenario.roles()[0]
             for role in self.scenario.named(roles or (getattr(step, "role", first),)):
                 self._post(role, step)
-
-    def _intrude(self, step: script.Intrude) -> None:
-        pid, lurks, floods = self.actors[step.role].pid, step.how == "lurk", step.how == "flood"
-        found = [] if lurks else lookout.listeners(pid)
-        ports = [(heard.address, heard.port) for heard in found]
-        owners = sorted({heard.owner for heard in found})
-        self.log.write("intrude", target=step.role, how=step.how, ports=len(ports), owners=owners)
-        before = scales.tree(pid) if floods else None
-        name = self._strangers.send(step.how, ports, pid if lurks else 0)
-        self._until(lambda: self._strangers.stands(name), 20.0, f"{name} did not start")
-        if before is not None:
-            scales.record_flood(self.log, step.role, before, scales.tree(pid))
 
     def _press(self, key: script.Key) -> None:
         assert self._sitting is not None  # scenarios with keys and without a terminal are refused

@@ -23,7 +23,18 @@ NOBODY = 65534
 """The user that a stranger is, where it may become another one."""
 NOFILE = 1024
 """Descriptors that a flooded process may have."""
+SPARE = 64
+"""Descriptors that a flooded process must have left, or have again soon after."""
+RECOVERS_WITHIN = 6.0
+"""Seconds until then: whoever hangs up on strangers needs some time to know them."""
 _CONNECTIONS = 1200
+"""At each port: more than there are descriptors."""
+_AT_ONCE = 25
+"""Connections on their way at a time; a backlog takes them all."""
+_AT_ONCE_WITHIN = 0.5
+_FULL_AFTER = 5.0
+"""Seconds in which no connection arrives: whoever comes next is kept out."""
+_ARRIVES_WITHIN = 20.0
 _DECLARES = 1 << 30
 _POURS = 48 << 20
 _WITHIN = 4.0
@@ -33,7 +44,10 @@ _TICK = 0.002
 _SEQUENCES = 48
 """A peer of gloo says the number of a pair: those of a small group are among the first."""
 _GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + b"\0" * 32
-_HALF = (b"", _GREETING[:11], b"GET / HTTP/1.1\r\n", b"\x16\x03\x01" * 9, os.urandom(64))
+_QUIET = (b"", _GREETING[:11])
+_LOUD = (b"GET / HTTP/1.1\r\n", b"\x16\x03\x01" * 9, os.urandom(64))
+_ONE_IS_LOUD_OF = 12
+"""Most say nothing, or half a word: for whoever speaks, a listener can tell what it is."""
 
 
 def as_stranger() -> int:
@@ -68,20 +82,25 @@ class Crowd:
         self._kept: set[tuple[str, int]] = set()
 
     def flood(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """Many connections in all; at each port one that declares a gigabyte, and pours."""
+        """The whole crowd at each port; and one that declares a gigabyte, and pours."""
         for host, port in addresses:
-            self._flood(host, port, _CONNECTIONS // len(addresses))
+            self._pour(host, port)
+            arrived = self._come(host, port)
+            facts = {"port": port, "asked": _CONNECTIONS, "arrived": arrived}
+            self._log.write("stranger-flooded", **facts)
 
-    def _flood(self, host: str, port: int, count: int) -> None:
-        self._pour(host, port)
-        for number in range(count):
-            line = _line(host, port)
-            if line is None:
-                break
-            self._lines.append(line)
-            with contextlib.suppress(OSError):
-                line.send(_HALF[number % len(_HALF)])
-        self._log.write("stranger-flooded", port=port, lines=len(self._lines))
+    def _come(self, host: str, port: int) -> int:
+        """Connect until the crowd is there or the listener's queue stays full; how many came."""
+        arrived, last, end = 0, time.monotonic(), time.monotonic() + _ARRIVES_WITHIN
+        while arrived < _CONNECTIONS and time.monotonic() < min(end, last + _FULL_AFTER):
+            came = _connected(host, port, min(_AT_ONCE, _CONNECTIONS - arrived))
+            for number, line in enumerate(came, arrived):
+                with contextlib.suppress(OSError):
+                    line.send(said_by(number))
+            self._lines += came
+            if came:
+                arrived, last = arrived + len(came), time.monotonic()
+        return arrived
 
     def _pour(self, host: str, port: int) -> None:
         line = _line(host, port)
@@ -91,12 +110,12 @@ class Crowd:
         end, left = time.monotonic() + _WITHIN, _POURS
         data = memoryview(_GREETING + b"\x06" + struct.pack(">Q", _DECLARES) + bytes(1 << 20))
         with contextlib.suppress(OSError):
-            select.select([], [line], [], 1.0)
+            _ready(line, select.POLLOUT, 1.0)
             line.send(data[: len(_GREETING)])
-            select.select([line], [], [], 0.5)
+            _ready(line, select.POLLIN, 0.5)
             data = data[len(_GREETING) :]
             while left > 0 and time.monotonic() < end:
-                if not select.select([], [line], [], 0.5)[1]:
+                if not _ready(line, select.POLLOUT, 0.5):
                     break  # nobody reads it: nothing is taken
                 left -= line.send(data)
                 data = data[-(1 << 20) :]
@@ -118,7 +137,7 @@ class Crowd:
                 line = _line(*at)
                 if line is not None:
                     lines.append(line)
-                    select.select([], [line], [], 0.2)
+                    _ready(line, select.POLLOUT, 0.2)
                     with contextlib.suppress(OSError):
                         line.send(struct.pack("<q", number))
             self._log.write("stranger-connected", port=heard.port)
@@ -137,7 +156,7 @@ class Crowd:
                 self._log.write("stranger-kept", **facts, lines=len(self._seen[at]))
 
     def _read(self, port: int, lines: list[socket.socket]) -> None:
-        for line in select.select(lines, [], [], 0.0)[0]:
+        for line in [each for each in lines if _ready(each, select.POLLIN, 0.0)]:
             data = b""
             with contextlib.suppress(OSError):
                 data = line.recv(1 << 20)
@@ -169,7 +188,14 @@ def stay(crowd: Crowd, folder: Path, name: str, pid: int, seconds: float) -> Non
                 return
         if pid:
             crowd.lurk(pid)
-        select.select([], [], [], _TICK)
+        select.poll().poll(_TICK * 1000)
+
+
+def _ready(line: socket.socket, event: int, within: float) -> bool:
+    """Whether it comes to that in time; of any descriptor, where select() takes none above 1023."""
+    poller = select.poll()
+    poller.register(line, event)
+    return bool(poller.poll(within * 1000))
 
 
 def _line(host: str, port: int) -> socket.socket | None:
@@ -183,3 +209,35 @@ def _line(host: str, port: int) -> socket.socket | None:
     except OSError:
         return None
     return line
+
+
+def said_by(number: int) -> bytes:
+    """What so manieth of a crowd says when it has come."""
+    loud, among = divmod(number, _ONE_IS_LOUD_OF)
+    return _QUIET[number % 2] if among else _LOUD[loud % len(_LOUD)]
+
+
+def _connected(host: str, port: int, count: int) -> list[socket.socket]:
+    """So many new connections, without those that are not made at once: those are tried anew.
+
+    The kernel would try again by itself, after twice as long each time.
+    """
+    poller, left = select.poll(), dict[int, socket.socket]()
+    for _ in range(count):
+        line = _line(host, port)
+        if line is not None:
+            left[line.fileno()] = line
+            poller.register(line, select.POLLOUT)
+    came: list[socket.socket] = []
+    end = time.monotonic() + _AT_ONCE_WITHIN
+    while left and (ready := poller.poll(max(0.0, end - time.monotonic()) * 1000)):
+        for fd, _ in ready:
+            poller.unregister(fd)
+            line = left.pop(fd)
+            if line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                came.append(line)
+            else:
+                line.close()
+    for line in left.values():
+        line.close()
+    return came

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -78,28 +78,51 @@ def _mappings(smaps: str) -> Iterator[tuple[int, int, str, dict[str, int]]]:
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What a process and all below it hold."""
+    """What a process and all below it held when it was looked at, by pid in bytes."""
 
-    rss: int
-    descriptors: int
-    """Of the one that has the most."""
+    resident: dict[int, int]
+    peaks: dict[int, int]
+
+    def grown(self, pid: int) -> int:
+        """Bytes by which the tree's memory has at most grown since.
+
+        Who was there before is charged with its peak; those that came are charged with what they
+        hold beyond what those that went held.
+        """
+        now = _status(lookout.family(pid), "VmRSS")
+        peaks = _status(list(now), "VmHWM")
+        both = self.resident.keys() & now.keys()
+        stayed = sum(peaks.get(each, 0) - self.peaks.get(each, 0) for each in both)
+        came = sum(rss for each, rss in now.items() if each not in self.resident)
+        went = sum(rss for each, rss in self.resident.items() if each not in now)
+        return max(0, stayed) + max(0, came - went)
 
 
 def tree(pid: int) -> Tree:
-    """Of those that are there now."""
+    """A process and all below it, now; the kernel counts their peaks of memory from here on."""
     pids = lookout.family(pid)
-    weights = [weight.rss for each in pids if (weight := weigh(each)) is not None]
-    most = 0
     for each in pids:
+        with contextlib.suppress(OSError):  # then its peak is the highest of its life
+            Path(f"/proc/{each}/clear_refs").write_text("5", "ascii")
+    return Tree(_status(pids, "VmRSS"), _status(pids, "VmHWM"))
+
+
+def _status(pids: Sequence[int], field: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+            found[pid] = int(status.split(f"{field}:")[1].split()[0]) << 10
+    return found
+
+
+def descriptors(pid: int) -> int:
+    """Open in that process of a tree which has the most."""
+    most = 0
+    for each in lookout.family(pid):
         with contextlib.suppress(OSError):
             most = max(most, len(list(Path(f"/proc/{each}/fd").iterdir())))
-    return Tree(sum(weights), most)
-
-
-def record_flood(log: Log, role: str, before: Tree, after: Tree) -> None:
-    """Log what a flood cost a role and the processes below it."""
-    grown = after.rss - before.rss
-    log.write("flood-cost", target=role, grown=grown, descriptors=after.descriptors)
+    return most
 
 
 def record(log: Log, role: str, pid: int) -> None:

@@ -5,31 +5,73 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from killpoint.scenario import Broadcast, PipeSend, Scenario, Send, SendTo
+from killpoint.history.log import Log
+from killpoint.scenario import Broadcast, Intrude, PipeSend, Scenario, Send, SendTo
+from killpoint.stage import flood, lookout, scales
 from killpoint.stage.channel import Exited, ForkRole
 from killpoint.stage.intruder import STRANGER, Errand
+from killpoint.stage.waiting import Stalled
 from killpoint.stage.zygote_client import Zygote
 
+_STANDS_WITHIN = 30.0
+"""Seconds for each port: a crowd whose listener takes nobody more waits for a while."""
 _FEW = 64
 """Messages that a stranger at least knows by their patterns."""
+
+
+class Until(Protocol):
+    """The director's way to wait."""
+
+    def __call__(self, done: Callable[[], bool], within: float, complaint: str | None) -> bool:
+        """Serve everybody until ``done``; on expiry complain, or without words say no."""
+        ...
 
 
 class Strangers:
     """Processes without a key that connect to the ports of a play's roles."""
 
-    def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path) -> None:
+    def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path, log: Log) -> None:
         """None is there yet."""
         self._zygote = zygote
         self._scenario = scenario
         self._folder = folder
+        self._log = log
         self._pids: dict[int, str] = {}
 
-    def send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int = 0) -> str:
+    def intrude(self, step: Intrude, pid: int, until: Until) -> None:
+        """Send one to a role's process and all below it, and wait until it was at every port.
+
+        Raises:
+            Stalled: it was not in time.
+        """
+        lurks = step.how == "lurk"
+        found = [] if lurks else lookout.listeners(pid)
+        ports = [(heard.address, heard.port) for heard in found]
+        owners = sorted({heard.owner for heard in found})
+        self._log.write("intrude", target=step.role, how=step.how, ports=len(ports), owners=owners)
+        before = scales.tree(pid) if step.how == "flood" else None
+        name = self._send(step.how, ports, pid if lurks else 0)
+        within = _STANDS_WITHIN * max(1, len(ports))
+        until(lambda: self._stands(name) or self._ended(name), within, f"{name} did not start")
+        if not self._stands(name):
+            raise Stalled(f"{name} ended before it had been at every port")
+        if before is not None:
+            self._weigh_flood(step.role, pid, before, until)
+
+    def _weigh_flood(self, role: str, pid: int, before: scales.Tree, until: Until) -> None:
+        """Log what it cost, once descriptors are there again, or are not for too long."""
+        most, few = scales.descriptors(pid), flood.NOFILE - flood.SPARE
+        until(lambda: scales.descriptors(pid) <= few, flood.RECOVERS_WITHIN, None)
+        facts = {"grown": before.grown(pid), "most": most, "descriptors": scales.descriptors(pid)}
+        self._log.write("flood-cost", target=role, **facts, allowed=flood.NOFILE)
+
+    def _send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int) -> str:
         """Send one to these addresses, or to whatever the tree of a process opens; its name."""
         name = f"stranger-{len(list(self._folder.glob('stranger-*.jsonl'))) + 1}"
         errand = Errand(how, list(addresses), self._scenario.seed, _messages(self._scenario), pid)
@@ -39,10 +81,13 @@ class Strangers:
         self._pids[self._zygote.fork(order)] = name
         return name
 
-    def stands(self, name: str) -> bool:
+    def _stands(self, name: str) -> bool:
         """Whether it has tried each address once."""
         log = self._folder / f"{name}.jsonl"
         return log.exists() and b'"stranger-stands"' in log.read_bytes()
+
+    def _ended(self, name: str) -> bool:
+        return name not in self._pids.values()
 
     def recall(self) -> None:
         """Have every one leave."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import zmq
 
-from ..security import Keys, is_ipv6, limit_frames
+from ..security import Keys, is_ipv6, limit_strangers
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Place:
             socket.curve_server = True
             v6 = is_ipv6(self.host)
             socket.setsockopt(zmq.IPV6, v6)
-            limit_frames(socket)
+            limit_strangers(socket)
             socket.bind(f"tcp://[{self.host}]:*" if v6 else f"tcp://{self.host}:*")
             return socket, str(socket.LAST_ENDPOINT, "ascii").rstrip("\0")
         except BaseException:

@@ -1,4 +1,4 @@
-"""S1 to S3 on tapes: listeners, rights, strangers and keys."""
+"""S1 to S4 on tapes: listeners, rights, strangers, keys and floods."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_local_queue_that_listens_beyond_loopback_is_exposed(address: str) -> 
     found = convicted("S1", _looked(address))
     assert found.kind == "exposure"
     assert address in found.cause
-    assert "opened by writer, process 7 (python)" in found.cause
+    assert "opened by writer, process … (python)" in found.cause
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.53", "::1", "::ffff:127.0.0.1"])
@@ -57,7 +57,7 @@ def test_loopback_is_never_too_wide(address: str) -> None:
 
 
 def test_a_listener_of_a_child_names_the_child() -> None:
-    assert "by a child), process 8" in convicted("S1", _looked("0.0.0.0", pid=8)).cause
+    assert "(by a child)" in convicted("S1", _looked("0.0.0.0", pid=8)).cause
 
 
 def test_a_group_may_listen_at_its_host_and_no_wider() -> None:
@@ -122,6 +122,15 @@ def test_what_others_can_use_is_exposed(tape: Tape, word: str) -> None:
 )
 def test_what_is_its_owners_alone_is_held(tape: Tape) -> None:
     assert judged("S2", tape, umask=0).violations == []
+
+
+def test_what_a_segments_name_was_drawn_with_is_no_part_of_the_cause() -> None:
+    cause = convicted("S2", _path("segment-made", 0o660)).cause
+    assert "writer's segment psm… was made" in cause
+
+
+def test_a_temporary_path_is_nobodys_in_particular() -> None:
+    assert convicted("S2", _path("file-rights", 0o644)).cause.startswith("temporary path /tmp/…")
 
 
 def test_nothing_to_look_at_is_no_evidence() -> None:
@@ -196,3 +205,32 @@ def test_a_call_that_fails_after_a_stranger_came_is_told() -> None:
 def test_a_stranger_that_found_no_port_is_no_evidence() -> None:
     with pytest.raises(Inconclusive):
         _remote("S3", _visited(ports=0))
+
+
+# -- S4 -------------------------------------------------------------------------------------
+
+
+def _flooded(arrived: int = 1200, *, grown: int = 0, descriptors: int = 900) -> Tape:
+    tape = Tape().tell("director", "intrude", target="writer", how="flood", owners=["python"])
+    tape.tell("stranger-1", "stranger-flooded", port=5000, asked=1200, arrived=arrived)
+    cost = {"grown": grown, "most": 1024, "descriptors": descriptors, "allowed": 1024}
+    return tape.tell("director", "flood-cost", target="writer", **cost)
+
+
+def test_a_flood_that_came_and_cost_little_is_borne() -> None:
+    found = judged("S4", _flooded())
+    assert (found.violations, found.counts["connections"]) == ([], 1200)
+
+
+def test_the_last_descriptors_are_not_for_strangers() -> None:
+    cause = convicted("S4", _flooded(descriptors=1000)).cause
+    assert "held more than 960 of 1024 descriptors" in cause
+
+
+def test_memory_for_strangers_is_an_exposure() -> None:
+    assert "more than 40 MiB of memory" in convicted("S4", _flooded(grown=50 << 20)).cause
+
+
+def test_a_flood_of_which_nothing_came_in_is_no_evidence() -> None:
+    with pytest.raises(Inconclusive, match="none of the flood came in at 1 port"):
+        judged("S4", _flooded(0))

@@ -120,6 +120,7 @@ def test_evidence_is_at_most_ten_lines_and_the_last_ones() -> None:
     ("told", "steady"),
     [
         ("PeerDied: reader 0 (pid 12393) ended", "PeerDied: reader 0 (pid …) ended"),
+        ("by writer, process 7 (python)", "by writer, process … (python)"),
         ("connect to 127.0.0.1:43211 failed", "connect to 127.0.0.1:… failed"),
         ("tcp://[::1]:5555, port 5555", "tcp://[::1]:…, port …"),
         ("no such file: /tmp/tmpab12cd/x.sock", "no such file: /tmp/…"),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from killpoint.history.log import Log
@@ -100,3 +103,55 @@ def test_each_mapping_is_added_up_as_what_it_is() -> None:
     assert (found.rss, found.pss) == (1128 * kib, 573 * kib)
     assert (found.private, found.mappings, found.shared) == (100 * kib, 3, _MIB)
     assert found.roomy == (scales.Roomy(0x55D0A0000000, 2 * _MIB, 100 * kib),)
+
+
+def _child(act: str) -> tuple[subprocess.Popen[bytes], Callable[[], bytes]]:
+    """A process that does so at each byte that it is sent, and says when it has."""
+    code = (
+        "import os, sys, subprocess\nkept = []\n"
+        f"while os.read(0, 1):\n    {act}\n    os.write(1, b'.')\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert child.stdin
+    assert child.stdout
+    says, hears = child.stdin, child.stdout
+
+    def once() -> bytes:
+        says.write(b"!")
+        return hears.read(1)
+
+    assert once() == b"."
+    return child, once
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.communicate(timeout=10)
+
+
+def test_memory_that_was_taken_for_a_moment_is_charged() -> None:
+    child, once = _child("bytearray(b'x' * (48 << 20))")
+    before = scales.tree(child.pid)
+    assert before.grown(child.pid) < 4 * _MIB
+    once()
+    assert before.grown(child.pid) > 40 * _MIB
+    _end(child)
+
+
+def test_a_child_that_takes_anothers_place_is_no_growth() -> None:
+    start = "[k.kill() or k.wait() for k in kept]; kept[:] = [subprocess.Popen(['cat'], stdin=-1)]"
+    child, once = _child(start)
+    before = scales.tree(child.pid)
+    once()
+    assert before.grown(child.pid) < 4 * _MIB
+    _end(child)
+
+
+def test_descriptors_are_those_of_whoever_has_the_most() -> None:
+    child, once = _child("kept.extend(os.dup(1) for _ in range(50))")
+    before = scales.descriptors(child.pid)
+    once()
+    assert scales.descriptors(child.pid) == before + 50
+    assert scales.descriptors(os.getpid()) >= before + 50
+    _end(child)
