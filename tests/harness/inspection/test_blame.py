@@ -117,3 +117,26 @@ class TestCulprits:
         there = cast(process(20, 1, "message"), Process(10, 1, "python", "R", 9.0, busy))
         _, (culprit,) = judged(there, [ring(None)])
         assert culprit.sentence.endswith("is at work (b.py:2)")
+
+
+class TestWhoRuns:
+    there = cast(process(10, waits="message"), process(20, 10, "", "R"))
+    rings = (ring((), readers=1, writer=20, pids={0: 10}, mappers=(10, 20)),)
+
+    def told(self, moving=(), running=()):
+        found = blame.edges(self.there, self.rings)
+        assert [(edge.waiter, edge.on) for edge in found] == [(10, 20)]
+        moving, running = frozenset(moving), frozenset(running)
+        blamed = blame.culprits(self.there, self.rings, found, moving=moving, running=running)
+        return [c.pid for c in blamed], blame.computing(self.there, found, moving, running)
+
+    def test_whoever_moves_the_ring_is_not_accused(self):
+        assert self.told(moving=["psm_1"], running=[20]) == ([], [])
+
+    def test_whoever_runs_and_moves_nothing_is_no_culprit_and_no_all_clear(self):
+        blamed, (doubt,) = self.told(running=[20])
+        assert blamed == []
+        assert doubt.startswith("pid 20 (python engine.py) runs, and is at work (engine.py:1); 1 ")
+
+    def test_whoever_sleeps_elsewhere_is_to_blame(self):
+        assert self.told(moving=["psm_2"]) == ([20], [])
