@@ -197,7 +197,7 @@ def _busy(
 ) -> list[Process]:
     """Those who are waited for, wait for nobody, and have not moved the ring that tells of it."""
     blocked = {edge.waiter for edge in found}
-    wanted = (e.on for e in found if not e.idle and e.ring not in moving)
+    wanted = [e.on for e in found if e.on is not None and not e.idle and e.ring not in moving]
     there = [processes[pid] for pid in dict.fromkeys(wanted) if pid in processes]
     return [p for p in there if not (p.stopped or p.dead or p.pid in blocked)]
 
