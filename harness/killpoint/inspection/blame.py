@@ -195,9 +195,13 @@ def computing(
 def _busy(
     processes: Mapping[int, Process], found: Sequence[Edge], moving: frozenset[str]
 ) -> list[Process]:
-    """Those who are waited for, wait for nobody, and have not moved the ring that tells of it."""
+    """Those who wait for nobody, and are waited for by one who got nothing between two looks.
+
+    Who reads several rings, as of several ranks of which one answers, goes on by any of them.
+    """
     blocked = {edge.waiter for edge in found}
-    wanted = [e.on for e in found if e.on is not None and not e.idle and e.ring not in moving]
+    served = {edge.waiter for edge in found if edge.ring in moving}
+    wanted = [e.on for e in found if e.on is not None and not e.idle and e.waiter not in served]
     there = [processes[pid] for pid in dict.fromkeys(wanted) if pid in processes]
     return [p for p in there if not (p.stopped or p.dead or p.pid in blocked)]
 

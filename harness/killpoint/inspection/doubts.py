@@ -52,7 +52,7 @@ def orphans(
             found.append(
                 f"pid {pid} ({process.command}) was begun by a process that is gone, and is left to"
                 f" pid {process.parent}: nobody has the other end of its {names}; whether it waits"
-                " for that one, or for somebody who knew it, cannot be seen"
+                " for that one, or for others that are gone, cannot be seen"
             )
     return found
 

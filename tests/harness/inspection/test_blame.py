@@ -1,5 +1,6 @@
 """Who waits for whom, and who is to blame, from what a look found."""
 
+import msgspec
 from scene import cast, process, ring, thread
 
 from killpoint.inspection import blame
@@ -140,3 +141,15 @@ class TestWhoRuns:
 
     def test_whoever_sleeps_elsewhere_is_to_blame(self):
         assert self.told(moving=["psm_2"]) == ([20], [])
+
+    def test_who_is_answered_in_one_of_its_rings_does_not_wait_for_the_others(self):
+        there = cast(*self.there.values(), process(21, 10, "", "R"))
+        more = {"readers": 1, "pids": {0: 10}, "mappers": (10, 20, 21)}
+        both = (ring((), writer=20, **more), ring((), writer=21, **more))
+        both = (both[0], msgspec.structs.replace(both[1], name="psm_2"))
+        found = blame.edges(there, both)
+        assert [edge.on for edge in found] == [20, 21]
+        moving, running = frozenset(["psm_1"]), frozenset([20, 21])
+        assert blame.computing(there, found, moving, running) == []
+        assert blame.culprits(there, both, found, moving=moving) == []
+        assert len(blame.computing(there, found, frozenset(), running)) == 2
