@@ -87,7 +87,7 @@ _CANNOT_TELL = [
     ("condition", "pid {waiter} (", "an event or a queue of its own process", "condition (hangs."),
     ("queue_put_beside", "pid {waiter} (", "QueueFeederThread writes pipe"),
     ("zombie", "pid {culprit} (", "is dead, and its parent has not reaped it: pid {waiter} ("),
-    ("ring", "ring psm_", "has no living writer", "pid {waiter}, pid {other} still wait"),
+    ("ring", "ring psm_", "has no living writer", "waited for by pid {waiter}, pid {other}"),
     ("pool", "a lock or an event in shared memory"),
     (
         "orphan",
