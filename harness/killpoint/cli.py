@@ -6,12 +6,10 @@ import argparse
 import contextlib
 import datetime
 import os
-import select
-import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 from rich.console import Console
 
@@ -22,7 +20,7 @@ from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.campaign.command import add_parser as add_campaign_parser
 from killpoint.cases import CASES
 from killpoint.durations import expected, store
-from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.entry import Parser, run
 from killpoint.explain import explain
 from killpoint.faults import FAULTS
 from killpoint.findings.attribution import without
@@ -47,73 +45,20 @@ from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS
 
-_NOBODY_READS = 128 + signal.SIGPIPE
-"""The exit status if whoever read standard output, such as ``head``, has had enough."""
 _SHRINK = 10.0
 """Seconds: enough for some fifty plays of a case that fails at once."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise BadUsage(f"{self.prog}: {message}; see {self.prog} --help")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status (the contract is in docs/tiers.md)."""
-    try:
-        try:
-            return _run(arguments)
-        finally:
-            sys.stdout.flush()
-    except (BrokenPipeError, SystemExit):  # rich and argparse leave by the latter
-        if not _nobody_reads():
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _NOBODY_READS
-
-
-def _nobody_reads() -> bool:
-    """Whether standard output is a pipe, or a socket, whose other end has been closed."""
-    with contextlib.suppress(OSError, ValueError):
-        poll = select.poll()
-        poll.register(sys.stdout.fileno(), 0)
-        return any(event & select.POLLERR for _, event in poll.poll(0))
-    return False
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    try:
-        options = command_line().parse_args(arguments)
-        command: Callable[[argparse.Namespace], int] = options.command
-        return command(options)
-    except KillpointError as error:
-        print(" ".join(str(error).split()), file=sys.stderr)
-        return error.status
-    except (OSError, MemoryError) as error:
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
-            raise
-        print(f"killpoint could not do its work: {error}", file=sys.stderr)
-        return CannotWork.status
-    except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # in a __set_name__, by Python 3.11
-            return _interrupted()
-        # A fault of ours must not look like a verdict, whose status would be 1.
-        print(f"killpoint failed: {type(error).__name__}: {error}", file=sys.stderr)
-        return CannotWork.status
-    except KeyboardInterrupt:
-        return _interrupted()
-
-
-def _interrupted() -> int:
-    print("interrupted", file=sys.stderr)
-    return 130
+    return run(command_line, arguments)
 
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of all commands; what it refuses is `BadUsage`."""
-    parser = _Parser(prog="killpoint", description=__doc__)
+    parser = Parser(prog="killpoint", description=__doc__)
     parser.add_argument("--version", action="version", version=f"killpoint {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     _add_check(commands)
     again = commands.add_parser(
         "replay", help="play a scenario file: 1 reproduced, 0 held, 3 not reached"

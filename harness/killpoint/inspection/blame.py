@@ -50,7 +50,7 @@ def _unread(process: Process, ring: Ring, reader: int) -> Edge:
     )
     if pid is None and ring.missing:
         why += f"; {ring.missing} of its {ring.readers} reader(s) no longer map it"
-    return Edge(process.pid, pid, why)
+    return Edge(process.pid, pid, why, ring=ring.name)
 
 
 def _ancestors(process: Process, processes: Mapping[int, Process]) -> set[int]:
@@ -76,7 +76,7 @@ def _for_a_message(process: Process, rings: Sequence[Ring], ancestors: set[int])
         writer = ring.writer if ring.writer in ring.mappers else None
         gone = "" if writer is not None else ", whose writer is gone or unknown"
         why = f"a message in {ring.short}{gone}"
-        found.append(Edge(process.pid, writer, why, writer in ancestors))
+        found.append(Edge(process.pid, writer, why, writer in ancestors, ring.name))
     return found
 
 
@@ -128,6 +128,8 @@ def culprits(
     found: Sequence[Edge],
     unmoved: frozenset[str] = frozenset(),
     vain: Sequence[Culprit] = (),
+    moving: frozenset[str] = frozenset(),
+    running: frozenset[int] = frozenset(),
 ) -> list[Culprit]:
     """Who is to blame, the gravest first.
 
@@ -138,6 +140,9 @@ def culprits(
         unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
             a message for it was not woken, and is not just about to be.
         vain: Whom the wait graph names, whatever the rings tell.
+        moving: Names of rings that have changed between two looks: whoever is waited for there
+            goes on.
+        running: Processes whose main thread runs: see :func:`computing`.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -159,21 +164,51 @@ def culprits(
             names = tuple(sorted({e.waiter for e in found if e.why == edge.why}))
             out.append((2, -len(names), Culprit(None, f"nobody that is there: {edge.why}", names)))
     out += [(3, -len(culprit.waiters), culprit) for culprit in vain]
-    blocked = {edge.waiter for edge in found}
-    for pid in dict.fromkeys(e.on for e in found if e.on is not None and not e.idle):
-        process = processes.get(pid)
-        if process is None or process.stopped or process.dead or pid in blocked:
-            continue
-        waiters = _waiters(pid, found)
-        main = next((t for t in process.threads if t.name == "MainThread"), None)
-        doing = f"is at {main.at}" if main else "runs no Python"
-        out.append((4, -len(waiters), _culprit(process, doing, waiters)))
+    for process in _busy(processes, found, moving):
+        if process.pid not in running:
+            waiters = _waiters(process.pid, found)
+            out.append((4, -len(waiters), _culprit(process, _doing(process), waiters)))
     merged: dict[tuple[int | None, str], Culprit] = {}
     for *_, culprit in sorted(out, key=lambda item: item[:2]):
         known = merged.setdefault((culprit.pid, culprit.sentence), culprit)
         waiters = tuple(sorted({*known.waiters, *culprit.waiters}))
         merged[culprit.pid, culprit.sentence] = msgspec.structs.replace(known, waiters=waiters)
     return list(merged.values())
+
+
+def computing(
+    processes: Mapping[int, Process],
+    found: Sequence[Edge],
+    moving: frozenset[str],
+    running: frozenset[int],
+) -> list[str]:
+    """Who is waited for and runs, in words: it may be a long step, or a loop without an end."""
+    return [
+        f"pid {process.pid} ({process.command}) runs, and {_doing(process)};"
+        f" {len(_waiters(process.pid, found))} process(es) wait for it, and whether it comes to an"
+        " end cannot be seen"
+        for process in _busy(processes, found, moving)
+        if process.pid in running
+    ]
+
+
+def _busy(
+    processes: Mapping[int, Process], found: Sequence[Edge], moving: frozenset[str]
+) -> list[Process]:
+    """Those who wait for nobody, and are waited for by one who got nothing between two looks.
+
+    Who reads several rings, as of several ranks of which one answers, goes on by any of them.
+    """
+    blocked = {edge.waiter for edge in found}
+    served = {edge.waiter for edge in found if edge.ring in moving}
+    wanted = [e.on for e in found if e.on is not None and not e.idle and e.waiter not in served]
+    there = [processes[pid] for pid in dict.fromkeys(wanted) if pid in processes]
+    return [p for p in there if not (p.stopped or p.dead or p.pid in blocked)]
+
+
+def _doing(process: Process) -> str:
+    main = next((t for t in process.threads if t.name == "MainThread"), None)
+    return f"is at {main.at}" if main else "runs no Python"
 
 
 def _culprit(process: Process, what: str, waiters: tuple[int, ...]) -> Culprit:

@@ -8,7 +8,7 @@ in between is what cannot be told.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -61,6 +61,10 @@ class Node(msgspec.Struct, frozen=True):
     """A library's thread that acts only for others: nobody's other party."""
     told: bool = False
     """Whether the rings tell of its wait already."""
+    runs: bool = False
+    """Whether it was on a processor during the look."""
+    beside: str = ""
+    """What it waits for in vain, perhaps, while it goes on with something else."""
 
 
 Key = tuple[int, int]
@@ -113,6 +117,10 @@ class Graph:
     def resting(self, pids: Sequence[int]) -> int:
         """How many wait for somebody who goes on."""
         return sum(self.fates[n.pid, n.tid] is Fate.GOES for n in self.waiters(pids))
+
+    def running(self) -> frozenset[int]:
+        """Processes whose main thread is on a processor, again and again at least."""
+        return frozenset(n.pid for n in self.nodes.values() if n.runs and n.tid == n.pid)
 
     def unexplained(self, pids: Sequence[int]) -> list[str]:
         """A last word, where nobody is named and yet not everybody goes on."""
@@ -207,10 +215,49 @@ class Graph:
             key = node.pid, node.what + doubt
             text, count = found.get(key, (f"{self.sentence(node)}; {doubt}", 0))
             found[key] = text, count + 1
+        for key, node in self.nodes.items():
+            if node.beside and key[0] in pids and self.fates[key] is Fate.GOES:
+                found.setdefault(
+                    (node.pid, node.beside), (f"{self.sentence(node)}; {node.beside}", 1)
+                )
         return [
             f"{text} (and {count - 1} more threads of it)" if count > 1 else text
             for text, count in found.values()
         ]
+
+    def beyond(self, pids: Sequence[int], known: Container[int | None] = ()) -> list[str]:
+        """Of others who wait in vain, are stopped or dead, and with whom these have to do.
+
+        A server that listens goes on, whatever became of those whom it asks for its answers.
+
+        Args:
+            pids: The tree's.
+            known: Those of whom something is told already.
+        """
+        found: dict[int, str] = {}
+        from_: dict[Key, Node] = {key: n for key, n in self.nodes.items() if key[0] in pids}
+        todo = list(from_)
+        while todo:
+            key = todo.pop(0)
+            node, first = self.nodes[key], from_[key]
+            for party in node.parties:
+                if self._gone(party.pid) and party.pid not in pids:
+                    found.setdefault(party.pid, self._counts(party.pid, "is dead", first))
+                for other in self.threads(node, party):
+                    if other in from_:
+                        continue
+                    from_[other] = first
+                    todo.append(other)
+                    if self.fates[other] is Fate.VAIN:
+                        what = self.nodes[other].what
+                        found.setdefault(other[0], self._counts(other[0], what, first))
+        return [text for pid, text in found.items() if pid not in known]
+
+    def _counts(self, pid: int, what: str, first: Node) -> str:
+        return (
+            f"{self.called(pid)} {what}, and {self.called(first.pid)} has to do with it; whether"
+            " that one counts on it cannot be seen"
+        )
 
     def _doubt(self, node: Node, pids: Sequence[int]) -> str:
         if node.doubt:

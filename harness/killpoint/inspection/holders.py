@@ -21,6 +21,8 @@ _ARMED = re.compile(r"^it_value: \((\d+), (\d+)\)$", re.MULTILINE)
 _LOCKED = re.compile(r"^lock:\s+\d+: \S+\s+\S+\s+\S+\s+-?\d+ \S+:(\d+) ", re.MULTILINE)
 _MAPPED = re.compile(r"^(\w+)-(\w+) \S{3}s (\w+) (\S+) (\d+) +(.*)$", re.MULTILINE)
 _PRIVATE_TCP = ("tcp", "tcp6")
+_STANDARD = 2
+_OTHER = {"r": "w", "w": "r"}
 INITIAL_PIDS = "pid:[4026531836]"
 """The kernel's first namespace of processes: from it every process is seen."""
 
@@ -149,6 +151,15 @@ class Holders:
         """Processes that hold it, with this access."""
         found = self._by.get((file.kind, file.id), {})
         return sorted(pid for pid, ways in found.items() if not way or way in ways)
+
+    def lost(self, pid: int) -> list[File]:
+        """Pipes of a process, but for its standard streams, whose other end nobody has."""
+        files: list[File | None] = []
+        with contextlib.suppress(OSError):
+            names = os.listdir(self._proc / str(pid) / "fd")  # noqa: PTH208 # names, no paths
+            files = [self.file(pid, fd) for fd in sorted(map(int, names)) if fd > _STANDARD]
+        pipes = [file for file in files if file is not None and file.kind == "pipe"]
+        return [f for f in pipes if f.way in _OTHER and not self.of(f, _OTHER[f.way])]
 
     def unix_peer(self, pid: int, inode: int) -> int | None:
         """The inode at the other end of a Unix socket.

@@ -11,11 +11,12 @@ import msgspec
 from killpoint.errors import BadUsage
 from killpoint.inspection import blame, processes, rings, sockets
 from killpoint.inspection.calls import calls
+from killpoint.inspection.doubts import ended, orphans, unseen, zombies
 from killpoint.inspection.holders import Holders
 from killpoint.inspection.picture import Picture, Process, Thread
 from killpoint.inspection.regions import Region, shared
 from killpoint.inspection.stacks import stacks
-from killpoint.inspection.weaving import unseen, weave, zombies
+from killpoint.inspection.weaving import weave
 
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
@@ -32,7 +33,7 @@ def look(
         proc: Where the kernel tells of processes.
 
     Raises:
-        BadUsage: there is no such process.
+        BadUsage: there is no such process, or it ended meanwhile.
     """
     began = time.monotonic()
     bare = processes.tree(pid, proc)
@@ -41,27 +42,37 @@ def look(
     pids = [process.pid for process in bare]
     known = rings.decoders()
     first_seen = rings.views(shared(pids, proc), known, proc)
-    before = {at.name: view for at, view in first_seen}
+    before = rings.contents(first_seen, proc)
     far = _strangers([at for at, _ in first_seen], pids, proc)
     threads_before = {each: calls(each, proc) for each in pids}
     first = time.monotonic()
     found = stacks([process.pid for process in [*bare, *far] if not process.dead])
     pause(max(0.0, _APART - (time.monotonic() - first)))
     inside, others = _again(bare, found, proc), _again(far, found, proc)
+    if not inside:
+        raise BadUsage(f"process {pid} ended while it was looked at")
     everybody = inside | others
     seen = rings.views(shared(everybody, proc), known, proc)
     seen = [(at, view) for at, view in seen if set(at.mappers) & set(inside)]
     parties = rings.rings(seen, everybody)
-    unmoved = frozenset(at.name for at, view in seen if before.get(at.name) == view)
+    after = rings.contents(seen, proc)
+    unmoved = frozenset(name for name, what in after.items() if before.get(name) == what)
+    moving = frozenset(name for name in after if name in before) - unmoved
     waits = [e for e in blame.edges(everybody, parties) if e.waiter in inside]
-    graph = weave(inside, others, threads_before, waits, Holders(proc), proc)
+    holders = Holders(proc)
+    graph = weave(inside, others, threads_before, waits, holders, proc)
     vain = graph.vain(list(inside))
-    culprits = blame.culprits(everybody, parties, waits, unmoved, vain)
+    running = graph.running()
+    culprits = blame.culprits(everybody, parties, waits, unmoved, vain, moving, running)
     unsure = [
+        *ended(pid, bare[0], inside),
+        *blame.computing(everybody, waits, moving, running),
         *rings.ownerless(parties),
         *zombies(graph, inside),
+        *orphans({**processes.above(bare[0], proc), **inside}, holders, proc),
         *unseen(graph, inside),
         *graph.unsure(list(inside)),
+        *graph.beyond(list(inside), {culprit.pid for culprit in culprits}),
     ]
     if not culprits and not unsure:
         unsure = graph.unexplained(list(inside))

@@ -27,7 +27,7 @@ _DO = {
     "accept": "waits for a connection at", "accept4": "waits for a connection at",
     "flock": "waits for a lock of", "fcntl": "waits for a lock of",
 }  # fmt: skip
-_ZMQ = "ZMQbg/"
+_ZMQ, _ZEROMQ = "ZMQbg/", "ZeroMQ"
 
 
 class Cast(msgspec.Struct):
@@ -92,8 +92,11 @@ class Builder:
             known = self._by_rings(bare, thread)
             if known is not None:
                 return known
-        if call.state == "R" or call.name == "running" or (call.pid, call.tid) in self._cast.moved:
-            return make(bare, what="runs", fate=Fate.GOES, servant=_servant(call))
+        if call.state == "R" or call.name == "running":
+            return make(bare, what="runs", fate=Fate.GOES, servant=_servant(call), runs=True)
+        if (call.pid, call.tid) in self._cast.moved:
+            node = make(bare, what="runs", fate=Fate.GOES, servant=_servant(call), runs=True)
+            return self._turning(node, call)
         if not call.name:
             doubt = "its system calls may not be read: that needs the right to trace it"
             return make(bare, what="sleeps", worst=Fate.UNSURE, doubt=doubt, waits=True)
@@ -104,7 +107,7 @@ class Builder:
             doubt = "it holds Python's lock, for which all other threads of it wait"
             return make(bare, what="sleeps", worst=Fate.UNSURE, doubt=doubt, waits=True)
         if limit <= SHORT:
-            return make(bare, what="sleeps for a moment", fate=Fate.GOES)
+            return self._turning(make(bare, what="sleeps for a moment", fate=Fate.GOES), call)
         files = call.files(self._proc)
         if call.name in _SIGNALS and limit == math.inf:
             return make(bare, what="waits for a signal", fate=Fate.UNSURE)
@@ -115,6 +118,14 @@ class Builder:
         if limit <= LONG:
             return make(node, worst=Fate.UNSURE, waits=False)
         return node
+
+    def _turning(self, node: Node, call: Call) -> Node:
+        """A thread that goes on, again and again, with those whom it has to do with."""
+        files = None if node.servant else call.files(self._proc)
+        if not files:
+            return node
+        found = self._for_files(node, call, files)
+        return msgspec.structs.replace(node, parties=found.parties, beside=found.beside)
 
     def _by_rings(self, node: Node, thread: Thread) -> Node | None:
         """A thread of which the rings tell whom it waits for."""
@@ -187,6 +198,7 @@ class Builder:
                 parties.append(Party(self._cast.me, None, doubt))
         doubt = "; ".join(dict.fromkeys(end.doubt for end in ends if end.doubt))
         worst = Fate.UNSURE if doubt else Fate.VAIN
+        beside = next((end.doubt for end in ends if end.name == _ZEROMQ), "")
         if any(end.outside for end in ends):
             worst, doubt = Fate.GOES, ""
         alone = ""
@@ -195,7 +207,7 @@ class Builder:
         make = msgspec.structs.replace
         return make(
             node, what=_what(call, ends), parties=tuple(dict.fromkeys(parties)), doubt=doubt,
-            worst=worst, alone=alone, waits=True,
+            worst=worst, alone=alone, waits=True, beside=beside,
         )  # fmt: skip
 
     def _end(self, call: Call, fd: int, writes: bool, depth: int) -> list[End]:
@@ -228,7 +240,7 @@ class Builder:
                     end = self._ends.end(pid, file, writes=writes)
                     if end.holders:
                         found.append(msgspec.structs.replace(end, own=True))
-        return found or [End("ZeroMQ", doubt="no peer of its ZeroMQ sockets is connected, and"
+        return found or [End(_ZEROMQ, doubt="no peer of its ZeroMQ sockets is connected, and"
                              " whether one will come cannot be seen")]  # fmt: skip
 
     def _party(self, node: Node, pid: int, end: End) -> Party:

@@ -111,6 +111,8 @@ class Edge(msgspec.Struct, frozen=True):
     why: str
     idle: bool = False
     """Whether it may well be a rest: a child waits for work of its parent's, or of one above."""
+    ring: str = ""
+    """The ring that tells of it."""
 
 
 class Culprit(msgspec.Struct, frozen=True):

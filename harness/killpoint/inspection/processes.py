@@ -36,6 +36,28 @@ def look(pid: int, proc: Path = Path("/proc")) -> Process | None:
     return Process(pid, int(fields[1]), _command(pid, name, proc), fields[0], round(age, 1))
 
 
+def above(process: Process, proc: Path = Path("/proc")) -> dict[int, Process]:
+    """All that it descends from, by pid."""
+    found: dict[int, Process] = {}
+    at = look(process.parent, proc)
+    while at is not None and at.pid not in found:
+        found[at.pid] = at
+        at = look(at.parent, proc)
+    return found
+
+
+def adopted(process: Process, proc: Path = Path("/proc")) -> bool:
+    """Whether its parent has not begun it: the one that had is gone, and this one stepped in."""
+    own, theirs = _session(process.pid, proc), _session(process.parent, proc)
+    return process.parent == 1 or (bool(own and theirs) and own not in (theirs, process.pid))
+
+
+def _session(pid: int, proc: Path) -> int:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[3])
+    return 0
+
+
 def _command(pid: int, name: str, proc: Path) -> str:
     words: list[str] = []
     with contextlib.suppress(OSError):

@@ -55,13 +55,30 @@ def rings(
     return tuple(_ring(region, view, seen, processes) for region, view in seen)
 
 
+def contents(
+    seen: Iterable[tuple[Region, RingView]], proc: Path = Path("/proc")
+) -> dict[str, tuple[object, ...]]:
+    """What changes in a ring with each message, by its name: flags, and how messages begin."""
+    found: dict[str, tuple[object, ...]] = {}
+    for region, view in seen:
+        begins: list[bytes] = []
+        with contextlib.suppress(OSError):
+            begins = [region.read(at, _BEGIN, proc) for at in view.starts]
+        found[region.name] = (view.slots, view.closed, *begins)
+    return found
+
+
+_BEGIN = 4096
+"""Bytes of a message that are compared."""
+
+
 def ownerless(known: Iterable[Ring]) -> list[str]:
     """Rings that somebody maps still, of which a party is gone, and which have no known writer."""
     return [
         f"ring {ring.short} ({ring.kind}) has no living writer that can be told: of its"
         f" {ring.readers - len(ring.closed) + 1} parties {ring.missing} do not map it, gone or not"
-        f" come yet; whether {_pids(ring.mappers)} still wait for a message of it, or for a payload"
-        " beside it, cannot be seen"
+        f" come yet; whether a message of it, or a payload beside it, is still waited for by"
+        f" {_pids(ring.mappers)} cannot be seen"
         for ring in known
         if ring.missing and ring.mappers and ring.writer not in ring.mappers
     ]

@@ -82,27 +82,3 @@ def _ancestors(cast: Cast, pid: int, proc: Path) -> None:
             return
         cast.processes[pid] = process
         pid = process.parent
-
-
-def unseen(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
-    """Living processes of the tree of which no thread could be listed."""
-    there = {pid for pid, _ in graph.nodes}
-    return [
-        f"pid {pid} ({process.command}): its threads cannot be listed"
-        for pid, process in processes.items()
-        if not process.dead and pid not in there
-    ]
-
-
-def zombies(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
-    """The dead whom nobody has reaped, each with what its parent does."""
-    found: list[str] = []
-    for pid, process in processes.items():
-        if process.dead:
-            parent = graph.nodes.get((process.parent, process.parent))
-            doing = graph.sentence(parent) if parent is not None else f"pid {process.parent}"
-            found.append(
-                f"pid {pid} ({process.command}) is dead, and its parent has not reaped it: {doing};"
-                " whether anybody still counts on it cannot be seen"
-            )
-    return found

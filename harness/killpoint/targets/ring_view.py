@@ -31,6 +31,8 @@ class RingView(msgspec.Struct, frozen=True):
     """Readers that have closed it cleanly."""
     writer: int | None = None
     """The pid of who made it, if its name tells."""
+    starts: tuple[int, ...] = ()
+    """Where each slot's message begins, if the flags do not tell one round from the next."""
 
 
 class RingDecoder(Protocol):

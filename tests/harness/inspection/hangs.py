@@ -343,6 +343,104 @@ def ring():
 LINK = os.pipe()
 
 
+def orphan():
+    """A core of multiprocessing that waits for work of its server, which was killed.
+
+    Its own worker listens, as a part of it that goes on whatever becomes of the server.
+    """
+    os.setsid()
+    adopt()
+    server = fork(orphan_server)
+    core = json.loads(os.read(LINK[0], 1000))
+    os.kill(server, signal.SIGKILL)
+    reap(server)
+    say(looked=core, culprit=core)
+    signal.pause()
+
+
+def orphan_server():
+    os.setsid()
+    core = FORK.Process(target=orphan_core)
+    core.start()
+    signal.pause()
+
+
+def orphan_core():
+    os.write(LINK[1], json.dumps(os.getpid()).encode())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.accept()
+
+
+def server_beside():
+    """A server that listens; the core that it asks is no child of it, and is stopped."""
+    core, asked = asked_by_a_server()
+    stop(core)
+    say(looked=asked, waiter=asked, culprit=core)
+    signal.pause()
+
+
+def server_that_turns():
+    """The same, and the server looks up again and again."""
+    core, asked = asked_by_a_server(0.05)
+    stop(core)
+    say(looked=asked, runs=asked, culprit=core)
+    signal.pause()
+
+
+def server_beside_stuck():
+    """The core is not stopped: it waits for its worker, which is."""
+    mine, theirs = socket.socketpair()
+    core, asked = asked_by_a_server(None, mine, theirs)
+    worker = fork(theirs.recv, 1)
+    mine.close()
+    theirs.close()
+    stop(worker)
+    say(looked=asked, waiter=asked, core=core, culprit=worker)
+    signal.pause()
+
+
+def asked_by_a_server(every=None, *ends):
+    """A core and a server, each at one end of a socket; the server listens, too."""
+    import select
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    mine, theirs = socket.socketpair()
+
+    def work():
+        mine.close()
+        (ends[0] if ends else theirs).recv(1)
+
+    def serve():
+        theirs.close()
+        for end in ends:
+            end.close()
+        while not select.select([listener, mine], [], [], every)[0]:
+            pass
+
+    core, asked = fork(work), fork(serve)
+    for end in (listener, mine, theirs):
+        end.close()
+    return core, asked
+
+
+def zeromq_server():
+    """A server listens, and awaits ZeroMQ, too, of which the other end is dead."""
+    import select
+
+    import zmq
+
+    address = f"ipc://{sys.argv[2]}/zmq"
+    push = fork(push_one, address)
+    pull = zmq.Context().socket(zmq.PULL)
+    pull.bind(address)
+    pull.recv()
+    reap(push)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        say(waiter=os.getpid())
+        while not pull.get(zmq.EVENTS):
+            select.select([server, pull.fileno()], [], [])
+
+
 def ring_writer(shared_memory):
     slots, chunk, readers = 10, 1 << 20, 2
     memory = shared_memory(create=True, size=slots * chunk + slots * (1 + readers))
@@ -396,6 +494,33 @@ def asyncio_server():
         await opened.serve_forever()
 
     asyncio.run(serve())
+
+
+def left_by_shell():
+    """A server whose shell is gone, and which has a pipe of it still."""
+    adopt()
+    shell = fork(leave_a_server)
+    pid = json.loads(os.read(LINK[0], 1000))
+    reap(shell)
+    os.close(LINK[0])
+    os.close(LINK[1])
+    say(looked=pid, waiter=pid)
+    signal.pause()
+
+
+def leave_a_server():
+    os.setsid()
+    fork(left_server)
+
+
+def left_server():
+    _reads, writes = os.pipe()
+    os.close(writes)
+    os.write(LINK[1], json.dumps(os.getpid()).encode())
+    os.close(LINK[0])
+    os.close(LINK[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.accept()
 
 
 def queue_worker():

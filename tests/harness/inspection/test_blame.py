@@ -1,5 +1,6 @@
 """Who waits for whom, and who is to blame, from what a look found."""
 
+import msgspec
 from scene import cast, process, ring, thread
 
 from killpoint.inspection import blame
@@ -117,3 +118,38 @@ class TestCulprits:
         there = cast(process(20, 1, "message"), Process(10, 1, "python", "R", 9.0, busy))
         _, (culprit,) = judged(there, [ring(None)])
         assert culprit.sentence.endswith("is at work (b.py:2)")
+
+
+class TestWhoRuns:
+    there = cast(process(10, waits="message"), process(20, 10, "", "R"))
+    rings = (ring((), readers=1, writer=20, pids={0: 10}, mappers=(10, 20)),)
+
+    def told(self, moving=(), running=()):
+        found = blame.edges(self.there, self.rings)
+        assert [(edge.waiter, edge.on) for edge in found] == [(10, 20)]
+        moving, running = frozenset(moving), frozenset(running)
+        blamed = blame.culprits(self.there, self.rings, found, moving=moving, running=running)
+        return [c.pid for c in blamed], blame.computing(self.there, found, moving, running)
+
+    def test_whoever_moves_the_ring_is_not_accused(self):
+        assert self.told(moving=["psm_1"], running=[20]) == ([], [])
+
+    def test_whoever_runs_and_moves_nothing_is_no_culprit_and_no_all_clear(self):
+        blamed, (doubt,) = self.told(running=[20])
+        assert blamed == []
+        assert doubt.startswith("pid 20 (python engine.py) runs, and is at work (engine.py:1); 1 ")
+
+    def test_whoever_sleeps_elsewhere_is_to_blame(self):
+        assert self.told(moving=["psm_2"]) == ([20], [])
+
+    def test_who_is_answered_in_one_of_its_rings_does_not_wait_for_the_others(self):
+        there = cast(*self.there.values(), process(21, 10, "", "R"))
+        more = {"readers": 1, "pids": {0: 10}, "mappers": (10, 20, 21)}
+        both = (ring((), writer=20, **more), ring((), writer=21, **more))
+        both = (both[0], msgspec.structs.replace(both[1], name="psm_2"))
+        found = blame.edges(there, both)
+        assert [edge.on for edge in found] == [20, 21]
+        moving, running = frozenset(["psm_1"]), frozenset([20, 21])
+        assert blame.computing(there, found, moving, running) == []
+        assert blame.culprits(there, both, found, moving=moving) == []
+        assert len(blame.computing(there, found, frozenset(), running)) == 2

@@ -35,7 +35,7 @@ def _played(way: str, folder: Path) -> Iterator[dict[str, int]]:
             line = play.stdout.readline() if play.stdout else ""
             assert line, "the play did not come to its hang"
             said = json.loads(line)
-            _settle([pid for name, pid in said.items() if name != "runs"])
+            _settle([pid for pid in said.values() if pid != said.get("runs")])
             yield {"top": play.pid, **said}
         finally:
             for process in tree(play.pid):
@@ -87,10 +87,25 @@ _CANNOT_TELL = [
     ("condition", "pid {waiter} (", "an event or a queue of its own process", "condition (hangs."),
     ("queue_put_beside", "pid {waiter} (", "QueueFeederThread writes pipe"),
     ("zombie", "pid {culprit} (", "is dead, and its parent has not reaped it: pid {waiter} ("),
-    ("ring", "ring psm_", "has no living writer", "pid {waiter}, pid {other} still wait"),
+    ("ring", "ring psm_", "has no living writer", "waited for by pid {waiter}, pid {other}"),
     ("pool", "a lock or an event in shared memory"),
+    (
+        "orphan",
+        "pid {culprit} (",
+        "was begun by a process that is gone",
+        "nobody has the other end",
+    ),
+    (
+        "server_beside",
+        "pid {culprit} (",
+        "is stopped by a signal, and pid {waiter} (",
+        "to do with",
+    ),
+    ("server_that_turns", "pid {culprit} (", "is stopped by a signal, and pid {runs} ("),
+    ("server_beside_stuck", "pid {core} (", "reads socket", "and pid {waiter} (", "to do with it"),
+    ("zeromq_server", "pid {waiter} (", "no peer of its ZeroMQ sockets is connected"),
 ]
-_HEALTHY = ["server", "asyncio_server", "queue_worker", "busy"]
+_HEALTHY = ["server", "asyncio_server", "queue_worker", "busy", "left_by_shell"]
 
 
 def _inspected(
@@ -98,7 +113,7 @@ def _inspected(
 ) -> tuple[int, str, dict[str, int]]:
     """Exit status, the lines before the list of processes, and the pids."""
     with _played(way, folder) as pids:
-        status = main(["inspect", str(pids["top"])])
+        status = main(["inspect", str(pids.get("looked", pids["top"]))])
     return status, capsys.readouterr().out.split("\nprocesses\n")[0], pids
 
 

@@ -136,3 +136,21 @@ def test_memory_is_read_through_whoever_maps_it_even_when_its_name_is_gone():
     end.close()
     with pytest.raises(OSError, match="nobody maps"):
         Region("x", 1, (), ()).read(0, 1)
+
+
+def test_a_new_message_in_a_slot_is_seen_though_the_flags_are_as_before():
+    memory = bytearray(vllm_segment(1, 10, _MIB, *[(1, 1)] * 10))
+    view = VllmRings().decode("psm_1", len(memory), 2, reading(memory))
+    at = _Held("psm_1", len(memory), (1, 2), (0, 0))
+    at_rest = rings.contents([(at, view)], memory)
+    assert rings.contents([(at, view)], memory) == at_rest
+    memory[9 * _MIB + 7] = 1
+    assert VllmRings().decode("psm_1", len(memory), 2, reading(memory)) == view
+    assert rings.contents([(at, view)], memory) != at_rest
+
+
+class _Held(Region):
+    """A region whose bytes are those of ``proc``."""
+
+    def read(self, offset, count, proc=None):
+        return bytes(proc[offset : offset + count])

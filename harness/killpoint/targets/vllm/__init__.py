@@ -1,11 +1,11 @@
-"""Any published release, or a working tree, of vLLM's message queue as a target."""
+"""Any published release, or a working tree, of vLLM's message queue as a target.
+
+What fetches and loads one is imported on demand: whoever reads a ring's bytes needs none of it.
+"""
 
 from __future__ import annotations
 
 from killpoint.targets.protocol import Target
-from killpoint.targets.vllm import specs
-from killpoint.targets.vllm.adapter import VllmTarget
-from killpoint.targets.vllm.project import VLLM
 
 
 def resolve(spec: str) -> str:
@@ -15,6 +15,9 @@ def resolve(spec: str) -> str:
         BadUsage: no such release or tree, or it has no source archive or no message queue.
         CannotWork: this machine cannot get it.
     """
+    from killpoint.targets.vllm import specs
+    from killpoint.targets.vllm.project import VLLM
+
     return specs.resolve(spec, VLLM)
 
 
@@ -25,4 +28,8 @@ def build(resolved: str) -> Target:
         BadUsage: no such tree.
         CannotWork: the release was not resolved on this machine before, or was changed since.
     """
+    from killpoint.targets.vllm import specs
+    from killpoint.targets.vllm.adapter import VllmTarget
+    from killpoint.targets.vllm.project import VLLM
+
     return VllmTarget(specs.find(resolved, VLLM))

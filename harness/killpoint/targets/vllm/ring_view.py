@@ -31,7 +31,8 @@ class VllmRings:
                 width = 1 + readers
                 rows = [flags[at : at + width] for at in range(0, len(flags), width)]
                 found = tuple(Flags(bool(row[0]), tuple(map(bool, row[1:]))) for row in rows)
-                return RingView("vllm", readers, found)
+                starts = tuple(range(0, slots * chunk, chunk))
+                return RingView("vllm", readers, found, starts=starts)
         return None
 
 
