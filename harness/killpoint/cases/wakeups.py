@@ -1,9 +1,17 @@
-"""Cases of waking and of sharing: an idle reader (Q8), two threads on one object (Q13)."""
+"""Cases of waking and of sharing: an idle reader (Q8), two threads on one object (Q13).
+
+What two threads do to one object is a race: it is played several times, and told as a rate.
+"""
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.explore.races import race
+from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send, Settle, Wait
+from killpoint.verdict import counted
 
 
 def _idle() -> list[Scenario]:
@@ -20,17 +28,21 @@ def _idle() -> list[Scenario]:
 
 
 def _threads(id: str, senders: int, receivers: int) -> Case:
-    def build() -> list[Scenario]:
-        messages = [small(120), Message("array", 100_000, repeat=6), small(90)]
-        steps = [
-            *OPEN,
-            Send(messages, timeout=5.0, threads=senders, keep_on=True),
-            Receive(216, timeout=1.5, threads=receivers),
-            Wait(within=20.0),
-        ]
-        return [scenario(id, *steps)]
+    messages = [small(120), Message("array", 100_000, repeat=6), small(90)]
+    played = scenario(
+        id,
+        *OPEN,
+        Send(messages, timeout=5.0, threads=senders, keep_on=True),
+        Receive(216, timeout=1.5, threads=receivers),
+        Wait(within=20.0),
+    )
+    of = f"plays with {counted(senders, 'senders')} and {counted(receivers, 'receivers')} at a time"
 
-    return fixed(id, f"{senders} sending and {receivers} receiving threads", build, "deadlines")
+    def run(trial: Trial) -> None:
+        race(trial, msgspec.structs.replace(played, seed=trial.seed), of)
+
+    summary = f"{counted(senders, 'sending threads')}, {counted(receivers, 'receiving threads')}"
+    return Case(id, summary, run, frozenset({"queue", "deadlines"}))
 
 
 CASES: tuple[Case, ...] = (

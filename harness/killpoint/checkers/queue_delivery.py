@@ -207,16 +207,22 @@ def exactly_once(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
         lost = sorted(accepted - counts.keys())
         alien = sorted(counts.keys() - accepted - maybe)
         if twice:
-            times = "twice" if counts[twice[0]] == 2 else f"{counts[twice[0]]} times"
-            found.append(Violation("duplicate", f"{reader} received message {twice[0]} {times}"))
+            lines = _of(history, calls, twice[0])
+            found.append(Violation("duplicate", "a reader received a message twice", lines))
         elif alien:
-            found.append(Violation("wrong-data", f"{reader} got a message numbered {alien[0]}"))
+            lines = _of(history, calls, alien[0])
+            found.append(Violation("wrong-data", "a reader got a message that nobody sent", lines))
         elif lost and not raised and not any(m.ended is None for m in sent(history)):
-            what = "1 message that was" if len(lost) == 1 else f"{len(lost)} messages that were"
-            cause = f"{what} sent never reached {reader}, first message {lost[0]}"
-            found.append(Violation("lost", f"{cause}, and nobody was told"))
+            began = [m.ended or m.began for m in sent(history) if m.seq == lost[0]]
+            cause = "a message that was sent never reached a reader, and nobody was told"
+            found.append(Violation("lost", cause, evidence(history, began)))
     found = found or _torn_beyond_q3(scenario, history) or hangs(history)
     return _weighed(found, {"messages": _arrived(scenario, history)})
+
+
+def _of(history: History, calls: list[Got], seq: int) -> list[str]:
+    """The lines of the calls that a message came by; which message it was is drawn by a race."""
+    return evidence(history, [call.ended or call.began for call in calls if call.seq == seq])
 
 
 def _ring_failures(scenario: Scenario, history: History) -> Finding:

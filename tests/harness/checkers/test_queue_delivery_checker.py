@@ -71,7 +71,7 @@ def test_lost_repeated_and_shifted_messages_are_told_apart(
     assert convicted(id, tape).kind == kind
 
 
-@pytest.mark.parametrize("id", [*_ALL, "R7", "Q2", "Q4", "Q13"])
+@pytest.mark.parametrize("id", [*_ALL, "R7", "Q2", "Q4"])
 def test_a_loss_at_one_of_two_readers_names_that_reader(id: str) -> None:
     tape = _three()
     for seq in range(3):
@@ -328,15 +328,13 @@ def test_threads_may_get_messages_in_any_order() -> None:
 
 def test_a_message_got_by_two_threads_is_a_duplicate() -> None:
     found = convicted("Q13", _three().gets(0).gets(1).gets(1).gets(2))
-    assert (found.kind, found.cause) == ("duplicate", "reader-0 received message 1 twice")
+    assert (found.kind, found.cause) == ("duplicate", "a reader received a message twice")
 
 
 def test_whose_threads_they_were_is_not_guessed() -> None:
     """The case says whether the sender or the reader has two."""
     found = convicted("Q13", _three().gets(0).gets(2).fails("timeout"))
-    assert found.cause == (
-        "1 message that was sent never reached reader-0, first message 1, and nobody was told"
-    )
+    assert found.cause == ("a message that was sent never reached a reader, and nobody was told")
 
 
 def test_a_message_nobody_sent_is_wrong_data() -> None:

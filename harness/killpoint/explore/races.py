@@ -1,0 +1,32 @@
+"""What a race decides: a scenario played several times, and how often it was violated."""
+
+from __future__ import annotations
+
+from killpoint.explore.trial import Trial
+from killpoint.scenario import Scenario
+from killpoint.verdict import Rate
+
+_PLAYS = 3
+_FULL = 10
+"""Times as many under ``--full``."""
+
+
+def race(trial: Trial, scenario: Scenario, of: str) -> None:
+    """Play a scenario whose outcome its target's threads decide among themselves.
+
+    Args:
+        of: what the plays are, such as ``plays with 2 senders and 1 receiver at a time``.
+
+    Raises:
+        Violated: it has been violated often enough.
+        Unsupported: the target said that it cannot do it.
+    """
+    runs = trial.outcome.runs
+    try:
+        for _ in trial.over(range(_PLAYS * (_FULL if trial.full else 1))):
+            trial.play(scenario)
+    finally:
+        judged = trial.outcome.runs - runs
+        hits = sum(violation.plays for violation in trial.outcome.violations)
+        if judged:
+            trial.rate(Rate("the promise was broken", of, hits, judged))
