@@ -204,6 +204,12 @@ def _in_turn(cases: Sequence[Case]) -> list[Case]:
     return [case for _, case in sorted(ranked, key=lambda each: each[0])]
 
 
+def _longest_first(cases: Sequence[Case]) -> list[Case]:
+    """By measured durations: no long case is begun when the others have all but ended."""
+    known = expected(cases)
+    return sorted(cases, key=lambda case: -known[case.id].seconds)
+
+
 class _Bench:
     """Stages that wait for work; each is used by one thread at a time."""
 
@@ -302,7 +308,10 @@ class _Run:
         done: dict[str, CaseOutcome | None] = {}
         for tier in ("model", "simulated", "process"):
             mine = [case for case in cases if case.tier == tier]
-            mine = _in_turn(mine) if self._first else mine
+            if self._first:
+                mine = _in_turn(mine)
+            elif end is None:  # else as many as can be: the long ones are no better than others
+                mine = _longest_first(mine)
             done |= self._side_by_side(mine, work, None if tier == "process" else _SEARCHES)
         outcomes = [outcome for case in cases if (outcome := done.get(case.id)) is not None]
         if any(case.invariant == "L1" for case in cases) and self._plays:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+import threading
 from typing import TYPE_CHECKING, Any
 
 from os_pipes import OsPipeTarget
@@ -70,6 +71,33 @@ class LeakInReader(OsPipeTarget):
     def receive(self, end: Reader, timeout: float | None) -> Any:
         self._came.append(None)
         return super().receive(end, timeout)
+
+
+class MoreThreadsAtATime(OsPipeTarget):
+    """Every 200 messages the reader has one thread more at a time; each has a large buffer."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def receive(self, end: Reader, timeout: float | None) -> Any:
+        self._count += 1
+        if self._count % 200 == 0:
+            self._crowd(1 + self._count // 200)
+        return super().receive(end, timeout)
+
+    def _crowd(self, size: int) -> None:
+        there = threading.Barrier(size)
+
+        def live() -> None:
+            buffer = bytearray(100_000)
+            there.wait(10.0)
+            del buffer
+
+        threads = [threading.Thread(target=live) for _ in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 class _Ring(OsPipeTarget):

@@ -21,12 +21,19 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 _TIMES = 10
 _AT_ONCE = 5
 _SPIN = "import time\nend = time.monotonic() + 1800\nwhile time.monotonic() < end: pass"
+_STREAMS = ("Q12/paced-stream", "Q12/paced-overflow")
 _ROWS = [
-    *((f"leaky_pipes:Leak{each}", "Q12/paced-stream", "violated") for each in (4, 8, 64)),
     *(
-        (target, "Q12/paced-stream", "held")
+        (f"leaky_pipes:Leak{each}", stream, "violated")
+        for stream in _STREAMS
+        for each in (4, 8, 64)
+    ),
+    *(
+        (target, stream, "held")
+        for stream in _STREAMS
         for target in ("leaky_pipes:Leak1", "leaky_pipes:MappedRing", "os_pipes:OsPipeTarget")
     ),
+    ("refengine", "Q12/paced-overflow", "held"),
     pytest.param("vllm==0.32.0", "Q12/busy-readers", "violated", marks=pytest.mark.network),
 ]
 
@@ -41,10 +48,11 @@ def busy(request: pytest.FixtureRequest) -> Iterator[int]:
         loop.wait()
 
 
-def _word(target: str, case: str, seed: int = 0) -> str:
+def _tried(target: str, case: str, seed: int = 0) -> tuple[str, int]:
+    """The outcome, and how many plays it took."""
     with Stage(target) as stage:
         trial = Trial(case, stage, seed=seed, full=False, folder=None)
-        return trial.judge(select([case])[0].run).outcome
+        return trial.judge(select([case])[0].run).outcome, trial.plays
 
 
 @pytest.mark.full
@@ -59,9 +67,11 @@ def test_ten_of_ten_plays_say_the_same(
     except CannotWork as error:
         pytest.skip(f"no release archive can be had: {error}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        plays = [pool.submit(_word, spec, case, seed) for seed in range(_TIMES)]
-        words = [play.result() for play in plays]
-    assert Counter(words) == {expected: _TIMES}
+        trials = [pool.submit(_tried, spec, case, seed) for seed in range(_TIMES)]
+        tried = [trial.result() for trial in trials]
+    assert Counter(word for word, _ in tried) == {expected: _TIMES}
+    if case == "Q12/paced-overflow":  # the longer play is the dearest of a whole check
+        assert sum(plays == 1 for _, plays in tried) >= _TIMES - 1
 
 
 @pytest.mark.full
@@ -79,4 +89,5 @@ def test_what_is_touched_for_the_first_time_is_told_from_what_stays(
     monkeypatch: pytest.MonkeyPatch, target: str, expected: str
 ) -> None:
     monkeypatch.syspath_prepend(EXAMPLES)
-    assert _word(f"leaky_pipes:{target}", "Q12/paced-stream") == expected
+    word, _ = _tried(f"leaky_pipes:{target}", "Q12/paced-stream")
+    assert word == expected

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from killpoint import judge as judging
+from killpoint.cases.case import Case
+from killpoint.durations import Expected
 from killpoint.explore.trial import Trial
 from killpoint.verdict import CaseOutcome
 
@@ -143,3 +146,39 @@ def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
     assert {id.split("/")[0] for id in begun[:2]} == {"R7", "R8"}  # in turn
     assert set(r8) == {id for id in every if id.startswith("R8/")}
     assert judgement.verdicts[0].verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    ("budget", "first"),
+    [(None, ["Q12/paced-overflow", "R7/many"]), (60.0, ["R7/few", "R7/many"])],
+)
+def test_the_longest_case_is_begun_first_unless_time_is_short(
+    monkeypatch: pytest.MonkeyPatch, budget: float | None, first: list[str]
+) -> None:
+    begun: list[str] = []
+
+    def trial(id: str, *_: object, **__: object) -> SimpleNamespace:
+        def judge(*_: object) -> CaseOutcome:
+            begun.append(id)
+            return CaseOutcome(id, id.split("/")[0], "held", runs=1)
+
+        return SimpleNamespace(judge=judge, plays=1, convicted=None, leaks=[])
+
+    def known(cases: Sequence[Case]) -> dict[str, Expected]:
+        seconds = {"Q12/paced-overflow": 30.0, "R7/many": 20.0}
+        return {case.id: Expected(seconds.get(case.id, 1.0), 0.0) for case in cases}
+
+    def plan(*_: object, **__: object) -> list[Case]:
+        names = ("R7/few", "R7/many", "R8/few", "Q12/paced-overflow")
+        return [Case(name, "", lambda _trial: None) for name in names]
+
+    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "resolve", str)
+    monkeypatch.setattr(judging, "Trial", trial)
+    monkeypatch.setattr(judging, "expected", known)
+    monkeypatch.setattr(judging, "plan", plan)
+    judgement = judging.judge("any", ["R7", "R8", "Q12"], jobs=2, budget=budget)
+    assert sorted(begun[:2]) == first
+    told = [case.id for verdict in judgement.verdicts for case in verdict.cases]
+    assert sorted(told) == sorted(begun)
+    assert len(begun) == 4

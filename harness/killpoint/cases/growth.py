@@ -7,6 +7,7 @@ import msgspec
 from killpoint.cases.case import OPEN, Case, scenario
 from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Wait, Weigh
+from killpoint.targets.protocol import QueueShape
 
 _WINDOWS = 50
 """A fifth of them to warm up."""
@@ -14,22 +15,29 @@ _LONGER = 3
 """So many times as many where the first play could not tell."""
 _RATE = 2_500.0
 """Messages a second."""
+_SHAPE = QueueShape(readers=2)
+_REMOTE = msgspec.structs.replace(_SHAPE, remote=1)
 
 
-def _played(
-    id: str, busy: bool, message: Message, rate: float, remote: int, windows: int
-) -> Scenario:
-    """A stream, weighed after each window: the readers pace it if they are to be ever-busy."""
-    sent, taken = (0.0, rate) if busy else (rate, 0.0)
-    window: list[AnyStep] = [
+def _window(message: Message, sent: float, taken: float) -> list[AnyStep]:
+    return [
         Send([message], timeout=10.0, mutate=False, pace=sent),
         Receive(message.repeat, timeout=10.0, hold=False, pace=taken),
         Wait(within=20.0),
-        Weigh(),
     ]
-    played = scenario(id, *OPEN, *window * windows)
-    shape = msgspec.structs.replace(played.shape, remote=remote)
-    return msgspec.structs.replace(played, shape=shape)
+
+
+def _played(
+    id: str, busy: bool, message: Message, rate: float, shape: QueueShape, windows: int
+) -> Scenario:
+    """A stream, weighed after each window: the readers pace it if they are to be ever-busy.
+
+    Before it comes a window without a pace. As many messages as the queue lets be under way at a
+    time have their memory then, and not when the machine first holds a reader up.
+    """
+    paced = _window(message, *((0.0, rate) if busy else (rate, 0.0)))
+    steps = [*OPEN, *_window(message, 0.0, 0.0), *[*paced, Weigh()] * windows]
+    return msgspec.structs.replace(scenario(id, *steps), shape=shape)
 
 
 def _stream(
@@ -37,13 +45,13 @@ def _stream(
     summary: str,
     message: Message,
     rate: float = _RATE,
+    shape: QueueShape = _SHAPE,
     *,
     busy: bool = False,
-    remote: int = 0,
 ) -> Case:
     def run(trial: Trial) -> None:
         first, longer = (
-            _played(id, busy, message, rate, remote, windows)
+            _played(id, busy, message, rate, shape, windows)
             for windows in (_WINDOWS, _LONGER * _WINDOWS)
         )
         trial.play(
@@ -51,16 +59,20 @@ def _stream(
             longer=msgspec.structs.replace(longer, seed=trial.seed),
         )
 
-    needs = ("queue", "deadlines", "remote") if remote else ("queue", "deadlines")
+    needs = ("queue", "deadlines", "remote") if shape.remote else ("queue", "deadlines")
     return Case(id, summary, run, frozenset(needs))
 
 
 _SMALL = Message(size=512, repeat=1_000)
-_LARGE = Message("array", 100_000, repeat=400)
+_LARGE = Message("array", 10_000, repeat=800)
+"""Too large for a chunk of ``_NARROW``, and no larger than need be: one buffer more in use, at some
+time, must not pass for a few bytes of each of the messages. ZeroMQ gives what is above 8 KiB memory
+of its own."""
+_NARROW = msgspec.structs.replace(_SHAPE, chunk_bytes=8 * 1024)
 
 CASES: tuple[Case, ...] = (
     _stream("Q12/paced-stream", "readers wait for each message", _SMALL),
     _stream("Q12/busy-readers", "readers always find a message", _SMALL, busy=True),
-    _stream("Q12/paced-overflow", "messages that go beside the ring", _LARGE, 1_000.0),
-    _stream("Q12/remote-stream", "one of the readers is remote", _SMALL, remote=1),
+    _stream("Q12/paced-overflow", "messages that go beside the ring", _LARGE, 2_000.0, _NARROW),
+    _stream("Q12/remote-stream", "one of the readers is remote", _SMALL, shape=_REMOTE),
 )

@@ -17,3 +17,4 @@ class Hold:
         """Nothing: where it stands it stays."""
         if not subject.at_point:
             raise BadUsage("fault hold needs a point: give it `at`")
+        subject.held = True

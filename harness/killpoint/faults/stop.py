@@ -15,8 +15,8 @@ class Stop:
     ends = False
 
     def act(self, subject: Subject) -> None:
-        """Send SIGSTOP; at a point the role has sent it to itself already."""
-        if subject.at_point:
+        """Send SIGSTOP; at the point of its stop the role has sent it to itself already."""
+        if subject.at_point and not subject.held:
             subject.has_stopped()
         else:
             subject.signal(signal.SIGSTOP)

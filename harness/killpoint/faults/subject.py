@@ -11,6 +11,8 @@ class Subject(Protocol):
     pid: int
     at_point: bool
     """Whether it stands at a point and waits for a release."""
+    held: bool
+    """Whether it stands there by a hold: it does not stop itself."""
     hours: float
     """How far its wall clock is to jump."""
 

@@ -7,8 +7,20 @@ from typing import Annotated, Literal
 import msgspec
 
 from killpoint.pool_matrix import Ending
+from killpoint.scenario.coordinator_steps import Flood
+from killpoint.scenario.engine_steps import Serve
 from killpoint.scenario.orders import Orders
-from killpoint.scenario.steps import NETWORK_FAULTS, AnyStep, Count, Fault, MemoryModel, StartMethod
+from killpoint.scenario.steps import (
+    NETWORK_FAULTS,
+    AnyStep,
+    Count,
+    Fault,
+    MemoryModel,
+    Pause,
+    Receive,
+    Send,
+    StartMethod,
+)
 from killpoint.scenario.wakes import Wakes
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape
@@ -99,6 +111,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
             for step in self.steps
         )
 
+    def prescribed(self) -> float:
+        """Seconds that its steps themselves take: pauses, loads, and messages at a pace."""
+        return sum(_prescribed(step) for step in self.steps)
+
     def networked(self) -> bool:
         """Whether a fault is done to connections, so that they must lead through a relay."""
         harmed = any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
@@ -151,3 +167,14 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         for role in roles:
             out += many.get(role, [role])
         return out
+
+
+def _prescribed(step: AnyStep) -> float:
+    if isinstance(step, Pause | Serve | Flood):
+        return step.seconds
+    if isinstance(step, Send | Receive) and step.pace:
+        several = (
+            [each.repeat for each in step.messages] if isinstance(step, Send) else [step.count]
+        )
+        return sum(several) / step.pace
+    return 0.0

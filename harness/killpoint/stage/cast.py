@@ -37,6 +37,8 @@ class Actor:
     """When it said so; ``time.monotonic``."""
     armed: dict[int, Fault] = field(default_factory=dict[int, Fault])
     at_point: bool = False
+    held: bool = False
+    """Whether it waits there for its release, and does not stop itself."""
     stopped: bool = False
     told_to_exit: bool = False
     killed: bool = False
@@ -107,7 +109,7 @@ class Actor:
 
     def release(self, action: str) -> None:
         """Let it go on from its point."""
-        self.at_point = False
+        self.at_point = self.held = False
         self.put(Release(action), self.standing)
         if self.native is not None:
             let_go(self.native)
@@ -125,7 +127,7 @@ class Actor:
         """It is there: a process that another one has started, in the place of an earlier one."""
         self.come, self.status = True, None
         self.pid, self.pidfd, self.channel = pid, pidfd, line
-        self.at_point = self.stopped = False
+        self.at_point = self.held = self.stopped = False
 
     def hung_up(self, line: Channel) -> None:
         """One of its lines has ended."""

@@ -81,7 +81,7 @@ class Comers:
         if actor.pid == watch.pid:
             actor.status = status or 0
             actor.pidfd = -1
-            actor.at_point = actor.stopped = False
+            actor.at_point = actor.held = actor.stopped = False
             actor.native = None
         del self._watches[watch.pid]
         watch.close()

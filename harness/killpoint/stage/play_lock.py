@@ -6,7 +6,12 @@ files in the user's own folder: ``plays``, and a ``gate`` before it. Who is alon
 keeps the gate shared with others of the kind; a play with others beside it has to pass through it
 exclusively. So no such play begins before all that are to be alone have been, one after the other.
 
-A process that dies lets go of both: they are ``flock`` locks.
+A play that is known to be long has the others wait for it who would be alone, but not the rest of
+the plays. It passes another gate first, ``long-gate``, and holds ``long`` besides. Who would be
+alone keeps that gate first, and comes to the other one once no long play goes on. So short plays
+begin until then, no further long one does, and whoever waits is held up by one long play at most.
+
+A process that dies lets go of all: they are ``flock`` locks.
 """
 
 from __future__ import annotations
@@ -25,19 +30,20 @@ from killpoint.errors import CannotWork
 ALONE_WITHIN = 600.0
 """Seconds that one waits to be alone: longer than any one play of a plain check lasts."""
 _LOOKS = 0.05
+_GATES = {"plays": "gate", "long": "long-gate"}
+"""What has to be passed before a lock is held shared."""
 
 
 @contextmanager
-def beside_others() -> Generator[bool]:
+def beside_others(*, long: bool = False) -> Generator[bool]:
     """Hold the lock for a play that others may be beside; gives True.
+
+    ``long``: it lasts so long that nobody's short plays are to stand still until it has ended.
 
     Raises:
         CannotWork: the folder of the lock cannot be used.
     """
-    with _open("gate") as gate, _open("plays") as plays:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(plays, fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
+    with _passed("long") if long else contextlib.nullcontext(), _passed("plays"):
         yield True
 
 
@@ -49,8 +55,29 @@ def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
         CannotWork: the folder of the lock cannot be used.
     """
     end = time.monotonic() + within
-    with _open("gate") as gate, _open("plays") as plays:
-        yield _locked(gate, fcntl.LOCK_SH, end) and _locked(plays, fcntl.LOCK_EX, end)
+    with _open(_GATES["long"]) as no_long, _open(_GATES["plays"]) as gate, _open("plays") as plays:
+        yield (
+            _locked(no_long, fcntl.LOCK_SH, end)
+            and _ended("long", end)
+            and _locked(gate, fcntl.LOCK_SH, end)
+            and _locked(plays, fcntl.LOCK_EX, end)
+        )
+
+
+@contextmanager
+def _passed(name: str) -> Generator[None]:
+    """Hold a lock shared, having passed its gate."""
+    with _open(_GATES[name]) as gate, _open(name) as held:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(held, fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
+
+
+def _ended(name: str, end: float) -> bool:
+    """Whether all who held a lock have let go in time; others who wait for that see it, too."""
+    with _open(name) as held:
+        return _locked(held, fcntl.LOCK_EX, end)
 
 
 def _locked(fd: int, how: int, end: float) -> bool:

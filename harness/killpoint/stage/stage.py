@@ -53,6 +53,8 @@ from killpoint.targets.protocol import QueueShape
 
 _LEFT_WITHIN = 5.0
 """L1's grace. Once no process is left nothing can go away by itself: no need to wait for it."""
+_LONG = 5.0
+"""Prescribed seconds from which on a play is long: most last a second or two."""
 
 
 _PLAIN: list[AnyStep] = [
@@ -163,7 +165,7 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
-        with play_lock.beside_others():
+        with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
             return self._play(scenario)
 
     def play_alone(self, scenario: Scenario) -> Play:

@@ -27,6 +27,7 @@ _OBJECTS = 4
 _TOLD_EVERY = 0.5
 """Seconds between two lines of the record: who writes none for long is taken for stuck."""
 _PR_SET_THP_DISABLE = 41
+_M_ARENA_MAX = -8
 _EACH_SIZE = 1 << 17
 """Bytes of small objects of each size that fill what is free among those of the interpreter."""
 _LARGEST = 2 << 20
@@ -98,12 +99,16 @@ class Stream:
         """See to it that what stays from now on takes pages of its own, and that they are counted.
 
         A huge page comes whole with its first byte, and the interpreter never gives back the room
-        of small objects that are gone: both would hide what is touched afterwards. Garbage is
-        looked for only in what comes from now on.
+        of small objects that are gone: both would hide what is touched afterwards. A thread that
+        begins beside others may have an arena of its own, of whose end the allocator gives nothing
+        back: it would look like growth, and no more of them come. Garbage is looked for only in
+        what comes from now on.
         """
         if self._libc is None:
             self._libc = ctypes.CDLL(None)
             self._libc.prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
+            with contextlib.suppress(AttributeError):  # another C library than glibc
+                self._libc.mallopt(_M_ARENA_MAX, 1)
             gc.collect()
             gc.freeze()
             for size in range(48, 513, 16):

@@ -8,6 +8,7 @@ from killpoint.cases.pool_cells import Struck, needs_line
 from killpoint.cases.pool_matrix_cases import CASES
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
 from killpoint.scenario import Fault, Scenario, dump, parse
+from killpoint.stage.stage import Stage
 
 PLAYED = [cell for cell, expected in MATRIX.items() if expected.ending != "not-applicable"]
 _HARMS = {"raise": ("raise", "interrupt")}
@@ -48,3 +49,13 @@ def test_lines_are_asked_for_where_a_phase_has_no_name() -> None:
 def test_every_cell_that_can_be_played_is_some_cases() -> None:
     judged = {case.invariant for case in CASES}
     assert {JUDGED_BY[MATRIX[cell].ending] for cell in PLAYED} <= judged
+
+
+def test_a_worker_that_is_stopped_in_its_grace_stays_until_it_is_killed() -> None:
+    with Stage("refengine") as stage:
+        history = stage.play(_story(Cell("worker", "grace", "stop"), rank=0)).history
+    (fault,) = [e for e in history.of("fault") if e.text("fault") == "stop"]
+    (gone,) = [e for e in history.of("gone") if e.text("target") == "worker-0"]
+    assert gone.t > fault.t
+    assert gone.number("signal", 0) == 9
+    assert not any(history.of("leaving", role="worker-0"))

@@ -18,6 +18,7 @@ class Subject:
 
     def __init__(self, at_point: bool) -> None:
         self.at_point = at_point
+        self.held = False
         self.done: list[object] = []
 
     def signal(self, number: int) -> None:
@@ -95,3 +96,10 @@ def test_every_fault_a_scenario_can_name_exists_and_says_what_it_does() -> None:
 
 def test_only_what_ends_a_process_is_expected_to_end_one() -> None:
     assert {name for name, fault in FAULTS.items() if fault.ends} == {"kill", "exit"}
+
+
+def test_what_is_held_does_not_stop_itself() -> None:
+    subject = Subject(at_point=True)
+    FAULTS["hold"].act(subject)
+    FAULTS["stop"].act(subject)
+    assert subject.done == [signal.SIGSTOP]

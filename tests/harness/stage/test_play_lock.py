@@ -150,10 +150,53 @@ def test_all_who_would_be_alone_come_before_the_next_play(
         threads = [threading.Thread(target=confirm, args=(name,)) for name in ("one", "two")]
         for thread in threads:
             thread.start()
-        while len(at_the_gate) < 2:
+        while len(at_the_gate) < 4:  # either gate, both of them
             os.sched_yield()
         threads.append(threading.Thread(target=play))
         threads[-1].start()
     for thread in threads:
         thread.join()
     assert sorted(told[:2]) == ["one", "two"]
+
+
+def test_while_a_long_play_is_waited_for_short_ones_begin_and_no_further_long_one() -> None:
+    order: list[str] = []
+    threads: list[threading.Thread] = []
+
+    def begin(name: str, *, long: bool = False) -> threading.Event:
+        begun = threading.Event()
+
+        def play() -> None:
+            with beside_others(long=long):
+                order.append(name)
+                begun.set()
+
+        threads.append(threading.Thread(target=play))
+        threads[-1].start()
+        return begun
+
+    def confirm() -> None:
+        with alone(20.0) as locked:
+            order.append("alone" if locked else "too late")
+
+    with beside_others(long=True):
+        threads.append(threading.Thread(target=confirm))
+        threads[-1].start()
+        while not _kept("long-gate"):
+            os.sched_yield()
+        assert begin("short").wait(10.0)
+        further = begin("long", long=True)
+        assert not further.wait(0.3)
+        assert begin("short").wait(10.0)
+    for thread in threads:
+        thread.join()
+    assert order == ["short", "short", "alone", "long"]
+
+
+def test_who_would_be_alone_is_beside_no_long_play_either() -> None:
+    with beside_others(long=True), alone(0.1) as locked:
+        assert not locked
+    with alone(0.1) as locked:
+        assert locked
+        with alone(0.1) as second:
+            assert not second

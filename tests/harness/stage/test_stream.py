@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from killpoint.cases.case import OPEN, scenario
 from killpoint.explore.trial import Trial
-from killpoint.scenario import Message, Receive, Scenario, Send, Wait, Weigh
+from killpoint.scenario import Message, Pause, Receive, Scenario, Send, Wait, Weigh
+from killpoint.stage import play_lock
 from killpoint.stage.stage import Play, Stage
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -70,6 +72,40 @@ def test_what_stays_of_each_message_takes_pages_at_once(monkeypatch: pytest.Monk
     ]
     assert len(weights) == 12
     assert abs(weights[-1] - weights[2] - 9 * 200 * 64) <= 3 * 4096
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="no glibc")
+def test_what_threads_give_back_is_not_kept_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread more at a time in each window, with 100 kB each: what stays is stacks at most."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    with Stage("leaky_pipes:MoreThreadsAtATime") as crowded:
+        play = crowded.play(scenario("Q12/x", *OPEN, *_window(0.0) * 12))
+    weights = [
+        e.number("private") for e in play.history.of("weight") if e.data["target"] == "reader-0"
+    ]
+    assert len(weights) == 12
+    assert weights[-1] - weights[1] < 300_000
+
+
+def test_what_its_steps_prescribe_makes_a_play_a_long_one(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    @contextmanager
+    def beside_others(*, long: bool) -> Generator[bool]:
+        seen.append(long)
+        yield True
+
+    def nothing(_scenario: Scenario) -> None:
+        pass
+
+    monkeypatch.setattr(play_lock, "beside_others", beside_others)
+    monkeypatch.setattr(stage, "_play", nothing)
+    stage.play(scenario("Q12/x", *OPEN, *_window(1000.0) * 3))
+    stage.play(scenario("Q12/x", *OPEN, *_window(100.0) * 3))
+    stage.play(scenario("Q12/x", *OPEN, *[Pause(3.0)] * 2))
+    assert seen == [False, True, True]
 
 
 def test_what_was_too_short_to_tell_is_played_longer(stage: Stage) -> None:
