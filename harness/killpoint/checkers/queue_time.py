@@ -98,11 +98,16 @@ def _judge_wait(history: History, role: str, event: Event, timeout: float) -> Vi
 
 
 def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q8: a reader that waits hears of each publication within 100 ms."""
+    """Q8: a reader that waits hears of each publication within 100 ms.
+
+    What is sent at once counts as one wake-up: whether a reader sleeps again between two messages
+    of a step is a race.
+    """
     if not any(isinstance(step, Receive) for step in scenario.steps):
         raise Inconclusive("nobody received")
     found = hangs(history, "receive")
-    wakes = 0
+    wakes = set[tuple[str, int]]()
+    first = _first_of_its_step(scenario)
     by_seq = {message.seq: message for message in sent(history)}
     for reader in scenario.readers():
         found = found or _slept_through(history, reader)
@@ -112,7 +117,7 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
                 continue
             if call.began.t > message.began.t or message.ended is None:
                 continue
-            wakes += 1
+            wakes.add((reader, first.get(message.seq, message.seq)))
             took = call.ended.t - message.ended.t
             if took > _PROMPT + history.allowance(message.ended.t, call.ended.t) and not found:
                 cause = (
@@ -122,7 +127,17 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
                 found = [Violation("late", cause, evidence(history, [message.ended, call.ended]))]
     if not found and not wakes:
         raise Inconclusive("no message was published while a reader waited")
-    return Finding(found[:1], {"wake-ups": wakes})
+    return Finding(found[:1], {"wake-ups": len(wakes)})
+
+
+def _first_of_its_step(scenario: Scenario) -> dict[int, int]:
+    """Of each message the first one that its step sends."""
+    plan = planned(scenario)
+    first: dict[int, int] = {}
+    for seq, (step, _) in plan.items():
+        before = plan.get(seq - 1)
+        first[seq] = first[seq - 1] if before is not None and before[0] is step else seq
+    return first
 
 
 def _slept_through(history: History, reader: str) -> list[Violation]:

@@ -116,6 +116,15 @@ def test_an_idle_reader_that_hears_at_once_is_held_and_counted() -> None:
     assert finding.counts == {"wake-ups": 1}
 
 
+@pytest.mark.parametrize(
+    ("steps", "wakes"),
+    [([Send([Message(repeat=2)])], 1), ([Send([Message()]), Send([Message()])], 2)],
+)
+def test_messages_of_one_step_are_one_wake_up(steps: list[Send], wakes: int) -> None:
+    tape = _idle(5).waits().later(300).sent(1).later(5).gets(1)
+    assert judged("Q8", tape, *steps, Receive(2)).counts == {"wake-ups": wakes}
+
+
 def test_an_idle_reader_that_hears_after_more_than_100_ms_is_late() -> None:
     found = convicted("Q8", _idle(150), Receive(1))
     assert found.kind == "late"
