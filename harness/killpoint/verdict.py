@@ -101,6 +101,10 @@ class CaseViolation(msgspec.Struct):
     """How many plays alone showed it again, of how many; empty if it does not rest on time."""
     place: TargetLine | None = None
     """Where it shows in the target's own code; None if nothing names a line of it."""
+    finding: str | None = None
+    """Whose it is: the id of an entry of the registry, or ``new``; None: that was not asked."""
+    how: str = ""
+    """What decided that, in words."""
 
 
 class Rate(msgspec.Struct, frozen=True):
