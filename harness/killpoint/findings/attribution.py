@@ -19,7 +19,7 @@ from typing import Literal
 
 from killpoint.errors import KillpointError
 from killpoint.findings.registry import Finding, findings
-from killpoint.findings.rows import NEW, Case
+from killpoint.findings.rows import NEW, NO_REGISTRY, Case
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
@@ -125,7 +125,7 @@ class Attribution:
 
     def _settled(self, case: str, violation: CaseViolation) -> tuple[str, str]:
         if not self._known:
-            return NEW, "the registry has no finding of this target"
+            return NEW, NO_REGISTRY
         told = [each for each in self._known if _tells(each, violation)]
         if told:
             return told[0].id, "by the words of its mechanism, which no other has"

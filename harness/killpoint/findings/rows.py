@@ -12,6 +12,8 @@ from killpoint.verdict import WORST_FIRST, CaseViolation, TargetLine, counted
 
 NEW = "new"
 """In the place of an entry's id: no entry of the registry explains it."""
+NO_REGISTRY = "the registry has no finding of this target"
+"""Why each violation of the reference, or of somebody's own module, is new."""
 
 
 class Case(Protocol):
@@ -40,6 +42,12 @@ class Row(msgspec.Struct):
         named = f"{self.impact}: " if self.id != NEW else ""
         return f"{named}{self.id}: {self.symptom}"
 
+    def where(self) -> str:
+        """Its place, how many cases show it, and which one does so best."""
+        place = f"{self.place.words()}; " if self.place is not None else ""
+        best = f", best by {self.exhibit}" if self.exhibit else ""
+        return f"{place}{counted(len(self.cases), 'cases')}{best}"
+
 
 def rows(cases: Iterable[Case]) -> list[Row]:
     """One row a finding, the worst impact first; a violation that is nobody's yet is in none."""
@@ -51,6 +59,12 @@ def rows(cases: Iterable[Case]) -> list[Row]:
     order = list(IMPACTS)
     found = [_row(id, shown) for id, shown in gathered.items()]
     return sorted(found, key=lambda row: order.index(row.impact))
+
+
+def listed(cases: Sequence[Case]) -> list[Row]:
+    """The same for people; nothing where that all is new says no more than that all is told."""
+    told = {v.how for case in cases for v in case.violations if v.finding is not None}
+    return [] if told <= {NO_REGISTRY} else rows(cases)
 
 
 def unattributed(cases: Iterable[Case]) -> int:
