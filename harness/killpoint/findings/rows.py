@@ -67,6 +67,15 @@ def listed(cases: Sequence[Case]) -> list[Row]:
     return [] if told <= {NO_REGISTRY} else rows(cases)
 
 
+def named_finding(case: Case) -> str:
+    """Whose its worst violation is, as ``bites: late-replies``; empty where that is unasked."""
+    whose = [v.finding for v in case.violations[:1] if v.how != NO_REGISTRY]
+    if not whose or whose[0] is None:
+        return ""
+    entry = findings().get(whose[0])
+    return f"{entry.impact}: {entry.id}" if entry is not None else whose[0]
+
+
 def unattributed(cases: Iterable[Case]) -> int:
     """How many violations nobody has said the finding of."""
     return sum(violation.finding is None for case in cases for violation in case.violations)
