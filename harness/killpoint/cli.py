@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import os
 import sys
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -23,13 +24,14 @@ from killpoint.durations import expected, store
 from killpoint.entry import Parser, run
 from killpoint.explain import explain
 from killpoint.faults import FAULTS
-from killpoint.findings.attribution import without
+from killpoint.findings.attribution import Attribution, without
 from killpoint.findings.command import add_parser as add_findings_parser
+from killpoint.findings.rows import unattributed
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import judge, plan
+from killpoint.judge import Judgement, judge, plan
 from killpoint.matrix.command import add_parser as add_matrix_parser
-from killpoint.progress.display import watching
+from killpoint.progress.display import Watcher, watching
 from killpoint.progress.score import Score
 from killpoint.recheck import recheck
 from killpoint.replay import replay
@@ -44,7 +46,10 @@ from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS
+from killpoint.verdict import counted
 
+_SETTLED = 2
+"""Violations that are attributed at a time for each core: most of a play is waiting."""
 _SHRINK = 10.0
 """Seconds: enough for some fifty plays of a case that fails at once."""
 
@@ -129,6 +134,13 @@ def _add_check(commands: Any) -> None:
         help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
     )
     check.add_argument(
+        "--attribution",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="play each violation again with and without known bugs, and say which finding it"
+        " belongs to; of a target without known findings each is new (docs/findings.md)",
+    )
+    check.add_argument(
         "--shard",
         type=_shard,
         default=(1, 1),
@@ -165,13 +177,14 @@ def _check(options: argparse.Namespace) -> int:
     outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
     planned = plan(options.only or (), shard=options.shard, tier=options.tier)
     watched = watching(Console(stderr=True), Score(expected(planned)))
+    target, began = without(options.target, options.without or ()), time.monotonic()
     with (
         outlets.or_why_not(beside),
         _run_folder(options.out, options.target) as folder,
         watched as watcher,
     ):
         judgement = judge(
-            without(options.target, options.without or ()),
+            target,
             options.only or (),
             seed=options.seed,
             full=options.full,
@@ -187,6 +200,9 @@ def _check(options: argparse.Namespace) -> int:
             shrinking=options.shrink,
             first=options.first,
         )
+        if options.attribution:
+            end = began + options.budget if options.budget is not None else None
+            _attribute(judgement, target, options.jobs, end, watcher)
         verdict_json.write(judgement, folder)
     if options.store_durations is not None:
         store(options.store_durations, (case for v in judgement.verdicts for case in v.cases))
@@ -196,6 +212,20 @@ def _check(options: argparse.Namespace) -> int:
         print_card(judgement, Console(), str(folder))
     _write_report(folder)
     return outlets.leave(folder, beside)
+
+
+def _attribute(
+    judgement: Judgement, target: str, jobs: int | None, end: float | None, watcher: Watcher
+) -> None:
+    """Say of each violation which finding it belongs to."""
+    cases = [case for verdict in judgement.verdicts for case in verdict.cases]
+    began = time.monotonic()
+    if left := unattributed(cases):
+        with Attribution(target, watcher.say) as attribution:
+            if attribution.plays:
+                watcher.say(f"{counted(left, 'violations')}: which finding each belongs to")
+            attribution.of_cases(cases, jobs or _SETTLED * (os.cpu_count() or 1), end)
+    judgement.seconds = round(judgement.seconds + time.monotonic() - began, 1)
 
 
 def _write_report(folder: Path) -> None:

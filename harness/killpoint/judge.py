@@ -380,7 +380,7 @@ class _Run:
                 kept = CaseOutcome(_EVERY_PLAY, "L1", "violated")
                 cause = f"in {case.id}, {leak.violation.cause}"
                 told = msgspec.structs.replace(leak.violation, cause=cause)
-                kept.add(told, leak.replay)
+                kept.add(told, leak.replay, leak.place)
                 self._leaks.append(kept)
         return outcome
 

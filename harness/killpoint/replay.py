@@ -57,17 +57,35 @@ def replay(file: Path, target: str | None = None, folder: Path | None = None) ->
         return play_once(stage, scenario, spec, folder)
 
 
-def play_once(stage: Stage, scenario: Scenario, spec: str, folder: Path | None = None) -> Replayed:
+def play_once(
+    stage: Stage,
+    scenario: Scenario,
+    spec: str,
+    folder: Path | None = None,
+    *,
+    confirms: bool = False,
+) -> Replayed:
     """Play a scenario on a stage that is up, judged by each of its invariants.
 
     A target that lacks what the scenario's case needs is not asked: `unsupported`.
+
+    Args:
+        confirms: whether a violation that rests on time is played again alone before it is told.
     """
     needs = next((case.needs for case in CASES if case.id == scenario.case), frozenset[str]())
     lacking = needs - set(stage.zygote.loaded.capabilities)
     outcomes: list[CaseOutcome] = []
     for id in scenario.judges:
         name = scenario.case if scenario.case.startswith(f"{id}/") else f"{id}/{scenario.case}"
-        trial = Trial(name, stage, seed=scenario.seed, full=False, folder=folder, target=spec)
+        trial = Trial(
+            name,
+            stage,
+            seed=scenario.seed,
+            full=False,
+            folder=folder,
+            target=spec,
+            confirms=confirms,
+        )
         outcomes.append(trial.judge(lambda trial: _once(trial, scenario), lacking))
     words = {outcome.outcome for outcome in outcomes}
     if "violated" in words:

@@ -72,6 +72,21 @@ class Violation(msgspec.Struct, frozen=True):
     """Where the clause that is broken is of another level than its invariant."""
 
 
+class TargetLine(msgspec.Struct, frozen=True):
+    """A line of the target's own code."""
+
+    file: str
+    """Its path in the target's package."""
+    function: str = ""
+    """The qualified name of the function that it stands in; empty outside of all."""
+    line: int | None = None
+
+    def words(self) -> str:
+        """Such as ``queue.py:16 in MessageQueue.recv``."""
+        number = "" if self.line is None else f":{self.line}"
+        return f"{self.file}{number}" + (f" in {self.function}" if self.function else "")
+
+
 class CaseViolation(msgspec.Struct):
     """A violation that a case found, with the file that plays it again."""
 
@@ -84,6 +99,12 @@ class CaseViolation(msgspec.Struct):
     """In how many plays of the case it was seen."""
     alone: list[int] = []
     """How many plays alone showed it again, of how many; empty if it does not rest on time."""
+    place: TargetLine | None = None
+    """Where it shows in the target's own code; None if nothing names a line of it."""
+    finding: str | None = None
+    """Whose it is: the id of an entry of the registry, or ``new``; None: that was not asked."""
+    how: str = ""
+    """What decided that, in words."""
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -182,10 +203,13 @@ class CaseOutcome(msgspec.Struct):
     """Whether it is ``inconclusive`` since the harness could not do its work: a play was not
     brought to its end, or a judge failed."""
 
-    def add(self, violation: Violation, replay: str | None = None) -> CaseViolation:
+    def add(
+        self, violation: Violation, replay: str | None = None, place: TargetLine | None = None
+    ) -> CaseViolation:
         """A violation of the case; the worst of all of them stands for it."""
         level = violation.level or level_of(self.invariant, violation.kind)
-        added = CaseViolation(violation.kind, violation.cause, violation.evidence, level, replay)
+        told = violation.kind, violation.cause, violation.evidence, level, replay
+        added = CaseViolation(*told, place=place)
         self.violations.append(added)
         self.violations.sort(key=lambda v: (v.level, WORST_FIRST.index(v.kind)))
         worst = self.violations[0]

@@ -21,6 +21,7 @@ import msgspec
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking
 from killpoint.checkers.interrupted import EXCEPTIONS
+from killpoint.checkers.place import OwnFiles, place_of
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.event import Event
@@ -38,7 +39,7 @@ from killpoint.signature import signature
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
 from killpoint.targets.protocol import Device
-from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, Violation
+from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLine, Violation
 
 _CRASHES = ("kill", "exit")
 _KINDS_IN_A_SWEEP, _TIMES_THE_SAME, _AFTER_THE_FIRST = 4, 3, 20.0
@@ -89,6 +90,16 @@ class Caller(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsFiles(Protocol):
+    """A player that knows where the target's own files lie."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """See :attr:`killpoint.stage.stage.Stage.files`."""
+        ...
+
+
 class Violated(Exception):
     """A play broke the invariant, and the trial is over."""
 
@@ -106,6 +117,7 @@ class Leak(msgspec.Struct):
 
     violation: Violation
     replay: str | None
+    place: TargetLine | None = None
 
 
 class Judged(msgspec.Struct):
@@ -176,6 +188,7 @@ class Trial:
         """Whether a violation takes the place of those before it: they are shrunk, play by play."""
         self._first_violation = 0.0
         self._player = player
+        self._own = OwnFiles(player.files if isinstance(player, KnowsFiles) else {})
         self._folder = folder
         self.target = target
         self._doubts: list[tuple[str, bool]] = []
@@ -452,7 +465,7 @@ class Trial:
         Raises:
             Violated: always.
         """
-        self.outcome.add(violation, replay)
+        self.outcome.add(violation, replay, place_of(violation, self._own))
         raise Violated(violation.cause)
 
     def _convict(self, judged: Judged, again: list[int]) -> None:
@@ -466,7 +479,8 @@ class Trial:
             self.outcome.violations.clear()
         nth = len(self.outcome.violations)
         name = self.outcome.id if nth == 0 else f"{self.outcome.id}-{nth + 1}"
-        noted = self.outcome.add(violation, self.keep(judged.play, name, violation.cause))
+        place = place_of(violation, self._own, judged.play.history)
+        noted = self.outcome.add(violation, self.keep(judged.play, name, violation.cause), place)
         noted.alone = again
         self._first_violation = self._first_violation or time.monotonic()
         if self.outcome.violations[0] is noted:
@@ -530,7 +544,8 @@ class Trial:
             return
         judged = msgspec.structs.replace(play.scenario, judges=["L1"])
         leaky = msgspec.structs.replace(play, scenario=judged)
-        self.leaks.append(Leak(found, self.keep(leaky, f"L1/in/{self.outcome.id}", found.cause)))
+        replay = self.keep(leaky, f"L1/in/{self.outcome.id}", found.cause)
+        self.leaks.append(Leak(found, replay, place_of(found, self._own, play.history)))
 
     def doubt(self, reason: str, *, by_harness: bool = False) -> None:
         """Say why the case cannot be held, unless it is violated; and whose fault that is."""

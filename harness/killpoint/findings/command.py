@@ -14,8 +14,9 @@ from packaging.version import InvalidVersion, Version
 from rich.console import Console
 
 from killpoint.errors import BadUsage
-from killpoint.findings.attribution import NEW, Attributed, Attribution
-from killpoint.findings.registry import IMPACTS, Finding, Impact, finding, findings
+from killpoint.findings.attribution import Attribution
+from killpoint.findings.registry import IMPACTS, Finding, finding, findings
+from killpoint.findings.rows import NEW, rows
 from killpoint.report.stored import read
 from killpoint.targets.registry import FORMS
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
@@ -80,42 +81,21 @@ def _findings(options: argparse.Namespace) -> int:
 
 
 def _of_run(options: argparse.Namespace) -> int:
-    run = read(options.run)
+    cases = read(options.run).cases()
     out = Console(soft_wrap=True, highlight=False, markup=False)
     steps = Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
     with Attribution(options.target, steps.print) as attribution:
-        settled = list(attribution.of_run(run))
-    groups = grouped(settled)
+        attribution.of_cases(cases)
+    found = rows(cases)
     if options.json:
-        out.print(json.dumps(groups, indent=2, ensure_ascii=False))
+        listed = [msgspec.to_builtins(row) for row in found]
+        out.print(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
-        for group in groups:
-            out.print(f"\n{group['impact']}: {group['id']}: {group['symptom']}", style="bold")
-            for case in group["cases"]:
+        for row in found:
+            out.print(f"\n{row.words()}", style="bold")
+            for case in row.cases:
                 out.print(f"  {case}")
-    return int(any(each.finding == NEW for each in settled))
-
-
-def grouped(settled: list[Attributed]) -> list[dict[str, Any]]:
-    """One row a finding, the worst impact first: as ``findings`` of ``verdict.json``."""
-    order = list(IMPACTS)
-    rows: dict[str, dict[str, Any]] = {}
-    for each in settled:
-        known = findings().get(each.finding)
-        impact: Impact = known.impact if known is not None else "new"
-        row = rows.setdefault(
-            each.finding,
-            {
-                "id": each.finding,
-                "impact": impact,
-                "symptom": known.symptom if known is not None else each.violation.cause,
-                "place": msgspec.to_builtins(known.place if known is not None else each.place),
-                "cases": [],
-            },
-        )
-        if each.case not in row["cases"]:
-            row["cases"].append(each.case)
-    return sorted(rows.values(), key=lambda row: order.index(row["impact"]))
+    return int(any(row.id == NEW for row in found))
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -37,10 +37,11 @@ class Watcher:
         """A case has ended."""
         self._score.ended(outcome)
         if text := words.violation(outcome):
-            self._say(text)
+            self.say(text)
         self._news()
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """A line for people, at once."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _news(self) -> None:
@@ -59,7 +60,7 @@ class _FromAfar(Watcher):
             return
         self._spoke = self._score.clock()
         going_on = words.longest(self._score)
-        self._say(words.headline(self._score) + (f"; {going_on}" if going_on else ""))
+        self.say(words.headline(self._score) + (f"; {going_on}" if going_on else ""))
 
 
 @contextlib.contextmanager

@@ -1,25 +1,37 @@
-"""The card: one line an invariant, legible without colour."""
+"""The card: the findings, then one line an invariant, legible without colour."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from killpoint.findings.rows import NEW, NO_REGISTRY, listed, unattributed
 from killpoint.judge import Judgement
-from killpoint.verdict import CaseOutcome, InvariantVerdict
+from killpoint.verdict import CaseOutcome, InvariantVerdict, counted
 
 _SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "-"}
 _STYLE = {"holds": "green", "violated": "bold red", "inconclusive": "yellow", "unsupported": "dim"}
 
 
 def print_card(judgement: Judgement, console: Console, folder: str | None = None) -> None:
-    """Print the verdicts, then for each violation its cause and the command that replays it."""
+    """Print the findings, the worst impact first, then the verdicts, then each violation.
+
+    Invariants that the target cannot be asked are told in one line.
+    """
     heading = f"\n{judgement.name} {judgement.version}  (seed {judgement.seed})"
     console.print(heading, style="bold", markup=False)
     for note in judgement.notes:
         console.print(f"  note: {note}", style="dim", markup=False)
-    console.print(_table(judgement.verdicts))
+    cases = [case for verdict in judgement.verdicts for case in verdict.cases]
+    _print_findings(cases, console)
+    asked = [verdict for verdict in judgement.verdicts if verdict.verdict != "unsupported"]
+    if asked:
+        console.print(_table(asked))
+    if line := _unasked(judgement.verdicts):
+        console.print(line, style=_STYLE["unsupported"], markup=False, highlight=False)
     for verdict in judgement.verdicts:
         for case in verdict.cases:
             if case.outcome == "violated":
@@ -51,6 +63,28 @@ def _table(verdicts: list[InvariantVerdict]) -> Table:
     return table
 
 
+def _print_findings(cases: Sequence[CaseOutcome], console: Console) -> None:
+    for row in listed(cases):
+        console.print(Text(f"✗ {row.words()}", style="bold red"), soft_wrap=True)
+        lines = [row.where()] + [f"killpoint show {row.id}"] * (row.id != NEW)
+        lines += [f"killpoint replay {row.replay}"] * bool(row.replay)
+        for line in lines:
+            console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
+    if left := unattributed(cases):
+        words = f"{counted(left, 'violations')} not attributed to a finding"
+        console.print(words, style="dim", markup=False, highlight=False)
+
+
+def _unasked(verdicts: Sequence[InvariantVerdict]) -> str:
+    """What the target cannot be asked, and why, in one line."""
+    why: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.verdict == "unsupported":
+            why.setdefault(verdict.strength, []).append(verdict.id)
+    told = [f"{', '.join(ids)} ({reason})" for reason, ids in why.items()]
+    return f"{_SIGN['unsupported']} unsupported: {'; '.join(told)}" if told else ""
+
+
 def _strength(verdict: InvariantVerdict) -> Text:
     text = Text(verdict.strength)
     if verdict.verdict == "inconclusive":
@@ -68,6 +102,10 @@ def _print_violation(case: CaseOutcome, console: Console) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     for line in case.evidence:
         console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True, style="dim")
+    for violation in case.violations[:1]:
+        if violation.finding is not None and violation.how != NO_REGISTRY:
+            told = f"  finding: {violation.finding} ({violation.how})"
+            console.print(told, markup=False, highlight=False, soft_wrap=True)
     if case.replay:
         console.print(f"  killpoint replay {case.replay}", markup=False, soft_wrap=True)
     if case.shrinkage:

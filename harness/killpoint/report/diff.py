@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from killpoint.findings.rows import Row, unattributed
 from killpoint.report.stored import StoredCase, StoredRun
-from killpoint.verdict import Rate
+from killpoint.verdict import Rate, counted
 
 _NOT_RUN = "not run"
 _LESS = 0.9
@@ -79,6 +80,10 @@ class Difference(msgspec.Struct):
     weaker: list[StrengthLoss]
     still: int
     """How many violations are the same in both."""
+    came: list[Row] = []
+    """Findings that the second run shows, and the first had looked for and not shown."""
+    fixed: list[Row] = []
+    """Findings that the first run shows, and whose cases all hold in the second."""
     races: list[str] = []
     """Cases that ended otherwise by chance: the intervals of their rates overlap."""
 
@@ -111,7 +116,27 @@ def diff(first: StoredRun, second: StoredRun) -> Difference:
         by_chance = any(case.split("/")[0] == id for case in found.races)
         if was != now and not by_chance:
             found.verdicts.append(VerdictChange(id, was, now))
+    found.came = list(_came(first, second, found.races))
+    held = {case.id for case in second.cases() if case.outcome == "held"}
+    found.fixed = [
+        row
+        for row in first.findings
+        if second.schema > 1 and row.id not in _ids(second) and held.issuperset(row.cases)
+    ]
     return found
+
+
+def _came(first: StoredRun, second: StoredRun, races: Sequence[str]) -> Iterator[Row]:
+    """Findings of which a case ran before as well, and showed another thing or nothing."""
+    asked = {case.id for case in first.cases()} - {*races}
+    whole = first.schema > 1 and not unattributed(first.cases())
+    for row in second.findings if whole else ():
+        if row.id not in _ids(first) and asked.intersection(row.cases):
+            yield row
+
+
+def _ids(run: StoredRun) -> set[str]:
+    return {row.id for row in run.findings}
 
 
 def _case(found: Difference, before: StoredCase | None, after: StoredCase | None) -> None:
@@ -191,5 +216,10 @@ def _notes(first: StoredRun, second: StoredRun) -> Iterator[str]:
     for what, (one, other) in pairs.items():
         if one != other:
             yield f"the {what} differ: {one} and {other}"
+    for run, which in ((first, "first"), (second, "second")):
+        if run.schema == 1:
+            yield f"the {which} run is from before findings: only cases are compared"
+        elif left := unattributed(run.cases()):
+            yield f"in the {which} run {counted(left, 'violations')} not attributed to a finding"
     if second.left_out:
         yield f"the second run left out {len(second.left_out)} cases: its budget was spent"

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from killpoint.findings.registry import IMPACTS
+from killpoint.findings.rows import NEW
 from killpoint.report import stored
 from killpoint.report.diff import CaseChange, Difference, diff
 
@@ -47,6 +49,8 @@ def lines(found: Difference) -> Iterator[str]:
     yield f"before: {found.first.target}  ({found.first.run})"
     yield f"now:    {found.second.target}  ({found.second.run})"
     yield from (f"note: {note}" for note in found.notes)
+    if told := findings(found):
+        yield told
     for change in (*found.new, *found.changed):
         yield f"✗ {change.id}: {change.after}, before: {change.before}"
         yield f"  {change.cause}"
@@ -70,6 +74,19 @@ def lines(found: Difference) -> Iterator[str]:
         "violated as before": found.still,
     }
     yield ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no difference"
+
+
+def findings(found: Difference) -> str:
+    """Such as ``findings: +1 bites: deaf-reader``, and how many are fixed; empty: the same."""
+    parts: list[str] = []
+    for impact in IMPACTS:
+        ids = [row.id for row in found.came if row.impact == impact]
+        some = ids if impact != NEW else [row.symptom for row in found.came if row.id == NEW]
+        parts += [f"+{len(some)} {impact}: {', '.join(some)}"] * bool(some)
+    if found.fixed:
+        gone = [row.id if row.id != NEW else row.symptom for row in found.fixed]
+        parts.append(f"\N{MINUS SIGN}{len(gone)} fixed: {', '.join(gone)}")
+    return f"findings: {', '.join(parts)}" if parts else ""
 
 
 def _undecided(change: CaseChange) -> str:

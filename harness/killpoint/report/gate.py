@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from killpoint.findings.registry import finding
 from killpoint.report.known import Known, find
 from killpoint.report.stored import StoredCase, StoredRun
 
@@ -44,13 +45,14 @@ def gate(run: StoredRun, known: Sequence[Known] = ()) -> Gate:
     met: list[tuple[StoredCase, Known]] = []
     for case in run.cases():
         if case.outcome == "violated":
-            entry = find(mine, case.id, case.kind, case.cause)
+            entry = find(mine, case.id, case.kind, case.cause) or _of_findings(mine, case)
             if entry is None:
                 new.append(case)
             else:
                 met.append((case, entry))
     held = {case.id for case in run.cases() if case.outcome == "held"}
-    gone = [each for each in mine if each.strict and each.case in held]
+    shown = {v.finding for case in run.cases() for v in case.violations}
+    gone = [each for each in mine if each.strict and _is_gone(each, held, shown)]
     # What a violation hides in the verdict of its invariant is told once that violation is known.
     judged = {id: v for id, v in run.invariants.items() if v.verdict in _JUDGED}
     doubtful = [c for v in judged.values() for c in v.cases if c.outcome == "inconclusive"]
@@ -59,3 +61,17 @@ def gate(run: StoredRun, known: Sequence[Known] = ()) -> Gate:
     ran = any(case.runs for case in run.cases())
     status = 1 if new or gone else 3 if unsure or not ran else 0
     return Gate(status, new, met, gone, doubtful)
+
+
+def _of_findings(known: Sequence[Known], case: StoredCase) -> Known | None:
+    """The entry of its worst violation, if each one's finding is known."""
+    entries = {each.finding: each for each in known if each.finding}
+    whose = [violation.finding or "" for violation in case.violations]
+    return entries[whose[0]] if whose and all(id in entries for id in whose) else None
+
+
+def _is_gone(entry: Known, held: set[str], shown: set[str | None]) -> bool:
+    """Whether it fails no more: its case holds; of a finding the exhibit, and nothing shows it."""
+    if not entry.finding:
+        return entry.case in held
+    return finding(entry.finding).exhibit in held and entry.finding not in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from killpoint.findings.rows import Row, listed, named_finding
 from killpoint.report.gate import Gate
 from killpoint.report.stored import StoredCase, StoredRun
 
@@ -37,11 +38,13 @@ def failure(target: str, words: str) -> str:
 def _blocks(run: StoredRun, judged: Gate) -> Iterator[str]:
     yield f"## killpoint: {_plain(run.target.label())}"
     yield _ending(run, judged)
+    if rows := listed(run.cases()):
+        yield _findings(rows)
     yield _table(run)
     for case in judged.new:
         yield from _told(case, "violation")
     for entry in judged.gone:
-        yield f"### ✗ {_plain(entry.case)}: known failure no longer fails"
+        yield f"### ✗ {_plain(entry.name)}: known failure no longer fails"
         yield f"{_plain(entry.words())}; remove it"
     for case in judged.doubtful:
         yield from _told(case, "doubt")
@@ -69,6 +72,16 @@ def _ending(run: StoredRun, judged: Gate) -> str:
     return f"{', '.join(told) or 'nothing violated'} ({facts})"
 
 
+def _findings(rows: Sequence[Row]) -> str:
+    """The findings, those that bite first."""
+    lines = ["| impact | finding | what goes wrong | where | cases |", "|---|---|---|---|--:|"]
+    for row in rows:
+        place = row.place.words() if row.place is not None else ""
+        cells = [f"**{row.impact}**", _plain(row.id), _plain(row.symptom), _plain(place)]
+        lines.append("| " + " | ".join([*cells, str(len(row.cases))]) + " |")
+    return "\n".join(lines)
+
+
 def _table(run: StoredRun) -> str:
     lines = ["| | invariant | level | verdict | held | of |", "|---|---|---|---|--:|--:|"]
     for id, verdict in run.invariants.items():
@@ -81,7 +94,8 @@ def _table(run: StoredRun) -> str:
 
 def _told(case: StoredCase, what: str) -> Iterator[str]:
     sign = "✗" if what == "violation" else "?"
-    yield f"### {sign} {_plain(case.id)}: {case.failure_class}"
+    whose = f" ({_plain(named)})" if (named := named_finding(case)) else ""
+    yield f"### {sign} {_plain(case.id)}: {case.failure_class}{whose}"
     yield _fenced([case.cause, *(f"  {line}" for line in case.evidence)])
     commands = [f"killpoint replay {file}" for file in (case.replay, case.shrunk) if file]
     if commands:

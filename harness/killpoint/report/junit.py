@@ -52,7 +52,7 @@ def _suite(run: StoredRun, judged: Gate) -> ET.Element:
         ET.SubElement(element, "error", type="inconclusive", message=why)
     for entry in judged.gone:
         words = f"known failure no longer fails: {entry.words()}; remove it"
-        element = _element(suite, entry.case, 0.0, " (known failure)")
+        element = _element(suite, entry.name, 0.0, " (known failure)")
         ET.SubElement(element, "failure", type="known-failure-gone", message=_clean(words))
     return suite
 
@@ -79,7 +79,7 @@ def _words(case: StoredCase) -> str:
 
 
 def _element(suite: ET.Element, id: str, seconds: float, more: str = "") -> ET.Element:
-    invariant, _, name = id.partition("/")
+    invariant, _, name = id.partition("/") if "/" in id else ("findings", "", id)
     about = {"classname": _clean(invariant), "name": _clean(name + more)}
     return ET.SubElement(suite, "testcase", about, time=f"{seconds:.3f}")
 

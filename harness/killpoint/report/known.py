@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
+from killpoint.findings.registry import findings
 from killpoint.invariants import BY_ID
 from killpoint.signature import normalised, signature
 from killpoint.verdict import Kind
@@ -26,15 +27,18 @@ _LEAKS_IN = "L1/in/"
 _TOP = -1
 """In the place of an entry's number: outside of all."""
 _MUST = ("case", "kind", "target")
+_MUST_OF_FINDING = ("finding", "target")
+_INSTEAD = ("case", "kind", "cause", "signature")
+"""Keys of the other form, which an entry that names a finding does not have."""
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One failure that is known."""
+    """One failure that is known: a finding, or a case with its kind and cause."""
 
-    case: str
+    case: str = ""
     """Its case's id."""
-    kind: Kind
-    target: str
+    kind: Kind | Literal[""] = ""
+    target: str = ""
     """The name of the target, without a release."""
     cause: str = ""
     """Words of its cause, in which numbers and paths may differ; or ``/a regular expression/``."""
@@ -47,11 +51,20 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
     strict: bool = True
     """Whether it is to be removed once its case holds; no, for what fails now and then."""
+    finding: str = ""
+    """An id of the registry, for every violation that belongs to it: instead of a case, a kind, and
+    a cause or signature."""
 
     def words(self) -> str:
         """The entry in a line, for people."""
         which = f"{self.target} {self.releases}".strip()
-        return f"{self.case} ({self.kind}) of {which}" + (f": {self.note}" if self.note else "")
+        what = self.finding or f"{self.case} ({self.kind})"
+        return f"{what} of {which}" + (f": {self.note}" if self.note else "")
+
+    @property
+    def name(self) -> str:
+        """What it is an entry for: its finding, or its case."""
+        return self.finding or self.case
 
     def is_of(self, target: str, version: str) -> bool:
         """Whether it is a failure of this target's release; unnumbered ones are in no range."""
@@ -65,8 +78,8 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return False
 
     def describes(self, case: str, kind: str | None, cause: str) -> bool:
-        """Whether a violation is the one that is known."""
-        if (case, kind) != (self.case, self.kind):
+        """Whether a violation is the one that is known, by its case, kind and cause."""
+        if self.finding or (case, kind) != (self.case, self.kind):
             return False
         if self.signature:
             return signature(case, self.kind, cause) == self.signature
@@ -128,18 +141,37 @@ def _wrong(entry: dict[str, object], file: Path) -> Iterator[tuple[str, str]]:
         elif not isinstance(value, bool if key == "strict" else str):
             expected = "true or false" if key == "strict" else "text"
             yield key, f"`{key}` is {value!r}; expected {expected}"
-    for key in _MUST:
+    must = _MUST_OF_FINDING if "finding" in entry else _MUST
+    for key in must:
         if not entry.get(key):
-            yield "", f"missing required key `{key}`; expected all of: {', '.join(_MUST)}"
+            yield "", f"missing required key `{key}`; expected all of: {', '.join(must)}"
+    texts = {key: str(value) for key, value in entry.items()}
+    if "finding" in entry:
+        yield from _no_finding(texts)
+        yield from _unreadable(texts, file)
+        return
     told = [key for key in ("cause", "signature") if entry.get(key)]
     if len(told) != 1:
         why = "has both `cause` and `signature`" if told else "does not say which failure it is"
         yield "cause", f"{why}; expected either words of its `cause` or its `signature`"
-    yield from _unreadable({key: str(value) for key, value in entry.items()}, file)
+    yield from _no_case(texts)
+    yield from _unreadable(texts, file)
 
 
-def _unreadable(entry: dict[str, str], file: Path) -> Iterator[tuple[str, str]]:
-    """Values of the right type that say nothing."""
+def _no_finding(entry: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with an entry that names a finding."""
+    mine = [each.id for each in findings().values() if entry["target"] in each.projects]
+    if entry["finding"] not in mine:
+        near = difflib.get_close_matches(entry["finding"], mine, 3, 0.5) or mine
+        expected = f"expected one such as: {', '.join(near)}" if near else "expected a case"
+        yield "finding", f"{entry['target']} has no finding {entry['finding']!r}; {expected}"
+    for key in _INSTEAD:
+        if key in entry:
+            yield key, f"`{key}` beside `finding`; expected either a finding, or a case's violation"
+
+
+def _no_case(entry: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the case of an entry, its kind and its cause."""
     case, kind = entry["case"], entry["kind"]
     invariant, _, name = case.partition("/")
     if invariant not in BY_ID or not name:
@@ -154,6 +186,10 @@ def _unreadable(entry: dict[str, str], file: Path) -> Iterator[tuple[str, str]]:
         re.compile(_pattern(entry.get("cause", "")) or "")
     except re.error as error:
         yield "cause", f"{entry['cause']!r}: {error}; expected words, or a /regular expression/"
+
+
+def _unreadable(entry: dict[str, str], file: Path) -> Iterator[tuple[str, str]]:
+    """Values of the right type that say nothing."""
     try:
         SpecifierSet(entry.get("releases", ""))
     except InvalidSpecifier as error:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from killpoint.errors import BadUsage
+from killpoint.findings.rows import Row
 from killpoint.invariants import Level
 from killpoint.signature import signature
 from killpoint.verdict import (
@@ -21,6 +22,8 @@ from killpoint.verdict import (
     failure_class,
 )
 
+NEWEST = 2
+"""Of the schemas of ``verdict.json``, the newest that is read here."""
 _ALONE, _PLAYS_ALONE = "plays alone", 3
 """What a violation that rests on time is played again by, and at most how often."""
 
@@ -128,6 +131,10 @@ class StoredRun(msgspec.Struct):
     full: bool = False
     seconds: float = 0.0
     left_out: list[str] = []
+    schema: int = 1
+    """1: from before there were findings in it; its violations have neither place nor finding."""
+    findings: list[Row] = []
+    """What its violations belong to, the worst impact first, as it was known then."""
     folder: Path = Path()
     """Where it lies; set by :func:`read`, never stored."""
 
@@ -149,5 +156,8 @@ def read(run: Path) -> StoredRun:
         raise BadUsage(f"{file}: {error.strerror}; expected the folder of a run") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadUsage(f"{file}: {error}; expected verdict.json of a run") from error
+    if stored.schema > NEWEST:
+        words = f"schema {stored.schema} is newer than this killpoint; expected at most {NEWEST}"
+        raise BadUsage(f"{file}: {words}")
     stored.folder = file.parent
     return stored

@@ -8,13 +8,17 @@ from typing import Any
 
 import msgspec
 
+from killpoint.findings.rows import rows
 from killpoint.judge import Judgement
+from killpoint.report.stored import NEWEST
 from killpoint.verdict import Rate
 
 
 def as_dict(judgement: Judgement) -> dict[str, Any]:
     """The judgement as plain data; extra keys may come, those named here stay."""
+    found = rows(case for verdict in judgement.verdicts for case in verdict.cases)
     return {
+        "schema": NEWEST,
         "target": {"name": judgement.name, "version": judgement.version},
         "notes": judgement.notes,
         "seed": judgement.seed,
@@ -22,6 +26,7 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
         "full": judgement.full,
         "seconds": judgement.seconds,
         "left_out": judgement.left_out,
+        "findings": [msgspec.to_builtins(row) for row in found],
         "invariants": {
             verdict.id: {
                 "level": verdict.level,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from killpoint.findings.rows import named_finding
 from killpoint.report.gate import Gate
+from killpoint.report.stored import StoredCase
 
 _SHOWN = 10
 """GitHub shows so many of a level for a step, and drops the rest."""
@@ -12,9 +14,9 @@ _SHOWN = 10
 
 def annotate(judged: Gate) -> list[str]:
     """An error for each new violation and each known failure that is gone; doubts are warnings."""
-    errors = [_error(f"{c.id}: {c.kind}", f"{c.cause}{_replay(c.replay)}") for c in judged.new]
+    errors = [_violation(case) for case in judged.new]
     errors += [
-        _error(f"{known.case}: known failure no longer fails", f"{known.words()}; remove it")
+        _error(f"{known.name}: known failure no longer fails", f"{known.words()}; remove it")
         for known in judged.gone
     ]
     doubts = [
@@ -40,6 +42,11 @@ def _few(lines: Sequence[str], level: str) -> Iterator[str]:
 
 def _replay(file: str | None) -> str:
     return f"\nkillpoint replay {file}" if file else ""
+
+
+def _violation(case: StoredCase) -> str:
+    whose = f" ({named})" if (named := named_finding(case)) else ""
+    return _error(f"{case.id}: {case.kind}{whose}", f"{case.cause}{_replay(case.replay)}")
 
 
 def _error(title: str, words: str) -> str:

@@ -163,6 +163,8 @@ class Loaded(msgspec.Struct, tag=True):
     missing: bool = False
     torch: bool = False
     """Whether roles find torch imported."""
+    files: dict[str, str] = {}
+    """Where the target's own files lie, by their path in its package."""
 
 
 Packet = (

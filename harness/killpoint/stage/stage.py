@@ -159,6 +159,11 @@ class Stage:
         self.zygote.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Where the target's own files lie, by their path in its package."""
+        return self.zygote.loaded.files
+
     def play(self, scenario: Scenario) -> Play:
         """Play a scenario to its end, look at what it left, then clean up.
 

@@ -36,6 +36,7 @@ from killpoint.targets.coordinator_protocol import RunsCoordinator
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.engine_protocol import HasEngine
 from killpoint.targets.native import native_code
+from killpoint.targets.own_files import own_files
 from killpoint.targets.protocol import (
     Cancels,
     Capability,
@@ -123,7 +124,9 @@ def _load(spec: str, channel: Channel, more: Sequence[str]) -> Target:
     name, version = str(target.name), str(target.version)
     torch = "torch" in sys.modules
     limits: list[Disclaimer] = list(getattr(target, "disclaimers", ()))
-    channel.put(Loaded(os.getpid(), name, version, list(words), notes, limits, torch=torch))
+    files = own_files(target)
+    told = Loaded(os.getpid(), name, version, list(words), notes, limits, torch=torch, files=files)
+    channel.put(told)
     return target
 
 

@@ -15,6 +15,7 @@ from killpoint.explore.trial import Trial, Unsupported, Violated
 from killpoint.ledger import Ledger
 from killpoint.scenario import Fault, Point, Scenario, load
 from killpoint.stage.stage import Play
+from killpoint.verdict import TargetLine
 
 _AIMED = Fault("kill", "writer", Point("send", line=3))
 
@@ -25,6 +26,7 @@ class Given:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.forgotten = 0
+        self.files: dict[str, str] = {}
         self.next: dict[str, Any] = {}
 
     def play(self, scenario: Scenario) -> Play:
@@ -41,6 +43,7 @@ class Bench:
     def __init__(self, place: Path, case: str = "R3/synthetic") -> None:
         self.run = place / "run"
         self.player = Given(place / "play")
+        self.player.files = {"ring.py": __file__}
         self.trial = Trial(case, self.player, seed=5, full=False, folder=self.run, target="t:x")
 
     def plays(self, tape: Tape, *steps: Any, **known: Any) -> None:
@@ -255,3 +258,14 @@ def test_only_plays_with_an_end_at_a_point_are_crash_runs(bench: Bench) -> None:
     bench.plays(_struck(), _AIMED)
     assert bench.trial.outcome.crash_runs == 1
     assert bench.trial.outcome.crash_seconds > 0
+
+
+def test_a_violation_carries_the_targets_own_line(bench: Bench) -> None:
+    line = Given.forget.__code__.co_firstlineno
+    tape = Tape().sent(0).waits().later(4000)
+    stack = [f"forget (ring.py:{line})"]
+    tape.tell("director", "hang", target="reader-0", op="receive", stack=stack)
+    with pytest.raises(Violated):
+        bench.plays(tape)
+    (found,) = bench.trial.outcome.violations
+    assert found.place == TargetLine("ring.py", "Given.forget", line)

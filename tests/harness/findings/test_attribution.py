@@ -9,14 +9,14 @@ import pytest
 
 from killpoint.cases.case import OPEN, scenario
 from killpoint.findings import attribution
-from killpoint.findings.attribution import Attribution, target_line
-from killpoint.findings.command import grouped
-from killpoint.scenario import dump
+from killpoint.findings.attribution import Attribution, Says
+from killpoint.findings.rows import unattributed
+from killpoint.scenario import Scenario, dump
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
-from killpoint.verdict import CaseViolation
+from killpoint.verdict import CaseOutcome, CaseViolation
 
 Shows = Callable[[Sequence[str]], bool]
-Settle = Callable[[CaseViolation, Shows], attribution.Attributed]
+Settle = Callable[[CaseViolation, Shows], CaseViolation]
 
 
 @pytest.fixture
@@ -30,11 +30,17 @@ def replay(tmp_path: Path) -> str:
 def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
     """Whose a violation is, where ``shows`` says what a play with these switched off shows."""
 
-    def settled(violation: CaseViolation, shows: Shows) -> attribution.Attributed:
-        monkeypatch.setattr(attribution, "resolve", lambda spec: spec)
-        monkeypatch.setattr(Attribution, "_shows", lambda self, s, v, off: shows(off))
+    def settled(violation: CaseViolation, shows: Shows) -> CaseViolation:
+        def plays(
+            _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+        ) -> Says:
+            return "shows" if shows(off) else "held"
+
+        monkeypatch.setattr(attribution, "resolve", str)
+        monkeypatch.setattr(Attribution, "_plays", plays)
         with Attribution("vllm==0.33.0") as whose:
-            return whose.of("Q1/any", violation)
+            whose.of("Q1/any", violation)
+        return violation
 
     return settled
 
@@ -90,24 +96,44 @@ def test_words_that_one_mechanism_alone_has_need_no_play(settle: Settle) -> None
     assert settle(CaseViolation("duplicate", cause), lambda off: True).finding == "stale-flag"
 
 
-def test_the_targets_own_line() -> None:
-    cause = "reader-0 still waited in receive after 4.0 s in MessageQueue.recv (a/b.py:1016)"
-    place = target_line(CaseViolation("hang", cause))
-    assert place is not None
-    assert (place.file, place.function, place.line) == ("a/b.py", "MessageQueue.recv", 1016)
-    assert target_line(CaseViolation("lost", "message 3 never came")) is None
+def test_whose_point_is_not_reached_is_second_to_what_ends_it(
+    replay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plays(
+        _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+    ) -> Says:
+        if [*off] == ["deaf-reader"]:
+            return "nothing"
+        return "held" if "unwatched-writer" in off else "shows"
+
+    monkeypatch.setattr(attribution, "resolve", str)
+    monkeypatch.setattr(Attribution, "_plays", plays)
+    cause = "reader-0 stood in MessageQueue.recv, and in MessageQueue._wait_until_readable"
+    first, second = (CaseViolation("hang", words, replay=replay) for words in (cause, "it waited"))
+    with Attribution("vllm==0.33.0") as whose:
+        whose.of("Q1/any", first)
+    assert first.finding == "unwatched-writer"
+    monkeypatch.setattr(attribution, "_LIKELY", 1)
+    with Attribution("vllm==0.33.0") as whose:
+        whose.of("Q6/writer-dies-after-overflow-marker", second)
+    assert (second.finding, "not reached" in second.how) == ("deaf-reader", True)
 
 
-def test_findings_are_grouped_the_worst_impact_first(replay: str, settle: Settle) -> None:
-    violation = CaseViolation("hang", "reader-0 waited", replay=replay)
-    told = [
-        settle(violation, lambda off: True),
-        settle(violation, lambda off: "deaf-writer" not in off),
-        settle(violation, lambda off: "late-replies" not in off),
-    ]
-    rows = grouped([*told, told[2]])
-    assert [(row["id"], row["impact"], row["cases"]) for row in rows] == [
-        ("late-replies", "bites", ["Q1/any"]),
-        ("deaf-writer", "placed", ["Q1/any"]),
-        ("new", "new", ["Q1/any"]),
-    ]
+def test_in_a_target_without_a_registry_each_is_new_and_nothing_is_played() -> None:
+    for spec in ("refengine", "os_pipes:OsPipeTarget", "vllm:Own"):
+        violation = CaseViolation("hang", "reader-0 waited", replay="no/file")
+        with Attribution(spec) as whose:
+            whose.of("Q1/any", violation)
+        assert (violation.finding, "registry" in violation.how) == ("new", True)
+
+
+def test_what_the_budget_leaves_no_time_for_has_no_finding(replay: str, settle: Settle) -> None:
+    case = CaseOutcome("Q1/any", "Q1", "violated")
+    case.violations.append(CaseViolation("hang", "reader-0 waited", replay=replay))
+    settle(CaseViolation("hang", "x", replay=replay), lambda off: True)
+    with Attribution("vllm==0.33.0") as whose:
+        whose.of_cases([case], end=0.0)
+        assert (case.violations[0].finding, unattributed([case])) == (None, 1)
+        assert "budget" in case.violations[0].how
+        whose.of_cases([case], jobs=2)
+    assert (case.violations[0].finding, unattributed([case])) == ("new", 0)

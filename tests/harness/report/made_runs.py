@@ -9,7 +9,7 @@ from killpoint.invariants import BY_ID
 from killpoint.judge import Judgement
 from killpoint.report import verdict_json
 from killpoint.report.stored import StoredRun, read
-from killpoint.verdict import CaseOutcome, combine
+from killpoint.verdict import CaseOutcome, CaseViolation, combine
 
 
 def case(id: str, outcome: Any = "held", **more: Any) -> CaseOutcome:
@@ -56,3 +56,12 @@ def stored(folder: Path, *cases: CaseOutcome, **more: Any) -> StoredRun:
     folder.mkdir(parents=True, exist_ok=True)
     verdict_json.write(judgement(*cases, **more), folder)
     return read(folder)
+
+
+def found(id: str, *whose: str | None, how: str = "its switch-off ends it") -> CaseOutcome:
+    """A case with a violation of each of these findings."""
+    outcome = hang(id)
+    for finding in whose:
+        told = CaseViolation("hang", outcome.cause, replay=outcome.replay, finding=finding, how=how)
+        outcome.violations.append(told)
+    return outcome

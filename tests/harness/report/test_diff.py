@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import case, hang, stored
+from made_runs import case, found, hang, stored
 
 from killpoint.cli import main
 from killpoint.report.diff import Difference, diff
+from killpoint.report.diff_command import lines
 from killpoint.verdict import CaseOutcome, Kind, Rate, Violation
 
 
@@ -183,3 +184,38 @@ def test_a_case_with_several_violations_is_the_same_if_one_of_them_is(tmp_path: 
     assert (found.still, found.changed) == (1, [])
     other = _diff(tmp_path, first, _found(("lost", "a message")))
     assert [change.after for change in other.changed] == ["lost"]
+
+
+def _told(found: Difference) -> list[str]:
+    return [line for line in lines(found) if line.startswith(("findings:", "note:"))]
+
+
+def test_findings_that_came_and_that_are_fixed_are_told_by_impact(tmp_path: Path) -> None:
+    same = found("Q1/d", "deaf-start")
+    before = [case("Q6/a"), case("Q6/b"), found("W6/c", "late-replies"), same]
+    now = [found("Q6/a", "deaf-reader"), found("Q6/b", "deaf-writer"), case("W6/c"), same]
+    differs = _diff(tmp_path, before, now)
+    came, fixed = "+1 bites: deaf-reader, +1 placed: deaf-writer", "1 fixed: late-replies"
+    assert _told(differs) == [f"findings: {came}, \N{MINUS SIGN}{fixed}"]
+    assert differs.status() == 1
+
+
+def test_a_finding_whose_cases_were_not_asked_is_neither_new_nor_fixed(tmp_path: Path) -> None:
+    first, second = found("Q6/a", "deaf-reader"), found("W6/c", "late-replies")
+    assert _told(_diff(tmp_path, first, second)) == []
+    doubt = _unsure("Q6/a")
+    assert _told(_diff(tmp_path / "x", first, doubt)) == []
+
+
+def test_a_new_finding_of_a_case_that_was_red_for_another_one_shows(tmp_path: Path) -> None:
+    before, now = found("Q6/a", "deaf-reader"), found("Q6/a", "deaf-reader", "deaf-start")
+    assert _told(_diff(tmp_path, before, now)) == ["findings: +1 bites: deaf-start"]
+    gone = _diff(tmp_path / "x", now, case("Q6/a"))
+    assert _told(gone) == ["findings: \N{MINUS SIGN}2 fixed: deaf-reader, deaf-start"]
+
+
+def test_what_nobody_attributed_is_noted_and_makes_no_finding_new(tmp_path: Path) -> None:
+    before, now = found("Q6/a", None), found("Q6/a", "deaf-reader")
+    assert _told(_diff(tmp_path, before, now)) == [
+        "note: in the first run 1 violation not attributed to a finding"
+    ]

@@ -8,8 +8,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_runs import case, hang, judgement, stored
+from made_runs import case, found, hang, judgement, stored
 
+from killpoint.findings.registry import finding
 from killpoint.report.gate import gate
 from killpoint.report.known import Known
 
@@ -77,3 +78,42 @@ def test_a_doubt_beside_a_known_failure_of_one_invariant_is_inconclusive(tmp_pat
 def test_a_case_left_out_beside_a_known_failure_is_inconclusive(tmp_path: Path) -> None:
     run = stored(tmp_path, hang("Q6/a"), left_out=("Q6/b",))
     assert gate(run, [_known()]).status == 3
+
+
+def _of_finding(id: str, **more: Any) -> Known:
+    return Known(target="vllm", finding=id, **more)
+
+
+_EXHIBIT = finding("deaf-reader").exhibit
+
+
+def test_a_known_finding_forgives_each_case_that_shows_it_and_no_other(tmp_path: Path) -> None:
+    shown = [
+        found("Q6/a", "deaf-reader"),
+        found("L1/b", "deaf-reader", "deaf-reader"),
+        found("Q6/c", "deaf-reader", "deaf-start"),
+        found("Q6/d", "new"),
+        found("Q6/e", None),
+        hang("Q6/f"),
+    ]
+    run = stored(tmp_path, *shown, target="vllm")
+    judged = gate(run, [_of_finding("deaf-reader")])
+    assert [c.id for c in judged.new] == ["Q6/c", "Q6/d", "Q6/e", "Q6/f"]
+    assert [c.id for c, _ in judged.known] == ["Q6/a", "L1/b"]
+    assert judged.lines()[0] == "known failure: deaf-reader of vllm"
+    both = gate(run, [_of_finding("deaf-reader"), _of_finding("deaf-start")])
+    assert "Q6/c" not in [c.id for c in both.new]
+    assert len(gate(run, [_of_finding("deaf-reader", releases="<0.1")]).known) == 0
+
+
+def test_a_known_finding_is_gone_once_its_exhibit_holds_and_nothing_shows_it(
+    tmp_path: Path,
+) -> None:
+    run = stored(tmp_path / "1", case(_EXHIBIT), target="vllm")
+    judged = gate(run, [_of_finding("deaf-reader")])
+    assert (judged.status, [k.name for k in judged.gone]) == (1, ["deaf-reader"])
+    assert gate(run, [_of_finding("deaf-reader", strict=False)]).status == 0
+    still = stored(tmp_path / "2", case(_EXHIBIT), found("L1/b", "deaf-reader"), target="vllm")
+    assert gate(still, [_of_finding("deaf-reader")]).status == 0
+    unasked = stored(tmp_path / "3", case("R3/c"), target="vllm")
+    assert gate(unasked, [_of_finding("deaf-reader")]).status == 0

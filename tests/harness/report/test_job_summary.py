@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from made_runs import case, hang, stored
+from made_runs import case, found, hang, stored
 
+from killpoint.findings.rows import NO_REGISTRY
 from killpoint.report.gate import gate
 from killpoint.report.job_summary import failure, markdown
 from killpoint.report.known import Known
@@ -57,3 +58,14 @@ def test_it_stays_below_what_github_takes(tmp_path: Path) -> None:
 
 def test_a_run_that_could_not_be_made_says_why() -> None:
     assert "no space left" in failure("vllm==0.33.0", "no space left")
+
+
+def test_findings_are_a_table_that_begins_with_what_bites(tmp_path: Path) -> None:
+    shown = [found("W5/queue-full", "deaf-writer"), found("Q6/a", "deaf-reader")]
+    run = stored(tmp_path, *shown, target="vllm")
+    text = markdown(run, gate(run))
+    assert text.index("| **bites** | deaf-reader | workers wait") < text.index("| **placed** |")
+    assert text.index("| **placed** |") < text.index("| | invariant")
+    assert "### ✗ Q6/a: hang (bites: deaf-reader)" in text
+    own = stored(tmp_path / "own", found("Q6/a", "new", how=NO_REGISTRY))
+    assert "finding" not in markdown(own, gate(own))

@@ -143,3 +143,35 @@ def test_a_signature_is_that_of_the_violation() -> None:
 def test_an_entry_is_of_its_releases(releases: str, version: str, meant: bool) -> None:
     assert _known(cause="x", releases=releases).is_of("vllm", version) is meant
     assert not _known(cause="x", releases=releases).is_of("sglang", version)
+
+
+def test_an_entry_may_name_a_finding(tmp_path: Path) -> None:
+    file = tmp_path / "known.toml"
+    file.write_text('[[known]]\nfinding = "deaf-reader"\ntarget = "vllm"\nnote = "see 12"\n')
+    (entry,) = load(file)
+    assert (entry.name, entry.words()) == ("deaf-reader", "deaf-reader of vllm: see 12")
+    assert not entry.describes("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "at", "words"),
+    [
+        (('finding = "deaf-raeder"', 'target = "vllm"'), 2, ["deaf-raeder", "deaf-reader"]),
+        (('finding = "deaf-reader"', 'target = "own"'), 2, ["own has no finding"]),
+        (('finding = "deaf-reader"',), 1, ["missing required key `target`", "finding, target"]),
+        (
+            ('target = "vllm"', 'finding = "deaf-reader"', 'case = "Q6/x"'),
+            4,
+            ["`case` beside `finding`"],
+        ),
+    ],
+)
+def test_a_wrong_finding_is_told_with_its_line(
+    tmp_path: Path, lines: tuple[str, ...], at: int, words: list[str]
+) -> None:
+    file = tmp_path / "known.toml"
+    file.write_text("\n".join(["[[known]]", *lines, ""]))
+    with pytest.raises(BadUsage) as refused:
+        load(file)
+    for word in (f"known.toml:{at}:", *words):
+        assert word in str(refused.value)

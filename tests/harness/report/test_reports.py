@@ -9,10 +9,11 @@ from typing import Any
 
 from rich.console import Console
 
+from killpoint.findings.rows import NO_REGISTRY
 from killpoint.judge import Judgement
 from killpoint.report import verdict_json
 from killpoint.report.card import print_card, summary
-from killpoint.verdict import CaseOutcome, InvariantVerdict, VerdictWord
+from killpoint.verdict import CaseOutcome, CaseViolation, InvariantVerdict, VerdictWord
 
 
 def _judgement(name: str = "t", version: str = "1") -> Judgement:
@@ -93,3 +94,69 @@ def test_verdict_json_has_the_shape_that_scripts_rely_on(tmp_path: Path) -> None
 
 def test_verdict_json_tells_what_was_left_out() -> None:
     assert json.loads(verdict_json.text(_judgement()))["left_out"] == ["R9/left"]
+
+
+def _shown(id: str, whose: str, how: str) -> CaseOutcome:
+    outcome = CaseOutcome(id, id.split("/")[0], "violated", kind="hang", cause="it hung", runs=1)
+    told = CaseViolation("hang", "it hung", replay=f"runs/1/{id}.toml", finding=whose, how=how)
+    outcome.violations.append(told)
+    return outcome
+
+
+def _violated(*cases: CaseOutcome) -> Judgement:
+    verdicts = [InvariantVerdict(c.invariant, "MUST", "violated", "1 run", [c]) for c in cases]
+    return Judgement("vllm", "1", [], 0, "cpu", False, verdicts)
+
+
+def test_the_card_tells_the_findings_first_the_worst_impact_before_others() -> None:
+    how = "its switch-off ends it"
+    cases = [
+        _shown("Q6/a", "new", "it is there with every known finding switched off"),
+        _shown("W5/queue-full", "deaf-writer", how),
+        _shown("W6/b", "late-replies", how),
+        _shown("W8/c", "late-replies", how),
+    ]
+    card = _card(_violated(*cases), width=200)
+    places = [
+        card.index(words)
+        for words in (
+            "✗ bites: late-replies: after one worker call",
+            "MultiprocExecutor.collective_rpc.get_response; 2 cases, best by W6/b",
+            "killpoint show late-replies",
+            "killpoint replay runs/1/W6/b.toml",
+            "✗ placed: deaf-writer: ",
+            "✗ new: it hung",
+            "id  level  verdict",
+            "✗ W6/b: hang",
+            "finding: late-replies (its switch-off ends it)",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_where_the_registry_knows_nothing_of_a_target_the_card_names_no_findings() -> None:
+    card = _card(_violated(_shown("Q6/a", "new", NO_REGISTRY)))
+    assert "new" not in card
+    assert "finding" not in card
+    card = _card(_violated(_shown("Q6/a", "new", "3 plays did not show it again")))
+    assert "✗ new: it hung" in card
+
+
+def test_the_card_says_what_was_not_attributed() -> None:
+    case = _shown("Q6/a", "new", "")
+    case.violations[0].finding = None
+    assert "1 violation not attributed to a finding" in _card(_violated(case))
+
+
+def test_what_a_target_cannot_be_asked_is_one_line() -> None:
+    lacks: dict[str, str] = {"G1": "group", "G2": "group", "W1": "pool"}
+    verdicts = [
+        InvariantVerdict(id, "MUST", "unsupported", f"target lacks {what}", [])
+        for id, what in lacks.items()
+    ]
+    verdicts.insert(0, InvariantVerdict("Q1", "MUST", "holds", "4 runs", []))
+    card = _card(Judgement("t", "1", [], 0, "cpu", False, verdicts))
+    line = "- unsupported: G1, G2 (target lacks group); W1 (target lacks pool)"
+    assert line in card
+    assert card.count("unsupported") == 2  # the other one is the last line's count
+    assert "✓ holds" in card

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from made_runs import case, hang, stored
+from made_runs import case, found, hang, stored
 
 from killpoint.report.gate import gate
 from killpoint.report.known import Known
@@ -65,3 +65,9 @@ def test_a_run_that_could_not_be_made_is_an_error() -> None:
     level, pairs, data = _read(failure("no space: left"))
     assert (level, data) == ("error", "no space: left")
     assert pairs == {"title": "killpoint could not do its work"}
+
+
+def test_an_annotation_names_the_finding(tmp_path: Path) -> None:
+    run = stored(tmp_path, found("Q6/a", "deaf-reader"), target="vllm")
+    (line,) = annotate(gate(run))
+    assert line.startswith("::error title=Q6/a%3A hang (bites%3A deaf-reader)::")

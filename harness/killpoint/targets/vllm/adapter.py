@@ -91,6 +91,12 @@ class VllmTarget(
         )
 
     @property
+    def own_files(self) -> dict[str, str]:
+        """Where the files that are served lie, by their path in the package."""
+        home = self.sources.root / self.sources.folder.parts[0]
+        return {path.relative_to(home).as_posix(): str(path) for path in self.sources.files()}
+
+    @property
     def disclaimers(self) -> tuple[Disclaimer, ...]:
         """What vLLM's documents say that it does not promise."""
         return contract.disclaimers(self.version)

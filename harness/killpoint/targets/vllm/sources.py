@@ -80,6 +80,11 @@ class Sources(msgspec.Struct, frozen=True):
         grouped = {GROUP: self.root / GROUPS} if self._group() else {}
         return real | grouped | self._executors() | self._pipes()
 
+    def files(self) -> list[Path]:
+        """Every file whose code is run."""
+        coordinators = [self.root / COORDINATOR] if self._has(COORDINATOR) else []
+        return [*self.modules().values(), *coordinators]
+
     def whole(self) -> bool:
         """Whether it has everything that this killpoint keeps of a release.
 
@@ -148,9 +153,7 @@ class Sources(msgspec.Struct, frozen=True):
         """For people: which findings' bugs are taken out, and which have no place here."""
         if not self.off:
             return []
-        files = [*self.modules().values()]
-        files += [self.root / COORDINATOR] if self._has(COORDINATOR) else []
-        texts = [(path, self.read(path)) for path in files]
+        texts = [(path, self.read(path)) for path in self.files()]
         absent = [id for id in self.off if not any(switch_offs.fits(id, *each) for each in texts)]
         there = ", ".join(id for id in self.off if id not in absent)
         told = [f"switched off, by edits as the code was loaded: {there}"] if there else []

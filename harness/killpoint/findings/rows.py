@@ -1,0 +1,110 @@
+"""A run's violations by finding: what ``verdict.json``, the card and reports list first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from killpoint.findings.registry import IMPACTS, Finding, Impact, findings
+from killpoint.verdict import WORST_FIRST, CaseViolation, TargetLine, counted
+
+NEW = "new"
+"""In the place of an entry's id: no entry of the registry explains it."""
+NO_REGISTRY = "the registry has no finding of this target"
+"""Why each violation of the reference, or of somebody's own module, is new."""
+
+
+class Case(Protocol):
+    """A case of a run, played just now or stored."""
+
+    id: str
+    violations: list[CaseViolation]
+
+
+class Row(msgspec.Struct):
+    """A finding as one run shows it."""
+
+    id: str
+    """An entry's, or ``new``."""
+    impact: Impact
+    symptom: str
+    place: TargetLine | None
+    cases: list[str]
+    exhibit: str = ""
+    """Of the cases, the one that shows it best."""
+    replay: str | None = None
+    """File that plays the exhibit again."""
+
+    def words(self) -> str:
+        """Such as ``bites: late-replies: after one worker call that failed …``."""
+        named = f"{self.impact}: " if self.id != NEW else ""
+        return f"{named}{self.id}: {self.symptom}"
+
+    def where(self) -> str:
+        """Its place, how many cases show it, and which one does so best."""
+        place = f"{self.place.words()}; " if self.place is not None else ""
+        best = f", best by {self.exhibit}" if self.exhibit else ""
+        return f"{place}{counted(len(self.cases), 'cases')}{best}"
+
+
+def rows(cases: Iterable[Case]) -> list[Row]:
+    """One row a finding, the worst impact first; a violation that is nobody's yet is in none."""
+    gathered: dict[str, list[tuple[str, CaseViolation]]] = {}
+    for case in cases:
+        for violation in case.violations:
+            if violation.finding is not None:
+                gathered.setdefault(violation.finding, []).append((case.id, violation))
+    order = list(IMPACTS)
+    found = [_row(id, shown) for id, shown in gathered.items()]
+    return sorted(found, key=lambda row: order.index(row.impact))
+
+
+def listed(cases: Sequence[Case]) -> list[Row]:
+    """The same for people; nothing where that all is new says no more than that all is told."""
+    told = {v.how for case in cases for v in case.violations if v.finding is not None}
+    return [] if told <= {NO_REGISTRY} else rows(cases)
+
+
+def named_finding(case: Case) -> str:
+    """Whose its worst violation is, as ``bites: late-replies``; empty where that is unasked."""
+    whose = [v.finding for v in case.violations[:1] if v.how != NO_REGISTRY]
+    if not whose or whose[0] is None:
+        return ""
+    entry = findings().get(whose[0])
+    return f"{entry.impact}: {entry.id}" if entry is not None else whose[0]
+
+
+def unattributed(cases: Iterable[Case]) -> int:
+    """How many violations nobody has said the finding of."""
+    return sum(violation.finding is None for case in cases for violation in case.violations)
+
+
+def _row(id: str, shown: Sequence[tuple[str, CaseViolation]]) -> Row:
+    entry = findings().get(id)
+    exhibit, violation = min(shown, key=lambda each: _rank(entry, *each))
+    cases = list(dict.fromkeys(case for case, _ in shown))
+    if entry is None:
+        more = counted(len(shown), "violations") + " that no finding explains"
+        symptom = violation.cause if len(shown) == 1 else more
+        impact: Impact = "new"
+        return Row(id, impact, symptom, violation.place, cases, exhibit, violation.replay)
+    place = TargetLine(entry.place.file, entry.place.function, _line(entry, shown))
+    return Row(id, entry.impact, entry.symptom, place, cases, exhibit, violation.replay)
+
+
+def _rank(entry: Finding | None, case: str, violation: CaseViolation) -> tuple[bool, str, int]:
+    """Smaller is the better exhibit: the entry's own, then the gravest."""
+    others = entry is None or case != entry.exhibit
+    return others, violation.level, WORST_FIRST.index(violation.kind)
+
+
+def _line(entry: Finding, shown: Sequence[tuple[str, CaseViolation]]) -> int | None:
+    """Where in the entry's own function a violation of it shows, if one does."""
+    places = [violation.place for _, violation in shown]
+    return next((place.line for place in places if place and _is_in(entry, place)), None)
+
+
+def _is_in(entry: Finding, place: TargetLine) -> bool:
+    return (place.file, place.function) == (entry.place.file, entry.place.function)
