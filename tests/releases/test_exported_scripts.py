@@ -17,9 +17,10 @@ import pytest
 
 from killpoint.errors import CannotWork
 from killpoint.findings.export_command import exported
-from killpoint.findings.issue import newest
+from killpoint.findings.issue import of_range
 from killpoint.findings.programs import with_script
 from killpoint.findings.registry import finding, findings
+from killpoint.targets.edits import Edits
 from killpoint.targets.registry import resolve
 from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import Sources
@@ -28,7 +29,7 @@ from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied
 
 pytestmark = pytest.mark.network
 
-_AT_ONCE = ("late-replies",)
+_AT_ONCE = ("late-replies", "confused-senders", "ipc-paths-stay")
 """Scripts that take a few seconds."""
 HELD, SHOWN = 0, 1
 
@@ -94,6 +95,31 @@ def _without_its_bug(id: str, sources: Sources, into: Path) -> Path:
     return into
 
 
+def _silence_is_told(edits: Edits) -> None:
+    """Not a fix: five seconds without a message are an error."""
+    edits.begin(
+        edits.function("MessageQueue.recv"),
+        """
+        if timeout is None and not socket.poll(5000):
+            raise RuntimeError("nothing came")
+        """,
+    )
+
+
+_CONTROLS = {"silent-cut": ("shm_broadcast.py", _silence_is_told)}
+"""Of what has neither a switch-off nor a release that fixed it: an edit that ends what is seen."""
+
+
+def _controlled(id: str, sources: Sources, into: Path) -> Path:
+    name, edit = _CONTROLS[id]
+    shutil.copytree(sources.root, into)
+    path = next(into.rglob(name))
+    edits = Edits(path.read_text("utf-8"))
+    edit(edits)
+    path.write_text(edits.text(), "utf-8")
+    return into
+
+
 def _long(id: str) -> object:
     return id if id in _AT_ONCE else pytest.param(id, marks=pytest.mark.full)
 
@@ -103,12 +129,16 @@ def test_a_script_shows_the_bug_where_it_is_and_nowhere_else(
     id: str, play: Play, tmp_path: Path
 ) -> None:
     entry, text = finding(id), exported(id, "script")
-    bad = _release(newest(entry))
+    bad = _release(of_range(entry, None))
     red = play(text, bad.root)
     assert red.status == SHOWN, red.told
     if id in SWITCH_OFFS:
         green = play(text, _without_its_bug(id, bad, tmp_path / "edited"))
         assert green.status == HELD, green.told
+    if id in _CONTROLS:
+        control = play(text, _controlled(id, bad, tmp_path / "control"))
+        assert control.status == HELD, control.told
+    assert id in SWITCH_OFFS or id in _CONTROLS or entry.fixed
     if entry.fixed:
         fixed = play(text, _release(entry.fixed).root)
         assert fixed.status == HELD, fixed.told
@@ -141,7 +171,7 @@ def test_the_test_fails_where_the_bug_is_and_nowhere_else(
 
 @pytest.mark.parametrize("id", [_long(e.id) for e in findings().values() if "vllm" in e.projects])
 def test_an_issue_names_the_line_that_has_it_and_how_to_fix_it(id: str, tmp_path: Path) -> None:
-    entry, release = finding(id), newest(finding(id))
+    entry, release = finding(id), of_range(finding(id), None)
     text, sources = exported(id, "issue"), _release(release)
     for part in ("Symptom", "Cause", "Mechanism", "Cost", "What masks it", "First bad release"):
         assert f"\n**{part}.** " in text

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import NEW, Attributed, Attribution
+from killpoint.findings.programs import with_script
 from killpoint.findings.registry import IMPACTS, Finding, Impact, finding, findings
 from killpoint.report.stored import read
 from killpoint.targets.registry import FORMS
@@ -135,6 +136,7 @@ def _show(options: argparse.Namespace) -> int:
         "threads": ", ".join(entry.threads) or "none known",
         "cited": entry.cited,
         "shown by": f"killpoint check --target {entry.projects[0]}==RELEASE --only {entry.exhibit}",
+        "script": f"killpoint export {entry.id} --as script" if entry.id in with_script() else "",
         "without": f"the same with --target {off}" if entry.id in SWITCH_OFFS else "",
     }
     for name, text in rows.items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from killpoint.errors import BadUsage
 from killpoint.findings import programs
-from killpoint.findings.issue import issue, issue_of_replay, newest
+from killpoint.findings.issue import issue, issue_of_replay, of_range
 from killpoint.findings.registry import Finding, finding, findings
 from killpoint.scenario import Scenario, load
 
@@ -57,7 +57,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--release",
         metavar="X.Y.Z",
-        help="of which release an issue speaks (default: the newest that is known to have it)",
+        help="the release that it speaks of (default: the newest that is known to have it)",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
 
@@ -70,17 +70,20 @@ def exported(what: str, form: str, release: str | None = None) -> str:
         CannotWork: a release's files are needed, and cannot be had.
     """
     file = Path(what)
+    if not file.is_file() and (len(file.parts) > 1 or file.suffix):
+        raise BadUsage(f"{what}: there is no such file")
     known = None if file.is_file() else finding(what)
     if known is None:
         scenario = load(file)
         known = _whose(scenario)
         if known is None or form == "pytest":
             return _of_replay(file, scenario, form)
+    chosen = of_range(known, release)
     if form == "script":
-        return programs.script(known)
+        return programs.script(known, chosen)
     if form == "pytest":
-        return programs.test(known)
-    return issue(known, release or newest(known))
+        return programs.test(known, chosen)
+    return issue(known, chosen)
 
 
 def _export(options: argparse.Namespace) -> int:

@@ -23,28 +23,28 @@ _TAG = "https://github.com/vllm-project/vllm/blob/v{release}/{file}#L{line}"
 _SEEN = "# What was seen: "
 
 
-def newest(entry: Finding) -> str:
-    """The newest release that is known to have a finding.
+def of_range(entry: Finding, release: str | None) -> str:
+    """A release that has a finding: the one that is asked for, or the newest that is known to.
 
     Raises:
-        BadUsage: none of vLLM's has.
+        BadUsage: the one that is asked for has not, or none of vLLM's has.
     """
     found = [each for each in LANDMARKS if affects(entry, each)]
     if "vllm" not in entry.projects or not found:
         raise BadUsage(f"{entry.id} is in no release of vllm")
-    return found[-1]
+    if release is not None and not affects(entry, release):
+        until = f" and before {entry.fixed}" if entry.fixed else ""
+        raise BadUsage(f"{entry.id} is in releases from {entry.since}{until}, not in {release}")
+    return release or found[-1]
 
 
 def issue(entry: Finding, release: str) -> str:
     """The issue, of this release's files.
 
     Raises:
-        BadUsage: there is no such release, or the finding is not in it.
+        BadUsage: there is no such release.
         CannotWork: its files cannot be had.
     """
-    if not affects(entry, release):
-        until = f" and before {entry.fixed}" if entry.fixed else ""
-        raise BadUsage(f"{entry.id} is in releases from {entry.since}{until}, not in {release}")
     sources = find(resolve(f"vllm=={release}"), VLLM)
     sections = [
         f"# {_sentence(entry.symptom)[:-1]}",
@@ -129,7 +129,7 @@ def _files(entry: Finding, sources: Sources) -> list[Path]:
 
 def _shown_by(entry: Finding, release: str) -> str:
     if entry.id in programs.with_script():
-        body = programs.script(entry, trees=False).rstrip()
+        body = programs.script(entry, release, trees=False).rstrip()
         return f"**To see it.** `python {entry.id}.py`:\n\n```python\n{body}\n```"
     command = f"killpoint check --target vllm=={release} --only {entry.exhibit}"
     return f"**To see it.**\n\n```console\n$ {command}\n```"

@@ -27,10 +27,11 @@ def with_script() -> tuple[str, ...]:
     return tuple(id for id in findings() if (_folder() / f"{_stem(id)}.py").is_file())
 
 
-def script(entry: Finding, *, trees: bool = True) -> str:
+def script(entry: Finding, release: str, *, trees: bool = True) -> str:
     """A program against an installed target, or the files of a release in ``TARGET_TREE``.
 
     Args:
+        release: one that has the finding, for its docstring.
         trees: if not, against an installed target alone, and without what loads such files.
 
     Raises:
@@ -43,10 +44,10 @@ def script(entry: Finding, *, trees: bool = True) -> str:
             f"    TARGET_TREE=FOLDER python {entry.id}.py    against the files in FOLDER/vllm\n"
         )
     usage += "\nExit status: 1 it shows the bug, 0 it does not, 2 it could not try."
-    return _put_together(entry, parts, usage)
+    return _put_together(entry, release, parts, usage)
 
 
-def test(entry: Finding) -> str:
+def test(entry: Finding, release: str) -> str:
     """A file with one pytest function that imports the target; it fails while the bug is there.
 
     Raises:
@@ -62,7 +63,9 @@ def test(entry: Finding) -> str:
         "        pytest.skip(told)\n"
         "    assert status == HELD, told\n"
     )
-    return _put_together(entry, [*parts, _Part("test", f"import pytest\n\n\n{function}")], "")
+    return _put_together(
+        entry, release, [*parts, _Part("test", f"import pytest\n\n\n{function}")], ""
+    )
 
 
 def _folder() -> Traversable:
@@ -143,16 +146,19 @@ def _parts(entry: Finding) -> list[_Part]:
     return [*found.values()]
 
 
-def _put_together(entry: Finding, parts: list[_Part], usage: str) -> str:
+def _put_together(entry: Finding, release: str, parts: list[_Part], usage: str) -> str:
     own = next(each for each in parts if each.name == _stem(entry.id))
     for index, part in reversed([*enumerate(parts)]):
         if part is not own and part.name not in (_LOADER, "test"):
             part.keep({name for later in parts[index + 1 :] for name in later.names()})
     used = {name for part in parts for name in part.names()}
     imports = [each for part in parts for each in part.imports if _wanted(each, used)]
-    head = "\n\n".join(
-        text for text in (_wrapped(f"{entry.id}: {entry.symptom}."), own.told) if text
-    )
+    told = [
+        _wrapped(f"{entry.id}: {entry.symptom}."),
+        own.told,
+        _wrapped(f"In vllm {release}: {entry.place.words()}."),
+    ]
+    head = "\n\n".join(each for each in told if each)
     sections = [f'"""{head}\n\n{usage}\n"""' if usage else f'"""{head}\n"""']
     sections.append(_grouped([each for each in imports if not _of_target(each)]))
     loader = [part for part in parts if part.name == _LOADER]

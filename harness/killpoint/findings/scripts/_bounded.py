@@ -50,6 +50,7 @@ def within(seconds, happened):
 
 
 def main(shows):
+    sys.warnoptions.append("ignore:resource_tracker")  # it clears what killed processes left
     status, told = bounded(shows)
     print(told)
     sys.exit(status)

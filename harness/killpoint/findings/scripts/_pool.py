@@ -1,6 +1,7 @@
 """Workers without a model under vLLM's own executor."""
 
 import os
+import select
 import types
 
 from vllm.v1.executor import multiproc_executor
@@ -53,3 +54,12 @@ def started(worker, ranks=2):
     multiproc_executor.enable_envs_cache = lambda: None  # it evaluates settings of no use here
     settings = Settings(parallel_config=parallel, scheduler_config=Settings())
     return multiproc_executor.MultiprocExecutor(settings)
+
+
+def alive(pid, seconds):
+    """Whether a process runs still after so many seconds; it need not be a child."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    return not select.select([process], [], [], seconds)[0]
