@@ -1,6 +1,7 @@
 """A writer is killed right after the enqueue of a large message: does its reader ever end?"""
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import threading
@@ -20,18 +21,24 @@ def write(end):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def read(end, writer, waits):
+def read(end, writer):
     queue = MessageQueue.create_from_handle(end.recv(), 0)
     queue.wait_until_ready()
     queue.dequeue(indefinite=True)
+    taken, bare = threading.Event(), MessageQueue.recv
+
+    def recv(*given):
+        taken.set()
+        return bare(*given)
 
     def leave_with_the_writer():  # as a worker's death pipe has it
         multiprocessing.connection.wait([writer])
+        taken.wait(5)  # for the slot that announces the message
         queue.shutdown()
 
+    MessageQueue.recv = staticmethod(recv)
     threading.Thread(target=leave_with_the_writer, daemon=True).start()
     end.send("go on")
-    waits.set()
     try:
         queue.dequeue(indefinite=True)
     except BaseException:
@@ -41,17 +48,17 @@ def read(end, writer, waits):
 
 def shows():
     fork = multiprocessing.get_context("fork")
-    (here, there), waits = fork.Pipe(), fork.Event()
+    here, there = fork.Pipe()
     writer = fork.Process(target=write, args=(here,))
     writer.start()
-    reader = fork.Process(target=read, args=(there, writer.sentinel, waits))
+    reader = fork.Process(target=read, args=(there, writer.sentinel))
     reader.start()
     writer.join()
-    reader.join(10)
+    reader.join(15)
     if reader.exitcode == 0:
         raise RuntimeError("the message came whole: the machine is faster than the kill")
     ended = reader.exitcode is not None
-    return "" if ended else "10 s after its writer's death, and shutdown(), the reader still waits"
+    return "" if ended else "15 s after its writer's death, and shutdown(), the reader still waits"
 
 
 if __name__ == "__main__":
