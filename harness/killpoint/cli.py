@@ -26,6 +26,7 @@ from killpoint.explain import explain
 from killpoint.faults import FAULTS
 from killpoint.findings.attribution import Attribution, without
 from killpoint.findings.command import add_parser as add_findings_parser
+from killpoint.findings.export_command import add_parser as add_export_parser
 from killpoint.findings.rows import unattributed
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
@@ -81,6 +82,7 @@ def command_line() -> argparse.ArgumentParser:
     listing.set_defaults(command=_list)
     listing.add_argument("what", choices=sorted(_LISTS))
     add_findings_parser(commands)
+    add_export_parser(commands)
     add_inspect_parser(commands)
     add_bench_parser(commands)
     add_report_parser(commands)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import Attribution
+from killpoint.findings.programs import with_script
 from killpoint.findings.registry import IMPACTS, Finding, finding, findings
 from killpoint.findings.rows import NEW, rows
 from killpoint.report.stored import read
@@ -115,6 +116,7 @@ def _show(options: argparse.Namespace) -> int:
         "threads": ", ".join(entry.threads) or "none known",
         "cited": entry.cited,
         "shown by": f"killpoint check --target {entry.projects[0]}==RELEASE --only {entry.exhibit}",
+        "script": f"killpoint export {entry.id} --as script" if entry.id in with_script() else "",
         "without": f"the same with --target {off}" if entry.id in SWITCH_OFFS else "",
     }
     for name, text in rows.items():
