@@ -80,6 +80,8 @@ class Findings:
         if found.scenario:
             _whole(place / _SCENARIO, found.scenario.encode())
             outcome.replay = str(place / _SCENARIO)
+            worst = [msgspec.structs.replace(v, replay=outcome.replay) for v in outcome.violations]
+            outcome.violations = worst[:1]
         record = place / "plays" / re.sub(r"[^\w.-]+", "-", outcome.id)
         for name, content in found.record.items():
             record.mkdir(parents=True, exist_ok=True)

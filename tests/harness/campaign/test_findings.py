@@ -11,7 +11,7 @@ from killpoint.campaign.findings import Findings
 from killpoint.campaign.item import Item
 from killpoint.campaign.order import Found, Played, Target
 from killpoint.report.stored import read
-from killpoint.verdict import CaseOutcome
+from killpoint.verdict import CaseOutcome, Violation
 
 _TARGET = Target("broken", "1", [])
 _CASE = "R1/two-readers"
@@ -76,3 +76,12 @@ def test_what_shrinking_came_to_is_kept_with_the_finding(tmp_path: Path, word: s
     assert found.replay.name == ("shrunk.toml" if small else "scenario.toml")
     assert found.case.shrinkage == ("9 to 3 steps" if small else "played again: held")
     assert msgspec.json.decode((found.folder / "verdict.json").read_bytes())["seed"] == 0
+
+
+def test_its_violation_is_played_again_from_the_folder_that_keeps_it(tmp_path: Path) -> None:
+    findings = Findings(tmp_path)
+    found = _found("the writer died")
+    found.outcome.add(Violation("crash", "the writer died"), "/of/a/worker.toml")
+    name, _ = findings.keep(found, Item(_CASE, 0, seed=0), _TARGET, "cpu")
+    (violation,) = findings.one(name).case.violations
+    assert violation.replay == str(findings.one(name).replay)

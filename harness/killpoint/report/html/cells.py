@@ -13,6 +13,7 @@ import msgspec
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.explore.trial import stem
+from killpoint.findings.rows import Row, listed
 from killpoint.invariants import CATALOGUE
 from killpoint.report.columns import Column, date
 from killpoint.report.stored import StoredCase, StoredRun
@@ -69,6 +70,8 @@ class RunCells(msgspec.Struct):
     label: str
     about: str
     cells: dict[str, Cell]
+    findings: list[Row] = []
+    """Root causes, those that bite first; none where the registry knows nothing of the target."""
 
     def cases(self) -> list[CaseCell]:
         """Every case of every cell."""
@@ -121,7 +124,7 @@ def _cells(column: Column, slug: str) -> RunCells:
         for id, verdict in run.invariants.items()
     }
     about = f"seed {run.seed}, {run.device}, {date(run)}".rstrip(", ")
-    return RunCells(slug, column.label, about, cells)
+    return RunCells(slug, column.label, about, cells, listed(run.cases()))
 
 
 def _case(run: StoredRun, case: StoredCase, target: str) -> CaseCell:

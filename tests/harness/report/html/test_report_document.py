@@ -17,6 +17,7 @@ from killpoint.report.html.document import beside, write
 from killpoint.report.html.packing import unpack
 from killpoint.report.html.selection import select
 from killpoint.report.stored import StoredRun, read
+from killpoint.verdict import CaseViolation
 
 
 class _Page(HTMLParser):
@@ -189,3 +190,29 @@ def test_a_check_waits_for_no_more_plays_than_its_patience(run: StoredRun) -> No
     written = write([run], run.folder / "report.html", patience=0.0)
     assert written.cuts == ["The check did not wait for 2 plays. `killpoint report RUN` waits."]
     assert beside(read(run.folder)).cuts == []
+
+
+def test_the_front_page_begins_with_the_findings_those_that_bite_first(
+    run: StoredRun, tmp_path: Path
+) -> None:
+    write([run], tmp_path / "r.html")
+    assert "Findings" not in _Page(tmp_path / "r.html").said
+    case = run.invariants["Q6"].cases[0]
+    for whose in ("deaf-writer", "deaf-reader"):
+        case.violations.append(CaseViolation("hang", HOSTILE, finding=whose, how="switched off"))
+    write([run], tmp_path / "r.html")
+    page = _Page(tmp_path / "r.html")
+    places = [
+        page.said.index(words)
+        for words in (
+            "Findings",
+            "bites",
+            "deaf-reader",
+            "placed",
+            "deaf-writer",
+            "What is violated",
+        )
+    ]
+    assert places == sorted(places)
+    links = [attrs.get("href") or "" for tag, attrs in page.tags if tag == "a"]
+    assert f"#cell/vllm-9.9/{case.id}" in links
