@@ -134,6 +134,12 @@ class TestAReplay:
         file = self._file(tmp_path, finding("late-replies").exhibit)
         assert exported(str(file), "script") == exported("late-replies", "script")
 
+    def test_as_a_test_is_the_replay_itself_also_where_its_finding_is_known(
+        self, tmp_path: Path
+    ) -> None:
+        file = self._file(tmp_path, finding("late-replies").exhibit)
+        assert "from killpoint.replay import replay" in exported(str(file), "pytest")
+
     def test_as_an_issue_says_what_was_seen_and_how_to_play_it(self, file: Path) -> None:
         text = exported(str(file), "issue")
         assert f"and waited, {'and waited, ' * 10}" in seen(file.read_text("utf-8"))
