@@ -126,7 +126,7 @@ RECORD = [
     _long("Q12/busy-readers", "0.33.0", "held", None, ""),
     ("R8/fork-copy-of-writer", "0.33.0", "violated", "bad-transition", "fork's copy"),
     ("G1/all-to-all", "0.33.0", "violated", "wrong-data", ", which rank-"),
-    ("G2/large-objects", "0.33.0", "violated", "growth", "rank-0 gains"),
+    ("G2/large-objects", "0.33.0", "violated", "growth", "rank-0's private memory grew"),
     _long("G3/absent-host", "0.33.0", "violated", "hang", "broadcast_obj"),
     ("G4/host-leaves-after-broadcast", "0.33.0", "violated", "lost", "although object"),
     ("G4/cut-3s-loses-nothing", "0.33.0", "held", None, ""),

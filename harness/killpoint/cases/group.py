@@ -100,13 +100,14 @@ def _retried() -> list[AnyStep]:
     ]
 
 
+_WINDOWS = 20
+"""A fifth of them to warm up."""
+
+
 def _growth(window: list[AnyStep]) -> list[AnyStep]:
-    """Warm-up, idle windows as the control, then busy ones."""
+    """Windows of objects, each rank weighed after each."""
     steps: list[AnyStep] = [*JOINED, *window, *window, Wait(within=40.0)]
-    for _ in range(3):
-        steps += [Weigh(), Pause(0.15)]
-    steps.append(Weigh())
-    for _ in range(6):
+    for _ in range(_WINDOWS):
         steps += [*window, Wait(within=40.0), Weigh()]
     return steps
 

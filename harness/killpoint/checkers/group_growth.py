@@ -7,18 +7,22 @@ from statistics import mean, median
 
 from killpoint.checkers.finding import Finding, Inconclusive, evidence
 from killpoint.checkers.group import undisturbed
+from killpoint.checkers.slope import LEAST, Slope, slope
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.verdict import Violation
+from killpoint.verdict import Violation, counted
 
-LEAST = 5
-"""Busy windows below which a gain says nothing."""
+_FLAT = 0.25
 _KEPT = 0.5
 """The part of what passed that, kept, is growth: who keeps an object keeps it whole, and more."""
 _ENTRY = 64
 """Bytes that keeping an object costs beside its own, at the least."""
+_WARM_UP = 5
+"""One window in so many is not judged: arenas and tables fill in it."""
+_LEAST_ENTRIES = 5
+"""Counts of a store's entries below which they say nothing."""
 _FEW = 20
 """A store may gain one entry in so many calls: what it opens once for each pair, say."""
 
@@ -30,19 +34,20 @@ def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     doubt = ""
     for role in scenario.roles():
         weights = [e for e in history.of("weight") if e.text("target") == role]
-        busy = [pair for pair in pairwise(weights) if _passed(history, *pair)[0]]
-        idle = [pair for pair in pairwise(weights) if not _passed(history, *pair)[0]]
-        if len(busy) < LEAST or not idle:
-            doubt = doubt or f"{role} was weighed over {len(busy)} busy windows of {LEAST}"
+        weights = weights[len(weights) // _WARM_UP :]
+        if len(weights) < LEAST:
+            doubt = doubt or f"{role} was weighed {counted(len(weights), 'times')} of {LEAST}"
             continue
-        windows += len(busy)
-        noise = max(abs(_gain(pair)) for pair in idle)
-        passed = median(_passed(history, *pair)[1] for pair in busy)
-        if noise > passed * _KEPT:
-            doubt = f"{role} gained {noise} bytes while idle: too uneven to be judged"
-        gain = steady_gain([_weight(busy[0][0]), *(_weight(pair[1]) for pair in busy)])
-        if not found and gain > passed * _KEPT + noise:
-            found = [_grows(history, role, gain, passed, noise, [pair[1] for pair in busy])]
+        windows += len(weights) - 1
+        passed = [_passed(history, weights[0], each) for each in weights]
+        if not passed[-1]:
+            doubt = doubt or f"nothing passed while {role} was weighed"
+            continue
+        grown = slope(passed, [each.number("private", 0) for each in weights])
+        if grown.low > _FLAT and grown.at >= _KEPT:
+            found = found or [_grows(history, role, grown, passed[-1], weights)]
+        elif grown.high >= _KEPT:
+            doubt = doubt or f"{role} grew by {_words(grown)}: neither flat nor growth"
     found = found or _entries(history)
     if not found and doubt:
         raise Inconclusive(doubt)
@@ -58,38 +63,35 @@ def steady_gain(values: list[int]) -> float:
     return mean(gains[:-1])
 
 
-def _weight(event: Event) -> int:
-    return event.number("rss", 0)
-
-
-def _gain(pair: tuple[Event, Event]) -> int:
-    return _weight(pair[1]) - _weight(pair[0])
-
-
-def _passed(history: History, since: Event, until: Event) -> tuple[int, int]:
-    """Calls that were begun between two weighings, and the bytes of the objects sent in them."""
-    begun = [e for e in history.of(*_SENDING, "barrier") if since.t < e.t <= until.t]
-    objects = [event for event in begun if "digest" in event.data]
-    return len(begun), sum(event.number("size", 0) + _ENTRY for event in objects)
+def _passed(history: History, since: Event, until: Event) -> int:
+    """Bytes of the objects that were sent between two weighings, in one step or in many."""
+    begun = [e for e in history.of(*_SENDING) if since.t < e.t <= until.t and "digest" in e.data]
+    return sum(event.number("size", 0) + _ENTRY for event in begun)
 
 
 _SENDING = ("send-to", "broadcast", "gather")
 
 
+def _words(grown: Slope) -> str:
+    rate = f"{grown.at:.2f} bytes for each byte of objects that passed and were received"
+    return f"{rate} (99 in 100: {grown.low:.2f} … {grown.high:.2f})"
+
+
 def _grows(
-    history: History, role: str, gain: float, passed: float, noise: int, weights: list[Event]
+    history: History, role: str, grown: Slope, passed: int, weights: list[Event]
 ) -> Violation:
     cause = (
-        f"{role} gains {gain / 1024:.0f} KiB in each window in which objects of"
-        f" {passed / 1024:.0f} KiB pass and are received; {noise / 1024:.0f} KiB at most while idle"
+        f"{role}'s private memory grew by {_words(grown)}, over {passed / 1024:.0f} KiB in"
+        f" {len(weights) - 1} windows"
     )
-    return Violation("growth", cause, evidence(history, weights))
+    seen = [weights[at] for at in (0, len(weights) // 2, -1)]
+    return Violation("growth", cause, evidence(history, seen))
 
 
 def _entries(history: History) -> list[Violation]:
     """The store's own count, where the target tells it, taken each time all had just met."""
     told = list(history.of("entries"))
-    if len(told) <= LEAST:
+    if len(told) <= _LEAST_ENTRIES:
         return []
     told = told[1:]  # what the warm-up opened may stay
     calls = [
