@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 from rich.console import Console
 
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.programs import with_script
-from killpoint.findings.registry import IMPACTS, Finding, finding, findings
+from killpoint.findings.registry import IMPACTS, affects, finding, findings
 from killpoint.findings.rows import NEW, rows
+from killpoint.findings.screen import screen
 from killpoint.report.stored import read
 from killpoint.targets.registry import FORMS
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
@@ -39,21 +39,16 @@ def add_parser(commands: Any) -> None:
         metavar="DIR",
         help="play this run's violations again, with and without known bugs, and say whose each is",
     )
-    listing.add_argument("--json", action="store_true", help="print findings as JSON")
+    form = listing.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print findings as JSON")
+    form.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print tables for a document: what bites in a release, and what was fixed where",
+    )
     showing = commands.add_parser("show", help="a finding: symptom, place, trigger, what shows it")
     showing.set_defaults(command=_show)
     showing.add_argument("id")
-
-
-def affects(entry: Finding, release: str) -> bool:
-    """Whether a release is in an entry's range; a tree, which has no number, is the newest."""
-    try:
-        number = Version(release)
-    except InvalidVersion:
-        return not entry.fixed
-    since = entry.since.removeprefix("<=")
-    late = not entry.fixed or number < Version(entry.fixed)
-    return late and (entry.since.startswith("<=") or number >= Version(since))
 
 
 def _findings(options: argparse.Namespace) -> int:
@@ -62,7 +57,12 @@ def _findings(options: argparse.Namespace) -> int:
     if not known:
         raise BadUsage(f"no findings of {project!r} are known; expected one of: vllm, sglang")
     if options.run is not None:
+        if options.markdown:
+            raise BadUsage("--markdown tells of a release, and not of a run")
         return _of_run(options)
+    if options.markdown:
+        sys.stdout.write(screen(project, rest, known))
+        return 0
     found = [each for each in known if affects(each, rest)]
     out = Console(soft_wrap=True, highlight=False, markup=False)
     if options.json:

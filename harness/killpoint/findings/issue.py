@@ -7,8 +7,7 @@ from pathlib import Path
 
 from killpoint.errors import BadUsage
 from killpoint.findings import programs
-from killpoint.findings.command import affects
-from killpoint.findings.registry import Finding
+from killpoint.findings.registry import Finding, affects
 from killpoint.invariants import BY_ID
 from killpoint.matrix.choice import LANDMARKS
 from killpoint.scenario import Scenario

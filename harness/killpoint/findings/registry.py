@@ -7,6 +7,7 @@ from importlib import resources
 from typing import Literal
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from killpoint.errors import BadUsage
 
@@ -93,3 +94,14 @@ def finding(id: str) -> Finding:
     if id not in known:
         raise BadUsage(f"no finding {id!r}; expected one of: {', '.join(known)}")
     return known[id]
+
+
+def affects(entry: Finding, release: str) -> bool:
+    """Whether a release is in an entry's range; a tree, which has no number, is the newest."""
+    try:
+        number = Version(release)
+    except InvalidVersion:
+        return not entry.fixed
+    since = entry.since.removeprefix("<=")
+    late = not entry.fixed or number < Version(entry.fixed)
+    return late and (entry.since.startswith("<=") or number >= Version(since))

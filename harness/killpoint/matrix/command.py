@@ -14,7 +14,6 @@ from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.matrix.choice import LANDMARKS, targets
-from killpoint.matrix.excerpt import BEGIN, END
 from killpoint.matrix.page import Head
 from killpoint.matrix.row import Asked
 from killpoint.matrix.run import Plan, run
@@ -84,12 +83,6 @@ def add_parser(commands: Any) -> None:
         help="the page (default: DIR/matrix.md); its cells and replays go into a folder beside it",
     )
     parser.add_argument(
-        "--excerpt",
-        type=Path,
-        metavar="FILE.md",
-        help=f"put what is violated somewhere into this page, between the lines {BEGIN} and {END}",
-    )
-    parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE.html",
@@ -119,7 +112,6 @@ def command(options: argparse.Namespace) -> int:
         options.confirm,
         options.again,
         options.jobs,
-        options.excerpt,
         options.report,
     )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
@@ -138,9 +130,8 @@ def _head(options: argparse.Namespace) -> Head:
     words += ["--seed", str(options.seed)] if options.seed else []
     flags = {"full": "--full", "every_case": "--every-case", "confirm": "--confirm"}
     words += [flag for name, flag in flags.items() if getattr(options, name)]
-    for name in ("markdown", "excerpt"):
-        file: Path | None = getattr(options, name)
-        if file and not file.is_absolute():
-            words += [f"--{name}", str(file)]
+    file: Path | None = options.markdown
+    if file and not file.is_absolute():
+        words += ["--markdown", str(file)]
     today = datetime.datetime.now().date().isoformat()
     return Head(shlex.join(words), today, options.confirm)

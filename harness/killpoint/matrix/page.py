@@ -57,15 +57,14 @@ def write(file: Path, head: Head, judged: list[Judged], absent: list[Row]) -> No
     for each in judged:
         cells = _cell_page(file, each)
         cells.write_text(_cells(each, cells, file, head), "utf-8")
-    table = markdown([each.run for each in judged], cell_links(file, judged, seen_from=file))
+    table = markdown([each.run for each in judged], _cell_links(file, judged))
     lines = ["# The matrix", "", *_intro(head, judged), "", table.rstrip(), ""]
     lines += _absent(absent) + _unconfirmed(head, judged) + _releases(judged)
     file.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
 
 
-def cell_links(file: Path, judged: list[Judged], *, seen_from: Path) -> Link:
-    """Where the cells of the matrix in this file lie, for the links of another page."""
-    where = {id(each.run): _relative(_cell_page(file, each), seen_from) for each in judged}
+def _cell_links(file: Path, judged: list[Judged]) -> Link:
+    where = {id(each.run): _relative(_cell_page(file, each), file) for each in judged}
     return lambda run, invariant: f"{where[id(run)]}#{invariant.lower()}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.matrix import excerpt, page, replays
+from killpoint.matrix import page, replays
 from killpoint.matrix.page import Head, Judged
 from killpoint.matrix.play import play
 from killpoint.matrix.row import Asked, Place, Row
@@ -36,8 +36,6 @@ class Plan(msgspec.Struct):
     again: bool = False
     """Whether targets are played that have a finished run."""
     jobs: int | None = None
-    excerpt: Path | None = None
-    """A page with a place for the invariants that are violated somewhere."""
     report: Path | None = None
     """Where the HTML report of all runs goes; by default beside the runs."""
 
@@ -49,11 +47,8 @@ def run(plan: Plan, tell: Tell) -> int:
         The exit status: 0 all is there; 3 a replay reproduced nothing; 70 a target was not judged.
 
     Raises:
-        BadUsage: two targets would share a folder, somebody plays in this one, or there is no
-            place for the excerpt.
+        BadUsage: two targets would share a folder, or somebody plays in this one.
     """
-    if plan.excerpt:
-        excerpt.around(plan.excerpt)  # not after an hour
     places = _places(plan.out, plan.targets)
     with _alone(plan.out):
         rows = [
@@ -66,9 +61,6 @@ def run(plan: Plan, tell: Tell) -> int:
         absent = [row for row in rows if row.trouble]
         page.write(plan.markdown, plan.head, judged, absent)
         tell(f"table: {plan.markdown}")
-        if plan.excerpt:
-            excerpt.put(plan.excerpt, plan.markdown, judged)
-            tell(f"what is violated somewhere: {plan.excerpt}")
         if judged:
             _report(judged, plan.report or plan.out / "matrix.html", tell)
     if absent:

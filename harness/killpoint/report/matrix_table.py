@@ -12,15 +12,12 @@ Link = Callable[[StoredRun, str], str]
 """Where a run's verdict of an invariant can be read: a URL, or nothing."""
 
 
-def markdown(
-    runs: Sequence[StoredRun], link: Link | None = None, *, violated_only: bool = False
-) -> str:
+def markdown(runs: Sequence[StoredRun], link: Link | None = None) -> str:
     """The table, a row for each invariant, and its legend.
 
     Args:
         runs: a column each; see :func:`killpoint.report.columns.columns` for their order.
         link: where a cell leads; nowhere if None, or if it gives an empty text.
-        violated_only: without the invariants that no run violates.
     """
     heads = columns(runs)
     lines = [
@@ -30,14 +27,8 @@ def markdown(
     lines += [
         _line([row.id, row.level, *(_cell(head.run, row.id, link) for head in heads)])
         for row in rows(runs)
-        if not violated_only or any(_is_violated(run, row.id) for run in runs)
     ]
     return "\n".join([*lines, "", f"{LEGEND}.", ""])
-
-
-def _is_violated(run: StoredRun, id: str) -> bool:
-    verdict = run.invariants.get(id)
-    return verdict is not None and verdict.verdict == "violated"
 
 
 def _cell(run: StoredRun, id: str, link: Link | None) -> str:

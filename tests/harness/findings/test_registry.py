@@ -10,8 +10,7 @@ import pytest
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import without
-from killpoint.findings.command import affects
-from killpoint.findings.registry import IMPACTS, finding, findings
+from killpoint.findings.registry import IMPACTS, affects, finding, findings
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, known
 
 ENTRIES = list(findings().values())

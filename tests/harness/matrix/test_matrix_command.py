@@ -73,7 +73,6 @@ def _until(condition: Callable[[], bool]) -> None:
     [
         (["--only", "R99"], "R99"),
         (["--markdown", "matrix.html"], "ends in .md"),
-        (["--excerpt", "no-page.md"], "No such file"),
         (["--targets", "own:a,own-a"], "would share a folder"),
         (["--budget", "soon"], "is not a time"),
         (["--budget", "0"], "expected seconds above 0"),

@@ -1,0 +1,59 @@
+"""What bites in a release, and what was fixed where, as tables for a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from packaging.version import Version
+
+from killpoint.findings.registry import Finding, affects
+
+
+def screen(project: str, release: str, known: Sequence[Finding]) -> str:
+    """Two tables in Markdown: the findings of a release that bite, and those that were fixed."""
+    biting = [each for each in known if each.impact == "bites" and affects(each, release)]
+    gone = sorted((each for each in known if each.fixed), key=_when_fixed, reverse=True)
+    lines = _table(
+        (f"what a user of {project} {release} sees", "since", "tracker", "see it"),
+        [
+            (
+                each.symptom,
+                each.since.replace("<=", "≤ "),
+                " ".join(_thread(thread) for thread in each.threads[:2]) or "none known",
+                f"`killpoint check --target {project}=={release} --only {each.exhibit}`",
+            )
+            for each in biting
+        ],
+    )
+    if gone:
+        lines += ["", "Fixed, as measured:", ""]
+        lines += _table(
+            ("what a user saw", "violated", "held", "see it"),
+            [
+                (
+                    each.symptom,
+                    each.since.replace("<=", "≤ "),
+                    each.fixed,
+                    f"`killpoint show {each.id}`",
+                )
+                for each in gone
+            ],
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _when_fixed(entry: Finding) -> Version:
+    return Version(entry.fixed)
+
+
+def _thread(thread: str) -> str:
+    name, _, number = thread.partition("#")
+    return f"[#{number}](https://github.com/{name}/issues/{number})"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    return [_line(head), _line(("---",) * len(head)), *map(_line, rows)]
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,51 @@
+"""The README's first screen is what the registry says of the newest release."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from killpoint.cli import main
+from killpoint.findings.registry import finding, findings
+from killpoint.findings.screen import screen
+
+_README = Path(__file__).parents[3] / "README.md"
+_KNOWN = [each for each in findings().values() if "vllm" in each.projects]
+
+
+def test_the_first_screen_is_the_registrys() -> None:
+    text = _README.read_text("utf-8")
+    begin, end = "<!-- findings:begin -->\n\n", "\n<!-- findings:end -->"
+    shown = text[text.index(begin) + len(begin) : text.index(end)]
+    release = re.search(r"^## What bites in vLLM (\S+)$", text, re.M)
+    assert release
+    assert shown == screen("vllm", release[1], _KNOWN)
+
+
+def test_a_finding_that_is_fixed_bites_no_more_and_is_told_as_fixed() -> None:
+    bug = msgspec.structs.replace(finding("late-replies"), since="0.9.0", fixed="0.12.0")
+    before, after = screen("vllm", "0.11.0", [bug]), screen("vllm", "0.12.0", [bug])
+    command = "`killpoint check --target vllm==0.11.0 --only W6/method-raises` |"
+    assert f"| {bug.symptom} | 0.9.0 |" in before
+    assert before.split("Fixed")[0].rstrip().endswith(command)
+    assert bug.symptom not in after.split("Fixed")[0]
+    assert after.rstrip().endswith(
+        f"| {bug.symptom} | 0.9.0 | 0.12.0 | `killpoint show late-replies` |"
+    )
+
+
+def test_what_was_fixed_last_comes_first() -> None:
+    both = [
+        msgspec.structs.replace(finding("late-replies"), id=id, fixed=id)
+        for id in ("0.9.1", "0.12.0")
+    ]
+    ids = re.findall(r"killpoint show (\S+)`", screen("vllm", "0.33.0", both))
+    assert ids == ["0.12.0", "0.9.1"]
+
+
+def test_a_run_has_no_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["findings", "vllm==0.33.0", "--run", "nowhere", "--markdown"]) == 2
+    assert "--markdown tells of a release" in capsys.readouterr().err
