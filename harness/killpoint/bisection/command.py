@@ -39,7 +39,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--project", choices=PROJECTS, help="of releases X.Y.Z, or of the tree")
     parser.add_argument("--tree", type=Path, metavar="PATH", help="a git working tree")
     parser.add_argument("--json", action="store_true", help="print the answer and all tried")
-    parser.add_argument("what", metavar="FILE", help="a scenario file, or a case: ID/CASE")
+    parser.add_argument(
+        "what",
+        metavar="FILE",
+        help="a scenario file, a case (ID/CASE), or a finding, whose best exhibit is asked",
+    )
 
 
 def command(options: argparse.Namespace) -> int:

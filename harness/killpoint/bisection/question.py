@@ -1,4 +1,7 @@
-"""What is asked of each candidate: a case, judged as ``check`` does, or a file played again."""
+"""What is asked of each candidate: a case, judged as ``check`` does, or a file played again.
+
+Of a finding, the case that shows it best is asked.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import msgspec
 from killpoint.bisection.bracket import Word
 from killpoint.cases import select
 from killpoint.errors import BadUsage
+from killpoint.findings.registry import findings
 from killpoint.invariants import BY_ID
 from killpoint.judge import judge
 from killpoint.replay import replay
@@ -35,12 +39,15 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def question(text: str) -> Question:
-    """The question behind a case's id, or behind the path of a scenario file.
+    """The question behind a case's id, a finding's, or the path of a scenario file.
 
     Raises:
-        BadUsage: it is neither.
+        BadUsage: it is none of them.
     """
     file = Path(text)
+    if text in findings() and not file.exists():
+        exhibit = findings()[text].exhibit
+        return Question(f"{exhibit} ({text})", lambda target: _judged(exhibit, target))
     if text.split("/")[0] in BY_ID and not file.exists():
         cases = select([text])
         if cases[0].id != text:

@@ -7,8 +7,10 @@ import datetime
 import os
 import shlex
 import signal
+import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, get_args
@@ -36,6 +38,9 @@ _FIXED = ("target", "only", "tier", "device", "seed")
 _FREE = ("jobs", "ray")
 """Options that say who plays it."""
 _OFF = "off"
+_ATTRIBUTES_WITHIN, _ATTRIBUTES_PART = 300.0, 20
+"""Seconds after a session in which its findings are told by root causes, and the part of the
+session that it may be if that is longer; what is left is told after the next session."""
 _DESCRIPTION = """\
 Plays every case once, as check does, then gives each invariant its share of the time and goes
 deeper with each round: other seeds, full strength, sweeps by opcode. What is violated is kept
@@ -131,7 +136,11 @@ def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
         ):
             session = Campaign(folder, chosen, crew, journal, past, tell)
             why = session.play(os.getpid(), seconds, stopped)
-        found = Findings(folder / "findings").all()
+        findings = Findings(folder / "findings")
+        if not stopped():
+            end = time.monotonic() + max(_ATTRIBUTES_WITHIN, seconds / _ATTRIBUTES_PART)
+            findings.attribute(chosen.target, end, partial(console.print, markup=False))
+        found = findings.all()
         print_summary(chosen, past, found, Console())
         console.print(f"{why}; campaign: {folder}", markup=False, highlight=False, soft_wrap=True)
         if by := stopped():

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from killpoint.campaign.item import Item
 from killpoint.campaign.order import Found, Played, Target
+from killpoint.findings.attribution import Attribution
+from killpoint.findings.rows import unattributed
 from killpoint.invariants import BY_ID
 from killpoint.judge import Judgement
 from killpoint.report import stored, verdict_json
@@ -106,8 +109,27 @@ class Findings:
         if played.shrunk:
             _whole(place / _SHRUNK, played.shrunk.encode())
             case.shrunk = str(place / _SHRUNK)
+        self._rewrite(place, run)
+
+    @staticmethod
+    def _rewrite(place: Path, run: stored.StoredRun) -> None:
         text = msgspec.json.format(msgspec.json.encode(_as_stored(run)), indent=2)
         _whole(place / "verdict.json", text + b"\n")
+
+    def attribute(self, spec: str, end: float, tell: Callable[[str], None]) -> None:
+        """Say of each that has none yet which entry of the registry it belongs to.
+
+        Args:
+            end: of the monotonic clock; what has not been begun by then is left for the next time.
+        """
+        nobodys = [each for each in self.all() if unattributed([each.case])]
+        if not nobodys:
+            return
+        runs = [stored.read(each.folder) for each in nobodys]
+        with Attribution(spec, tell) as attribution:
+            attribution.of_cases([run.cases()[0] for run in runs], end=end)
+        for each, run in zip(nobodys, runs, strict=True):
+            self._rewrite(each.folder, run)
 
     def scenario(self, name: str) -> str:
         """The scenario that showed it first, as TOML; empty if it has none."""

@@ -14,7 +14,10 @@ from killpoint.campaign.findings import Finding
 from killpoint.campaign.journal import Ended
 from killpoint.campaign.past import Past
 from killpoint.campaign.settings import Settings
+from killpoint.findings.rows import named_finding
 from killpoint.invariants import CATALOGUE
+from killpoint.report.card import print_findings
+from killpoint.verdict import counted
 
 _WORDS = ("held", "violated", "inconclusive", "unsupported", "infrastructure")
 _FAILURES = 10
@@ -29,6 +32,7 @@ def print_summary(
     console.print(heading, style="bold", markup=False, highlight=False)
     if past.ended:
         console.print(_table(past))
+    print_findings([finding.case for finding in findings], console)
     for finding in findings:
         _print_finding(finding, console)
     _print_failures(past, console)
@@ -85,7 +89,9 @@ def _of(past: Past, entry: Ended) -> str:
 
 def _print_finding(finding: Finding, console: Console) -> None:
     times = len(finding.seen)
-    head = f"\n✗ {finding.signature}  seen {times} time{'s' * (times != 1)}"
+    head = f"\n✗ {finding.signature}  seen {counted(times, 'times')}"
+    if named := named_finding(finding.case):
+        head += f"  ({named})"
     console.print(Text(head, style="bold red"), soft_wrap=True)
     for text in (finding.case.cause, *(f"  {said}" for said in finding.case.evidence)):
         console.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)

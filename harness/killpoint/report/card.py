@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from killpoint.findings.rows import NEW, NO_REGISTRY, listed, unattributed
+from killpoint.findings.rows import NEW, NO_REGISTRY, Case, listed, unattributed
 from killpoint.judge import Judgement
 from killpoint.verdict import CaseOutcome, InvariantVerdict, counted
 
@@ -26,7 +26,7 @@ def print_card(judgement: Judgement, console: Console, folder: str | None = None
     for note in judgement.notes:
         console.print(f"  note: {note}", style="dim", markup=False)
     cases = [case for verdict in judgement.verdicts for case in verdict.cases]
-    _print_findings(cases, console)
+    print_findings(cases, console)
     asked = [verdict for verdict in judgement.verdicts if verdict.verdict != "unsupported"]
     if asked:
         console.print(_table(asked))
@@ -63,7 +63,8 @@ def _table(verdicts: list[InvariantVerdict]) -> Table:
     return table
 
 
-def _print_findings(cases: Sequence[CaseOutcome], console: Console) -> None:
+def print_findings(cases: Sequence[Case], console: Console) -> None:
+    """Those that violated cases belong to, the worst impact first."""
     for row in listed(cases):
         console.print(Text(f"✗ {row.words()}", style="bold red"), soft_wrap=True)
         lines = [row.where()] + [f"killpoint show {row.id}"] * (row.id != NEW)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from file_index import file_index
 
+from killpoint.bisection.question import question
 from killpoint.bisection.releases import between
 from killpoint.cli import main
 from killpoint.errors import CannotWork
@@ -85,3 +86,7 @@ def test_the_release_that_fixed_a_message_that_cannot_be_decoded_is_found(
     said = f"{_CASE}: violated up to vllm==0.26.0, held from vllm==0.27.0"
     assert answer["sentence"] == said
     assert len(answer["tried"]) <= 2 + 5
+
+
+def test_of_a_finding_the_case_that_shows_it_best_is_asked() -> None:
+    assert question("late-replies").name == "W6/method-raises (late-replies)"

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
+from rich.console import Console
 
+from killpoint.campaign import findings as campaign_findings
 from killpoint.campaign.findings import Findings
 from killpoint.campaign.item import Item
 from killpoint.campaign.order import Found, Played, Target
+from killpoint.campaign.past import Past
+from killpoint.campaign.settings import Settings
+from killpoint.campaign.summary import print_summary
+from killpoint.findings.attribution import Attribution
 from killpoint.report.stored import read
-from killpoint.verdict import CaseOutcome, Violation
+from killpoint.verdict import CaseOutcome, CaseViolation, Violation
 
 _TARGET = Target("broken", "1", [])
 _CASE = "R1/two-readers"
@@ -85,3 +92,37 @@ def test_its_violation_is_played_again_from_the_folder_that_keeps_it(tmp_path: P
     name, _ = findings.keep(found, Item(_CASE, 0, seed=0), _TARGET, "cpu")
     (violation,) = findings.one(name).case.violations
     assert violation.replay == str(findings.one(name).replay)
+
+
+def test_findings_are_told_by_root_causes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Knows(Attribution):
+        def of(self, case: str, violation: CaseViolation) -> None:
+            asked.append(case)
+            violation.finding, violation.how = "late-replies", "its switch-off ends it"
+
+    monkeypatch.setattr(campaign_findings, "Attribution", Knows)
+    findings = Findings(tmp_path)
+    name, _ = findings.keep(
+        _violated("reader 1 never got message 12"), Item(_CASE, 0, seed=0), _TARGET, "cpu"
+    )
+    for _ in range(2):
+        findings.attribute("refengine", time.monotonic() + 60, print)
+    assert asked == [_CASE]
+    (kept,) = findings.all()
+    assert kept.case.violations[0].finding == "late-replies"
+    console = Console(record=True, width=200)
+    past = Past([])
+    print_summary(Settings(target="vllm==0.33.0"), past, [kept], console)
+    said = console.export_text()
+    assert f"✗ {name}  seen 1 time  (bites: late-replies)" in said
+    assert "✗ bites: late-replies: after one worker call" in said
+
+
+def _violated(cause: str) -> Found:
+    outcome = CaseOutcome(_CASE, "R1", "inconclusive")
+    outcome.add(Violation("lost", cause))
+    return Found(outcome, "", {})
