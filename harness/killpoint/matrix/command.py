@@ -26,8 +26,8 @@ _DESCRIPTION = f"""\
 Judges one target after the other, and sets their verdicts side by side. What was played stays
 below DIR: begun again with the same options, the matrix goes on with the target at which it was
 interrupted. By default: the reference, {len(LANDMARKS)} releases of vLLM at which the judged code
-changed (and the newest, if it is newer), and SGLang's newest. An invariant that is violated is
-decided: no further case of it is begun, unless --every-case asks for them.
+changed (and the newest, if it is newer), and SGLang's newest. Every case is asked, so that a bug
+which keeps an invariant violated does not hide that another one was fixed.
 """
 
 
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--only", type=names, default=[], metavar="ID[/CASE],…")
     parser.add_argument("--full", action="store_true", help="every point, larger samples")
     parser.add_argument(
-        "--every-case", action="store_true", help="also of an invariant that is violated"
+        "--first", action="store_true", help="no further case of an invariant that is violated"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -104,7 +104,7 @@ def command(options: argparse.Namespace) -> int:
             options.seed,
             options.full,
             options.shrink,
-            first=not options.every_case,
+            first=options.first,
         ),
         options.out,
         file,
@@ -128,7 +128,7 @@ def _head(options: argparse.Namespace) -> Head:
     words += ["--releases", options.releases] if options.releases else []
     words += ["--budget", f"{options.budget:g}", "--shrink", f"{options.shrink:g}"]
     words += ["--seed", str(options.seed)] if options.seed else []
-    flags = {"full": "--full", "every_case": "--every-case", "confirm": "--confirm"}
+    flags = {"full": "--full", "first": "--first", "confirm": "--confirm"}
     words += [flag for name, flag in flags.items() if getattr(options, name)]
     file: Path | None = options.markdown
     if file and not file.is_absolute():

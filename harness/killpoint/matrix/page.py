@@ -12,7 +12,7 @@ from killpoint.matrix.choice import LANDMARKS
 from killpoint.matrix.replays import REPRODUCED
 from killpoint.matrix.row import Row, slug
 from killpoint.report.columns import SIGN
-from killpoint.report.matrix_table import Link, markdown
+from killpoint.report.matrix_table import Doubt, Link, found_in, markdown
 from killpoint.report.stored import StoredCase, StoredRun, StoredVerdict
 
 
@@ -57,8 +57,10 @@ def write(file: Path, head: Head, judged: list[Judged], absent: list[Row]) -> No
     for each in judged:
         cells = _cell_page(file, each)
         cells.write_text(_cells(each, cells, file, head), "utf-8")
-    table = markdown([each.run for each in judged], _cell_links(file, judged))
-    lines = ["# The matrix", "", *_intro(head, judged), "", table.rstrip(), ""]
+    runs = [each.run for each in judged]
+    table = markdown(runs, _cell_links(file, judged), _doubts(judged) if head.confirmed else None)
+    lines = ["# The matrix", "", *_intro(head, judged), ""]
+    lines += [*_found(runs), "## Invariants", "", table.rstrip(), ""]
     lines += _absent(absent) + _unconfirmed(head, judged) + _releases(judged)
     file.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
 
@@ -66,6 +68,24 @@ def write(file: Path, head: Head, judged: list[Judged], absent: list[Row]) -> No
 def _cell_links(file: Path, judged: list[Judged]) -> Link:
     where = {id(each.run): _relative(_cell_page(file, each), file) for each in judged}
     return lambda run, invariant: f"{where[id(run)]}#{invariant.lower()}"
+
+
+def _doubts(judged: list[Judged]) -> Doubt:
+    doubted = {
+        id(each.run): {case.split("/")[0] for case in each.unreproduced()} for each in judged
+    }
+    return lambda run, invariant: invariant in doubted[id(run)]
+
+
+def _found(runs: list[StoredRun]) -> list[str]:
+    """Root causes, each with the targets that have it."""
+    if not (table := found_in(runs)):
+        return []
+    said = (
+        "✗ a violation belongs to the finding; ✓ the case that shows it best holds; blank: neither."
+        " `killpoint show ID` tells of one."
+    )
+    return ["## Findings", "", said, "", table.rstrip(), ""]
 
 
 def _cell_page(file: Path, each: Judged) -> Path:

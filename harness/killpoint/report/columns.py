@@ -15,6 +15,8 @@ from killpoint.report.stored import StoredRun
 
 SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "\N{EN DASH}"}
 """A shape for each verdict, so that none needs colour."""
+_WHAT = {"sglang": "its copy of vLLM 0.6.4's queue"}
+"""What of a project is judged, where its name alone would promise more."""
 LEGEND = "✓ holds, ✗ violated, ? inconclusive, \N{EN DASH} unsupported, blank: not asked"
 
 
@@ -40,7 +42,7 @@ def columns(runs: Sequence[StoredRun]) -> list[Column]:
     """
     first = {run.target.name: n for n, run in reversed(list(enumerate(runs)))}
     ordered = sorted(runs, key=lambda run: (first[run.target.name], _version(run), date(run)))
-    labels = [f"{run.target.name} {run.target.version}" for run in ordered]
+    labels = [_label(run) for run in ordered]
     for more in (
         [f"seed {run.seed}" for run in ordered],
         [date(run) for run in ordered],
@@ -48,6 +50,11 @@ def columns(runs: Sequence[StoredRun]) -> list[Column]:
     ):
         labels = _told_apart(labels, more)
     return [Column(run, label) for run, label in zip(ordered, labels, strict=True)]
+
+
+def _label(run: StoredRun) -> str:
+    what = _WHAT.get(run.target.name)
+    return f"{run.target.name} {run.target.version}" + (f" ({what})" if what else "")
 
 
 def rows(runs: Sequence[StoredRun]) -> list[Row]:

@@ -11,7 +11,7 @@ from killpoint.report import verdict_json
 from killpoint.verdict import CaseOutcome, combine
 
 CASE = "R7/undecodable-message"
-ASKED = Asked(only=(CASE,), budget=5.0, first=True)
+ASKED = Asked(only=(CASE,), budget=5.0)
 
 
 def stored(

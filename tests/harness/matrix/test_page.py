@@ -6,6 +6,7 @@ from stored_rows import ASKED, CASE, stored
 from killpoint.matrix.page import Head, Judged, write
 from killpoint.matrix.replays import copy
 from killpoint.matrix.row import Row
+from killpoint.verdict import CaseViolation
 
 HEAD = Head("killpoint matrix --only R7", "2026-01-02", confirmed=True)
 
@@ -54,6 +55,24 @@ def test_a_violation_that_did_not_come_again_is_not_hidden(tmp_path: Path, judge
     assert "after all targets had been judged: 0 of 2." in text
     assert f"- `vllm==0.26.0` `{CASE}`: held" in text
     assert f"- `vllm==0.25.0` `{CASE}`: no replay was kept" in text
+
+
+def test_a_cell_whose_replay_did_not_show_it_again_is_marked(tmp_path: Path, judged: list[Judged]):
+    text = _written(tmp_path, judged)
+    assert "[✗](matrix/vllm-0.26.0.md#r7)" in text
+    assert "[✗°](matrix/vllm-0.25.0.md#r7)" in text
+    assert "✗° violated, and a replay did not show it again" in text
+
+
+def test_each_finding_has_a_row_with_the_targets_that_have_it(tmp_path: Path, judged: list[Judged]):
+    assert "## Findings" not in _written(tmp_path, judged)
+    first, second = (each.run.cases()[0] for each in judged)
+    first.violations = [CaseViolation("hang", "it hangs", finding="late-replies")]
+    second.id, second.outcome, second.violations = "W6/method-raises", "held", []
+    text = _written(tmp_path, judged)
+    told = "`late-replies`: after one worker call that failed or ran out of time, every later call"
+    (row,) = [line for line in text.splitlines() if line.startswith(f"| {told}")]
+    assert row.endswith("| bites | ✓ | ✗ |")
 
 
 def test_nothing_is_said_of_replays_that_nobody_asked_to_play(tmp_path: Path, judged: list[Judged]):

@@ -12,6 +12,11 @@ def test_the_newest_version_of_a_target_stands_last() -> None:
     assert found == ["vllm 0.9.2", "vllm 0.12.0", "vllm 0.33.0", "vllm tree", "refengine 0.1"]
 
 
+def test_a_column_of_sglang_says_that_it_is_a_copy_of_a_queue() -> None:
+    (column,) = columns([stored("sglang", "0.5.23", {})])
+    assert column.label == "sglang 0.5.23 (its copy of vLLM 0.6.4's queue)"
+
+
 def test_the_same_target_twice_is_told_apart_by_seed_then_date_then_number() -> None:
     early, late = Path("runs/20260102-030405-t-1"), Path("runs/20260102-040404-t-1")
     seeds = columns([stored("t", "1", {}, seed=n) for n in (3, 4)])
