@@ -46,7 +46,10 @@ def add_parser(commands: Any) -> None:
 
 
 def affects(entry: Finding, release: str) -> bool:
-    """Whether a release is in an entry's range; a tree, which has no number, is the newest."""
+    """Whether a release is in an entry's range; a tree, which has no number, is the newest.
+
+    The range is that of its first project's releases.
+    """
     try:
         number = Version(release)
     except InvalidVersion:
@@ -63,7 +66,7 @@ def _findings(options: argparse.Namespace) -> int:
         raise BadUsage(f"no findings of {project!r} are known; expected one of: vllm, sglang")
     if options.run is not None:
         return _of_run(options)
-    found = [each for each in known if affects(each, rest)]
+    found = [e for e in known if project != e.projects[0] or affects(e, rest)]
     out = Console(soft_wrap=True, highlight=False, markup=False)
     if options.json:
         listed = [msgspec.to_builtins(each) for each in found]

@@ -59,6 +59,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: tuple[str, ...] = ()
     """Threads of trackers, as ``owner/name#number``."""
     projects: tuple[str, ...] = ("vllm",)
+    """Whose code has it; ``since`` and ``fixed`` are releases of the first one."""
     cited: str = ""
     """Where the target says that it does not promise this."""
     no_switch_off: str = ""
