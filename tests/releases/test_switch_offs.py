@@ -11,6 +11,7 @@ from killpoint.cases import select
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import without
+from killpoint.findings.issue import of_range
 from killpoint.findings.registry import finding, findings
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
@@ -50,8 +51,8 @@ def _texts(sources: Sources) -> list[tuple[Path, bytes]]:
 
 
 @pytest.mark.parametrize("id", SWITCH_OFFS)
-def test_a_switch_off_fits_the_newest_release_and_is_a_diff(id: str) -> None:
-    texts = _texts(_release(NEWEST))
+def test_a_switch_off_fits_the_newest_release_that_has_its_bug_and_is_a_diff(id: str) -> None:
+    texts = _texts(_release(of_range(finding(id), None)))
     touched = [(path, text) for path, text in texts if fits(id, path, text)]
     assert touched
     for path, text in touched:
@@ -82,7 +83,8 @@ def _long(id: str) -> object:
 
 @pytest.mark.parametrize("id", [_long(id) for id in SWITCH_OFFS if id not in _SELDOM])
 def test_the_exhibit_shows_the_finding_and_not_without_its_bug(id: str) -> None:
-    entry, spec = finding(id), _release(NEWEST).spec
+    entry = finding(id)
+    spec = _release(of_range(entry, None)).spec
     shown = _outcome(spec, entry.exhibit)
     assert shown.outcome == "violated", shown.cause
     gone = _outcome(without(spec, [id]), entry.exhibit)

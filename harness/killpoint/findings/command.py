@@ -63,7 +63,7 @@ def _findings(options: argparse.Namespace) -> int:
     if options.markdown:
         sys.stdout.write(screen(project, rest, known))
         return 0
-    found = [each for each in known if affects(each, rest)]
+    found = [each for each in known if project != each.projects[0] or affects(each, rest)]
     out = Console(soft_wrap=True, highlight=False, markup=False)
     if options.json:
         listed = [msgspec.to_builtins(each) for each in found]

@@ -60,6 +60,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: tuple[str, ...] = ()
     """Threads of trackers, as ``owner/name#number``."""
     projects: tuple[str, ...] = ("vllm",)
+    """Whose code has it; ``since`` and ``fixed`` are releases of the first one."""
     cited: str = ""
     """Where the target says that it does not promise this."""
     no_switch_off: str = ""
@@ -97,7 +98,10 @@ def finding(id: str) -> Finding:
 
 
 def affects(entry: Finding, release: str) -> bool:
-    """Whether a release is in an entry's range; a tree, which has no number, is the newest."""
+    """Whether a release is in an entry's range; a tree, which has no number, is the newest.
+
+    The range is that of its first project's releases.
+    """
     try:
         number = Version(release)
     except InvalidVersion:

@@ -60,6 +60,11 @@ class Edits:
                 continue
         raise DoesNotFit(f"there is no {' or '.join(qualified)}")
 
+    def imports(self, module: str) -> bool:
+        """Whether the file imports a module by its own name."""
+        plain = (each for each in self._tree.body if isinstance(each, ast.Import))
+        return any(each.name == module and not each.asname for line in plain for each in line.names)
+
     def begin(self, inside: Function | ast.ClassDef, code: str) -> None:
         """Statements put before the first one of a body, behind its docstring."""
         first = next((each for each in inside.body if not _is_docstring(each)), None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -141,9 +142,12 @@ def _remote_queues_have_no_bound(edits: Edits) -> None:
     making = edits.function("MessageQueue.__init__")
     bound = statement(
         making,
-        lambda each: isinstance(each, ast.Expr) and "remote_socket.bind" in ast.unparse(each),
+        lambda each: (
+            isinstance(each, ast.Expr | ast.Assign) and "remote_socket.bind" in ast.unparse(each)
+        ),
         "bind of the remote socket",
     )
+    _imported(edits, "zmq")
     edits.before(bound, "self.remote_socket.setsockopt(zmq.SNDHWM, 0)")
 
 
@@ -233,6 +237,12 @@ def _a_payload_is_granted_what_is_left(edits: Edits) -> None:
         edits.instead(each.args[1], left)
 
 
+def _payloads(taking: ast.AST) -> list[ast.Call]:
+    """The calls that take a payload, by a function of the queue's or from the socket itself."""
+    bare = [c for c in calls(taking, "recv") if ast.unparse(c.func) == "self.local_socket.recv"]
+    return bare or _receives(taking, "local_socket")
+
+
 def _receives(taking: ast.AST, socket: str) -> list[ast.Call]:
     """The calls of ``recv`` on one of the queue's sockets."""
     found = [c for c in calls(taking, "recv") if c.args and socket in ast.unparse(c.args[0])]
@@ -268,11 +278,13 @@ def _handles_name_their_writer(edits: Edits) -> None:
 def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
     _handles_name_their_writer(edits)
     taking = edits.function("MessageQueue.dequeue")
-    for each in _receives(taking, "local_socket"):
+    deadlines = any(given.arg == "timeout" for given in taking.args.args)
+    until = "None if timeout is None else time.monotonic() + timeout" if deadlines else "None"
+    for each in _payloads(taking):
         edits.before(
             around(taking, each),
-            """
-            payload_until = None if timeout is None else time.monotonic() + timeout
+            f"""
+            payload_until = {until}
             while not self.local_socket.poll(timeout=100):
                 if payload_until is not None and time.monotonic() >= payload_until:
                     raise TimeoutError
@@ -287,25 +299,39 @@ def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
 @_edits("unwatched-writer", _QUEUE)
 def _a_slot_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
     _handles_name_their_writer(edits)
-    waiting = edits.function("MessageQueue._wait_until_readable")
-    slept = statement(
-        waiting,
-        lambda each: isinstance(each, ast.Expr) and "wait" in ast.unparse(each),
-        "wait for a slot",
-    )
+    waiting = edits.first("MessageQueue._wait_until_readable", "MessageQueue.acquire_read")
+    slept = statement(waiting, _is_pause, "wait for a slot")
     edits.after(
         slept,
         """
-        if not check_readable() and not _runs(self.handle.writer_pid):
+        unread = metadata_buffer[0] and not metadata_buffer[self.local_reader_rank + 1]
+        if not unread and not _runs(self.handle.writer_pid):
             raise RuntimeError("the writer died")
         """,
     )
-    edits.instead(
-        slept,
-        ast.unparse(slept).replace(
-            "read_timeout.timeout_ms()", "min(read_timeout.timeout_ms(), 500)"
-        ),
-    )
+    left = "read_timeout.timeout_ms()"
+    if left in ast.unparse(slept):
+        often = ast.unparse(slept).replace(left, f"min({left} or 500, 500)")
+        edits.instead(slept, often)
+
+
+def _is_pause(each: ast.stmt) -> bool:
+    """Whether a statement is the call in which a reader waits before it looks again."""
+    if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)):
+        return False
+    return ast.unparse(each.value.func).rpartition(".")[2] in ("wait", "sched_yield", "spin")
+
+
+_GRACE_S = 2
+"""How long a queue waits that has neither a deadline nor a way to be shut down."""
+
+
+def _can_be_shut_down(edits: Edits) -> bool:
+    try:
+        edits.function("MessageQueue.shutdown")
+    except DoesNotFit:
+        return False
+    return True
 
 
 @_edits("deaf-start", _QUEUE)
@@ -325,6 +351,13 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
                 if not _runs(self.handle.writer_pid):
                     raise RuntimeError("the writer died in the handshake")
             return socket.recv()
+        """
+        if _can_be_shut_down(edits)
+        else f"""
+        def _awaited(self, socket):
+            if not socket.poll(timeout={_GRACE_S * 1000}):
+                raise TimeoutError("a party of the handshake did not come")
+            return socket.recv()
         """,
     )
 
@@ -334,7 +367,11 @@ def _a_slot_is_awaited_no_longer_than_the_queue_lives(edits: Edits) -> None:
     waiting = edits.function("MessageQueue.acquire_write")
     for each in calls(waiting, "sched_yield"):
         line = around(waiting, each)
-        edits.before(line, 'if self.shutting_down:\n    raise RuntimeError("cancelled")')
+        if _can_be_shut_down(edits):
+            edits.before(line, 'if self.shutting_down:\n    raise RuntimeError("cancelled")')
+        else:
+            late = f"time.monotonic() - start_time > {_GRACE_S}"
+            edits.before(line, f"if {late}:\n    raise TimeoutError")
 
 
 @_edits("deaf-writer", _POOL)
@@ -381,8 +418,12 @@ def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
 
 @_edits("ipc-paths-stay", _QUEUE)
 def _paths_go_with_their_sockets(edits: Edits) -> None:
+    try:
+        closing = edits.function("_close_zmq")
+    except DoesNotFit:
+        _paths_go_with_their_queue(edits)
+        return
     edits.top("import os")
-    closing = edits.function("_close_zmq")
     edits.begin(
         closing,
         """
@@ -395,6 +436,36 @@ def _paths_go_with_their_sockets(edits: Edits) -> None:
                     pass
         """,
     )
+
+
+def _paths_go_with_their_queue(edits: Edits) -> None:
+    """The same where no function closes a queue's sockets."""
+    edits.top(
+        """
+        import os
+        import weakref
+
+        def _unlinked(path, made_in):
+            if made_in == os.getpid():
+                try:
+                    os.unlink(path)
+                except OSError:
+                    pass
+        """
+    )
+    for place in ("MessageQueue.__init__", "SpinCondition.__init__"):
+        making = edits.function(place)
+        for each in calls(making, "bind"):
+            path = ast.unparse(each.args[0])
+            if "cancel" in path:
+                continue
+            edits.after(
+                around(making, each),
+                f"""
+                if {path}.startswith("ipc://"):
+                    weakref.finalize(self, _unlinked, {path}.removeprefix("ipc://"), os.getpid())
+                """,
+            )
 
 
 @_edits("closed-unsent", _QUEUE)
@@ -432,3 +503,118 @@ def _paths_are_their_owners(edits: Edits) -> None:
             line = around(making, each)
             edits.before(line, "mask = os.umask(0o077)")
             edits.after(line, "os.umask(mask)")
+
+
+@_edits("poisoned-slot", _QUEUE)
+def _a_slot_counts_as_read_whatever_its_reader_raises(edits: Edits) -> None:
+    taking = edits.function("MessageQueue.acquire_read")
+    given = statement(taking, _gives_a_slot, "slot that is given to the caller")
+    done = [each for each in _behind(taking, given) if not isinstance(each, ast.Break)]
+    if not done:
+        raise DoesNotFit("nothing is done after the slot was read")
+    body = textwrap.indent(ast.unparse(given), "    ")
+    marks = textwrap.indent("\n".join(ast.unparse(each) for each in done), "    ")
+    edits.instead(given, f"try:\n{body}\nfinally:\n{marks}")
+    for each in done:
+        edits.instead(each, "")
+
+
+def _gives_a_slot(each: ast.stmt) -> bool:
+    """Whether a statement is a ``with`` that does nothing but to yield."""
+    if not isinstance(each, ast.With) or len(each.body) != 1:
+        return False
+    inner = each.body[0]
+    return isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Yield)
+
+
+def _behind(inside: ast.AST, each: ast.stmt) -> list[ast.stmt]:
+    """The statements that stand behind one in its own block."""
+    for holder in ast.walk(inside):
+        body: list[ast.stmt] = getattr(holder, "body", None) or []
+        if isinstance(body, list) and each in body:
+            return body[body.index(each) + 1 :]
+    return []
+
+
+@_edits("aliased-slot", _QUEUE)
+def _arrays_are_copied_out_of_their_slot(edits: Edits) -> None:
+    for each in calls(edits.function("MessageQueue.dequeue"), "append"):
+        if not isinstance(each.args[0], ast.Subscript):
+            raise DoesNotFit("what is kept of a slot is no part of it")
+        edits.instead(each.args[0], f"bytearray({ast.unparse(each.args[0])})")
+
+
+@_edits("negative-deadline", _QUEUE)
+def _a_deadline_that_has_passed_is_none_left(edits: Edits) -> None:
+    taking = edits.function("MessageQueue.recv")
+    if any(
+        isinstance(each, ast.Call) and ast.unparse(each.func) == "max" for each in ast.walk(taking)
+    ):
+        raise DoesNotFit("what is left is never negative")
+    each = _only(calls(taking, "int"))
+    edits.instead(each, f"max(0, {ast.unparse(each)})")
+
+
+@_edits("unclosed-sockets", _QUEUE)
+def _sockets_are_closed_before_their_context(edits: Edits) -> None:
+    if (
+        "_close_zmq" in (text := ast.unparse(edits.klass("MessageQueue")))
+        or "Context()" not in text
+    ):
+        raise DoesNotFit("the queue closes its sockets")
+    edits.top(
+        """
+        import weakref
+
+        def _ended(context, ends):
+            for each in ends:
+                each.close(linger=0)
+            context.term()
+
+        def _ends_with(queue, context):
+            spin = getattr(queue, "_spin_condition", None)
+            held = [*vars(queue).values(), *(vars(spin).values() if spin else ())]
+            ends = [each for each in held if hasattr(each, "send_multipart")]
+            weakref.finalize(queue, _ended, context, ends).atexit = False
+        """
+    )
+    edits.after(edits.function("MessageQueue.__init__").body[-1], "_ends_with(self, context)")
+    attaching = edits.function("MessageQueue.create_from_handle")
+    edits.before(attaching.body[-1], "_ends_with(self, context)")
+
+
+@_edits("unpolled-notices", _QUEUE)
+def _notices_are_taken_while_a_reader_is_busy(edits: Edits) -> None:
+    reading = edits.function("SpinCondition.record_read")
+    if "poll" in ast.unparse(reading):
+        raise DoesNotFit("a busy reader polls")
+    edits.begin(
+        reading,
+        """
+        if self.local_notify_socket.poll(timeout=0):
+            self.local_notify_socket.recv(flags=zmq.NOBLOCK, copy=False)
+        """,
+    )
+
+
+@_edits("stranded-requests", _COORDINATOR)
+def _a_start_that_was_sent_is_no_start_that_was_made(edits: Edits) -> None:
+    loop = edits.function("DPCoordinatorProc.process_input_socket")
+    waking = statement(
+        loop,
+        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "not engines_running",
+        "wake of paused engines",
+    )
+    assert isinstance(waking, ast.If)
+    believed = ("engines_running = True", "wave_state_changed = True")
+    early = [each for each in waking.body if ast.unparse(each) in believed]
+    if not early:
+        raise DoesNotFit("a start is believed when engines tell it")
+    for each in early:
+        edits.instead(each, "")
+
+
+def _imported(edits: Edits, module: str) -> None:
+    """Has a module imported whole, if it is not."""
+    if not edits.imports(module):
+        edits.top(f"import {module}")
