@@ -21,6 +21,8 @@ from killpoint.scenario import Ready, Scenario
 from killpoint.verdict import Violation
 
 _WITHIN = 2.0
+_OUT_OF_TIME = 0.9
+"""The part of those seconds after which an ending has given up, and did not just end."""
 _TEARDOWN = 2.0
 """Seconds granted to an interpreter for its own modules, torch among them, on a busy machine."""
 
@@ -140,7 +142,31 @@ def delivered_before_close(scenario: Scenario, history: History, _ledger: Ledger
         if reader in deaths(history) or found:
             continue
         found = _after_close(scenario, history, reader)
+    if found and found[0].kind == "lost" and (why := _starved_ending(history)):
+        raise Inconclusive(why)
     return Finding(found[:1], {"messages": len(accepted)})
+
+
+def _starved_ending(history: History) -> str:
+    """Whether the writer's end took all its time, most of which the machine kept it from running.
+
+    What is still to be sent then is sent within a time (Q11), and not without a processor.
+    """
+    for event in history.of("end", role="writer"):
+        op, took = event.text("op"), event.data.get("s")
+        if op == "exit":
+            since, until = _exit_span(history, event)
+        elif op in ("close", "drop") and isinstance(took, (int, float)):
+            since, until = event.t - int(took * 1e9), event.t
+        else:
+            continue
+        lasted = until - since
+        if lasted >= _OUT_OF_TIME * _WITHIN * 1e9 and history.lateness(since, until) > lasted / 2:
+            return (
+                f"the writer's {op} took {lasted / 1e9:.1f} s, and for most of that the machine"
+                " kept it, or a reader, from running: what it could have sent is not known"
+            )
+    return ""
 
 
 def _after_close(scenario: Scenario, history: History, reader: str) -> list[Violation]:

@@ -128,6 +128,32 @@ def test_a_loss_in_silence_is_counted_and_names_the_overflow_path(how: str) -> N
         assert word in found.cause
 
 
+def _ended_late(op: str, took: float, denied: float) -> Tape:
+    """The writer's end takes so many seconds, in so many of which it could not run."""
+    tape = Tape()
+    for seq in range(3):
+        tape.sent(seq, size=5000)
+    if op == "exit":
+        tape.ordered("writer", "exit").later(took * 1000)
+    else:
+        tape.ordered("writer", op, s=took)
+    tape.tell("director", "denied", target="writer", ns=int(denied * 1e9), over=0)
+    return tape.exits("writer").gets(0).fails("peer-died")
+
+
+@pytest.mark.parametrize("op", ["close", "drop", "exit"])
+def test_a_writer_that_had_no_processor_while_it_ended_could_not_send(op: str) -> None:
+    with pytest.raises(Inconclusive, match=f"the writer's {op} took 2.3 s, and for most of that"):
+        judged("Q16", _ended_late(op, 2.3, 2.0))
+
+
+@pytest.mark.parametrize(("took", "denied"), [(2.3, 0.5), (0.5, 0.45)])
+def test_a_writer_that_had_a_processor_or_did_not_use_its_time_has_lost_them(
+    took: float, denied: float
+) -> None:
+    assert convicted("Q16", _ended_late("exit", took, denied)).kind == "lost"
+
+
 def test_a_torn_message_after_the_close_is_wrong_data() -> None:
     assert convicted("Q16", _sent_and_closed(2).gets(0).gets(1, digest="x")).kind == "wrong-data"
 
