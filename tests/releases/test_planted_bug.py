@@ -19,7 +19,7 @@ from killpoint.targets.registry import resolve
 from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.specs import find
 
-pytestmark = [pytest.mark.network, pytest.mark.full]
+pytestmark = pytest.mark.network
 
 CASE = "R1/one-reader"
 _QUEUE = "shm_broadcast.py"
