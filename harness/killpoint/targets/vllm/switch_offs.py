@@ -530,9 +530,8 @@ def _gives_a_slot(each: ast.stmt) -> bool:
 def _behind(inside: ast.AST, each: ast.stmt) -> list[ast.stmt]:
     """The statements that stand behind one in its own block."""
     for holder in ast.walk(inside):
-        body: list[ast.stmt] = getattr(holder, "body", None) or []
-        if isinstance(body, list) and each in body:
-            return body[body.index(each) + 1 :]
+        if isinstance(holder, ast.With | ast.While) and each in holder.body:
+            return holder.body[holder.body.index(each) + 1 :]
     return []
 
 
