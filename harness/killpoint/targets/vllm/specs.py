@@ -60,11 +60,18 @@ def without(spec: str, off: Sequence[str]) -> str:
 
 def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
     """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off."""
-    a_tree = Path(spec.partition("@")[2] or "\0")
-    if not _OFF.search(spec) or a_tree.is_dir():
+    if not _OFF.search(spec) or _is_folder(spec.partition("@")[2]):
         return spec, ()
     plain, _, off = spec.rpartition("~")
     return plain, tuple(off.split(","))
+
+
+def _is_folder(path: str) -> bool:
+    """Whether there is one of this name; a name too long for a file has none."""
+    try:
+        return bool(path) and Path(path).is_dir()
+    except OSError:
+        return False
 
 
 def _without(sources: Sources, off: tuple[str, ...]) -> Sources:
