@@ -43,6 +43,8 @@ from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.html import document
 from killpoint.report.stored import read
 from killpoint.report.trace_command import add_parser as add_trace_parser
+from killpoint.review.command import add_option as add_base_option
+from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import Device
@@ -165,6 +167,7 @@ def _add_check(commands: Any) -> None:
         help="where the run's folder is made",
     )
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
+    add_base_option(check)
     after_check.add_options(check)
 
 
@@ -176,6 +179,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if options.base is not None:
+        return _review(options)
     outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
     planned = plan(options.only or (), shard=options.shard, tier=options.tier)
     watched = watching(Console(stderr=True), Score(expected(planned)))
@@ -214,6 +219,18 @@ def _check(options: argparse.Namespace) -> int:
         print_card(judgement, Console(), str(folder))
     _write_report(folder)
     return outlets.leave(folder, beside)
+
+
+def _review(options: argparse.Namespace) -> int:
+    refuse(options)
+    outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
+    planned = plan(options.only or (), tier=options.tier)
+    with (
+        outlets.or_why_not(beside),
+        _run_folder(options.out, options.target) as folder,
+        watching(Console(stderr=True), Score(expected(planned))) as watcher,
+    ):
+        return perform(options, folder, watcher)
 
 
 def _attribute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import os
 import queue
 import threading
@@ -84,6 +85,7 @@ def judge(
     shrinking: float = 0.0,
     first: bool = False,
     confirms: bool = True,
+    ordered: bool = False,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
 
@@ -104,6 +106,7 @@ def judge(
         first: of an invariant that is violated no further case is begun, and every invariant's
             first case before any one's second.
         confirms: whether a violation that rests on time is played again alone before it is told.
+        ordered: the cases are begun in the order in which ``only`` names them.
 
     Raises:
         BadUsage, CannotWork: nothing was judged.
@@ -117,7 +120,7 @@ def judge(
         with bench:
             loaded = bench.loaded()
             run = _Run(bench, target, seed, full, folder, progress, told, depth, device, first)
-            run.confirms = confirms
+            run.confirms, run.ordered = confirms, ordered
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
             run.shrink(shrinking, end)
@@ -194,6 +197,18 @@ def _verdict(
     return combine(item, cases, lacking, whole=whole, left_out=missing, spared=needless)
 
 
+def _by_tier(cases: Sequence[Case]) -> list[tuple[Tier, list[Case]]]:
+    """The quick ones first; cases of two tiers are not played beside each other."""
+    tiers: tuple[Tier, ...] = ("model", "simulated", "process")
+    return [(tier, [case for case in cases if case.tier == tier]) for tier in tiers]
+
+
+def _as_given(cases: Sequence[Case]) -> list[tuple[Tier, list[Case]]]:
+    """As they are given, wherever the tier changes a part of its own."""
+    parts = (list(part) for _, part in itertools.groupby(cases, lambda case: case.tier))
+    return [(part[0].tier, part) for part in parts]
+
+
 def _in_turn(cases: Sequence[Case]) -> list[Case]:
     """Every invariant's first case, then every one's second, and so on."""
     turns: Counter[str] = Counter()
@@ -267,6 +282,7 @@ class _Run:
     ) -> None:
         self._first = first
         self.confirms = True
+        self.ordered = False
         self._violated: set[str] = set()
         self.spared: list[str] = []
         """Cases that were not begun, since their invariant is violated."""
@@ -306,13 +322,13 @@ class _Run:
             return outcome
 
         done: dict[str, CaseOutcome | None] = {}
-        for tier in ("model", "simulated", "process"):
-            mine = [case for case in cases if case.tier == tier]
+        for tier, mine in (_as_given if self.ordered else _by_tier)(cases):
+            turn = mine
             if self._first:
-                mine = _in_turn(mine)
-            elif end is None:  # else as many as can be: the long ones are no better than others
-                mine = _longest_first(mine)
-            done |= self._side_by_side(mine, work, None if tier == "process" else _SEARCHES)
+                turn = _in_turn(mine)
+            elif end is None and not self.ordered:  # else as many as can be, long ones or not
+                turn = _longest_first(mine)
+            done |= self._side_by_side(turn, work, None if tier == "process" else _SEARCHES)
         outcomes = [outcome for case in cases if (outcome := done.get(case.id)) is not None]
         if any(case.invariant == "L1" for case in cases) and self._plays:
             outcomes.append(self._every_play())

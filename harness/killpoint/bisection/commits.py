@@ -52,6 +52,21 @@ class Commits(msgspec.Struct, frozen=True):
             shutil.rmtree(place, ignore_errors=True)
 
 
+def single(tree: Path, revision: str, project: str) -> Commits:
+    """One commit of a working tree, for :meth:`Commits.at` to check out.
+
+    Raises:
+        BadUsage: there is no such tree or commit.
+    """
+    try:
+        inside = git(tree, "rev-parse", "--show-prefix")
+    except Refused as error:
+        raise BadUsage(f"{tree}: {error}; expected a git working tree") from error
+    commit = _commit(tree, revision)
+    name = git(tree, "log", "-1", "--no-show-signature", "--format=%h %s", commit)
+    return Commits(tree, project, inside, [commit], [name])
+
+
 def between(tree: Path, one: str, other: str, project: str | None) -> tuple[Commits, bool]:
     """Every commit from one to another, both included; whether the first is the older one.
 

@@ -144,7 +144,7 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
     told = after or before
     if told is None:
         return
-    if before is not None and after is not None and _by_chance(before, after):
+    if before is not None and after is not None and by_chance(before, after):
         found.races.append(told.id)
         return
     change = CaseChange(told.id, was, now, told.cause, told.signature, replay=told.replay or "")
@@ -167,7 +167,7 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
         found.undecided.append(change)
 
 
-def _by_chance(before: StoredCase, after: StoredCase) -> bool:
+def by_chance(before: StoredCase, after: StoredCase) -> bool:
     """Whether a case was violated in one run alone, and its rates do not tell the runs apart."""
     if {before.outcome, after.outcome} != {"held", "violated"}:
         return False

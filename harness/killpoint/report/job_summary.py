@@ -31,12 +31,12 @@ def markdown(run: StoredRun, judged: Gate) -> str:
 
 def failure(target: str, words: str) -> str:
     """The summary of a run that could not be made."""
-    heading = f"## killpoint: {_plain(target)}"
+    heading = f"## killpoint: {plain(target)}"
     return f"{heading}\n\nkillpoint could not do its work:\n\n{_fenced([words])}\n"
 
 
 def _blocks(run: StoredRun, judged: Gate) -> Iterator[str]:
-    yield f"## killpoint: {_plain(run.target.label())}"
+    yield f"## killpoint: {plain(run.target.label())}"
     yield _ending(run, judged)
     if rows := listed(run.cases()):
         yield _findings(rows)
@@ -44,20 +44,20 @@ def _blocks(run: StoredRun, judged: Gate) -> Iterator[str]:
     for case in judged.new:
         yield from _told(case, "violation")
     for entry in judged.gone:
-        yield f"### ✗ {_plain(entry.name)}: known failure no longer fails"
-        yield f"{_plain(entry.words())}; remove it"
+        yield f"### ✗ {plain(entry.name)}: known failure no longer fails"
+        yield f"{plain(entry.words())}; remove it"
     for case in judged.doubtful:
         yield from _told(case, "doubt")
     if judged.known:
-        entries = [f"- {_plain(known.words())}" for _, known in judged.known]
+        entries = [f"- {plain(known.words())}" for _, known in judged.known]
         yield _folded(f"known failures ({len(entries)})", entries)
     if run.left_out:
-        lines = [f"- {_plain(id)}" for id in run.left_out]
+        lines = [f"- {plain(id)}" for id in run.left_out]
         yield _folded(f"left out, the budget was spent ({len(lines)})", lines)
-    strengths = [f"- **{_plain(id)}** {_plain(v.strength)}" for id, v in run.invariants.items()]
+    strengths = [f"- **{plain(id)}** {plain(v.strength)}" for id, v in run.invariants.items()]
     yield _folded("strength", strengths)
     if run.notes:
-        yield _folded("notes", [f"- {_plain(note)}" for note in run.notes])
+        yield _folded("notes", [f"- {plain(note)}" for note in run.notes])
 
 
 def _ending(run: StoredRun, judged: Gate) -> str:
@@ -77,7 +77,7 @@ def _findings(rows: Sequence[Row]) -> str:
     lines = ["| impact | finding | what goes wrong | where | cases |", "|---|---|---|---|--:|"]
     for row in rows:
         place = row.place.words() if row.place is not None else ""
-        cells = [f"**{row.impact}**", _plain(row.id), _plain(row.symptom), _plain(place)]
+        cells = [f"**{row.impact}**", plain(row.id), plain(row.symptom), plain(place)]
         lines.append("| " + " | ".join([*cells, str(len(row.cases))]) + " |")
     return "\n".join(lines)
 
@@ -87,15 +87,15 @@ def _table(run: StoredRun) -> str:
     for id, verdict in run.invariants.items():
         held = sum(case.outcome == "held" for case in verdict.cases)
         word = f"**{verdict.verdict}**" if verdict.verdict == "violated" else verdict.verdict
-        cells = [_SIGN[verdict.verdict], _plain(id), verdict.level, word, str(held)]
+        cells = [_SIGN[verdict.verdict], plain(id), verdict.level, word, str(held)]
         lines.append("| " + " | ".join([*cells, str(len(verdict.cases))]) + " |")
     return "\n".join(lines)
 
 
 def _told(case: StoredCase, what: str) -> Iterator[str]:
     sign = "✗" if what == "violation" else "?"
-    whose = f" ({_plain(named)})" if (named := named_finding(case)) else ""
-    yield f"### {sign} {_plain(case.id)}: {case.failure_class}{whose}"
+    whose = f" ({plain(named)})" if (named := named_finding(case)) else ""
+    yield f"### {sign} {plain(case.id)}: {case.failure_class}{whose}"
     yield _fenced([case.cause, *(f"  {line}" for line in case.evidence)])
     commands = [f"killpoint replay {file}" for file in (case.replay, case.shrunk) if file]
     if commands:
@@ -115,6 +115,6 @@ def _fenced(lines: Sequence[str]) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that Markdown is to leave alone, in one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -137,3 +137,17 @@ def test_what_the_budget_leaves_no_time_for_has_no_finding(replay: str, settle: 
         assert "budget" in case.violations[0].how
         whose.of_cases([case], jobs=2)
     assert (case.violations[0].finding, unattributed([case])) == ("new", 0)
+
+
+def test_a_tree_takes_every_switch_off_however_long_their_names_are(tmp_path: Path) -> None:
+    queue = tmp_path / "vllm" / "distributed" / "device_communicators" / "shm_broadcast.py"
+    queue.parent.mkdir(parents=True)
+    queue.write_text(
+        "class MessageQueue:\n"
+        "    def enqueue(self): pass\n"
+        "    def dequeue(self): pass\n"
+        "    def create_from_handle(self): pass\n"
+    )
+    off = attribution.without(f"vllm@{tmp_path}", ["known"])
+    assert len(off.rpartition("~")[2]) > 255  # no file has a name of that length
+    assert attribution.resolve(off) == off

@@ -1,0 +1,1 @@
+"""A change under review: a working tree judged against a revision of it."""

@@ -1,0 +1,78 @@
+"""What a review comes to: findings new and gone, and what could not be told."""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.findings.registry import IMPACTS, findings
+from killpoint.findings.rows import NEW
+from killpoint.review.change import ChangedFile
+from killpoint.verdict import CaseViolation, TargetLine
+
+
+class Difference(msgspec.Struct):
+    """Violations of one finding that one side shows, in cases that the other side does not fail."""
+
+    id: str
+    """An entry of the registry, or ``new``."""
+    impact: str
+    symptom: str
+    kind: str
+    cause: str
+    place: TargetLine | None
+    cases: list[str]
+    replay: str | None = None
+    elsewhere: bool = False
+    """The finding is in both copies: other cases show it in both."""
+    again: bool = True
+    """Whether its replay was played again on both sides; there may be no time for it."""
+
+    def rank(self) -> int:
+        """The worst impact first."""
+        return list(IMPACTS).index(self.impact)  # pyright: ignore[reportArgumentType]
+
+
+class Review(msgspec.Struct):
+    """A tree against a revision of it."""
+
+    target: str
+    base: str
+    """The revision as it was asked for, and the commit with its subject."""
+    seed: int = 0
+    changes: list[ChangedFile] = []
+    new: list[Difference] = []
+    gone: list[Difference] = []
+    unsure: list[str] = []
+    """Lines on cases of which nobody can say whether the change broke them."""
+    chance: list[str] = []
+    """Cases that ended otherwise by chance: the intervals of their rates overlap."""
+    otherwise: list[str] = []
+    """Cases that both sides violate by one kind, in other words: nothing tells the two apart."""
+    as_before: int = 0
+    """Violations that both sides show."""
+    compared: int = 0
+    """Cases that were decided on both sides."""
+    left_out: list[str] = []
+    """Cases that the budget left no time for, on the tree or on its base."""
+    seconds: float = 0.0
+
+    def status(self) -> int:
+        """1: something is violated anew; 3: it could not be told; else 0."""
+        if self.new:
+            return 1
+        return 3 if self.unsure or (self.changes and not self.compared) else 0
+
+
+def difference(violation: CaseViolation, cases: list[str]) -> Difference:
+    """Of violations of one finding, told by the first one's words."""
+    entry = findings().get(violation.finding or NEW)
+    return Difference(
+        entry.id if entry else NEW,
+        entry.impact if entry else NEW,
+        entry.symptom if entry else violation.cause,
+        violation.kind,
+        violation.cause,
+        violation.place,
+        cases,
+        violation.replay,
+    )
