@@ -66,13 +66,16 @@ class Review(msgspec.Struct):
 def difference(violation: CaseViolation, cases: list[str]) -> Difference:
     """Of violations of one finding, told by the first one's words."""
     entry = findings().get(violation.finding or NEW)
+    place = violation.place
+    if place is None and entry is not None:
+        place = TargetLine(entry.place.file, entry.place.function)
     return Difference(
         entry.id if entry else NEW,
         entry.impact if entry else NEW,
         entry.symptom if entry else violation.cause,
         violation.kind,
         violation.cause,
-        violation.place,
+        place,
         cases,
         violation.replay,
     )

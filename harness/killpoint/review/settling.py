@@ -15,6 +15,7 @@ import msgspec
 
 from killpoint.errors import KillpointError
 from killpoint.findings.attribution import Attribution
+from killpoint.findings.registry import findings
 from killpoint.findings.rows import NEW
 from killpoint.replay import play_once
 from killpoint.report.diff import by_chance
@@ -80,6 +81,7 @@ def settle(
         (gone, base.spec, head.spec, found.gone),
     ):
         for group in shown.values():
+            group.sort(key=_is_no_exhibit)
             told = difference(group[0][1], list(dict.fromkeys(case.id for case, _ in group)))
             _confirm(found, told, group[0][1], (here, there), end, into)
     if asks:
@@ -158,6 +160,12 @@ def _grouped(shown: Iterable[_Shown]) -> dict[str, list[_Shown]]:
             key = f"{NEW} {violation.kind} {where}"
         groups.setdefault(key, []).append((case, violation))
     return groups
+
+
+def _is_no_exhibit(shown: _Shown) -> bool:
+    """Whether another case is the one that shows its finding best."""
+    entry = findings().get(shown[1].finding or NEW)
+    return entry is None or entry.exhibit != shown[0].id
 
 
 def _confirm(

@@ -27,8 +27,8 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settled:
     file.touch()
 
     def settled(
-        now: StoredCase | None,
-        was: StoredCase | None,
+        now: StoredCase | list[StoredCase] | None,
+        was: StoredCase | list[StoredCase] | None,
         shows: tuple[str, ...] = (),
         findings: dict[str, str] | None = None,
     ) -> Review:
@@ -39,7 +39,8 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settled:
         monkeypatch.setattr(settling, "_shows", lambda spec, *_: spec in shows)
         monkeypatch.setattr(settling, "_attribute", attribute)
         found = Review("vllm@.", "main (1 one)", changes=[ChangedFile("queue.py", [])])
-        cases = [{case.id: case for case in [each] if case} for each in (now, was)]
+        sides = [each if isinstance(each, list) else [each] for each in (now, was)]
+        cases = [{case.id: case for case in side if case} for side in sides]
         for side in cases:
             for case in side.values():
                 for violation in case.violations:
@@ -51,17 +52,25 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settled:
     return settled
 
 
-def _case(outcome: CaseWord, *causes: str, kind: Kind = "hang", rates: list[Rate] | None = None):
+def _case(
+    outcome: CaseWord,
+    *causes: str,
+    kind: Kind = "hang",
+    rates: list[Rate] | None = None,
+    id: str = "Q1/x",
+):
     violations = [CaseViolation(kind, cause) for cause in causes]
     told = {"kind": kind, "cause": causes[0]} if causes else {}
-    return StoredCase("Q1/x", outcome, violations=violations, rates=rates or [], **told)
+    return StoredCase(id, outcome, violations=violations, rates=rates or [], **told)
 
 
 def test_new_is_what_held_and_shows_again_on_the_tree_alone(settled: Settled):
     found = settled(_case("violated", "stuck"), _case("held"), ("head",), {"stuck": "deaf-reader"})
     assert ([each.id for each in found.new], found.status()) == (["deaf-reader"], 1)
     assert ending(found) == "+1 bites: deaf-reader"
-    assert "**bites: deaf-reader**" in markdown(found)
+    comment = markdown(found)
+    assert "**bites: deaf-reader**" in comment
+    assert "broadcast.py in MessageQueue.recv: stuck" in comment
 
 
 def test_what_its_base_shows_too_is_not_new(settled: Settled):
@@ -124,3 +133,19 @@ def test_what_a_race_decides_is_neither(settled: Settled):
         _case("violated", "stuck", rates=rates[0]), _case("held", rates=rates[1]), ("head",)
     )
     assert (found.new, found.chance, found.status()) == ([], ["Q1/x"], 0)
+
+
+def test_of_several_cases_the_exhibit_is_played_again(settled: Settled):
+    exhibit = "Q6/writer-dies-after-overflow-marker"
+    now = [_case("violated", "stuck in a"), _case("violated", "stuck in b", id=exhibit)]
+    whose = {"stuck in a": "deaf-reader", "stuck in b": "deaf-reader"}
+    found = settled(now, [_case("held"), _case("held", id=exhibit)], ("head",), whose)
+    assert [(each.cases, each.cause) for each in found.new] == [([exhibit, "Q1/x"], "stuck in b")]
+
+
+def test_a_finding_that_moves_to_another_case_is_as_before(settled: Settled):
+    now = [_case("violated", "stuck in a"), _case("held", id="Q2/x")]
+    was = [_case("held"), _case("violated", "stuck in b", id="Q2/x")]
+    whose = {"stuck in a": "deaf-reader", "stuck in b": "deaf-reader"}
+    found = settled(now, was, ("head",), whose)
+    assert (found.new, found.gone, found.as_before) == ([], [], 1)
