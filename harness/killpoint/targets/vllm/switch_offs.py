@@ -417,55 +417,9 @@ def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
 
 
 @_edits("ipc-paths-stay", _QUEUE)
-def _paths_go_with_their_sockets(edits: Edits) -> None:
-    try:
-        closing = edits.function("_close_zmq")
-    except DoesNotFit:
-        _paths_go_with_their_queue(edits)
-        return
-    edits.top("import os")
-    edits.begin(
-        closing,
-        """
-        for bound in sockets:
-            path = bound.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\\0")
-            if bound.type in (zmq.PUB, zmq.XPUB) and path.startswith("ipc://"):
-                try:
-                    os.unlink(path.removeprefix("ipc://"))
-                except OSError:
-                    pass
-        """,
-    )
-
-
-def _paths_go_with_their_queue(edits: Edits) -> None:
-    """The same where no function closes a queue's sockets."""
-    edits.top(
-        """
-        import os
-        import weakref
-
-        def _unlinked(path, made_in):
-            if made_in == os.getpid():
-                try:
-                    os.unlink(path)
-                except OSError:
-                    pass
-        """
-    )
-    for place in ("MessageQueue.__init__", "SpinCondition.__init__"):
-        making = edits.function(place)
-        for each in calls(making, "bind"):
-            path = ast.unparse(each.args[0])
-            if "cancel" in path:
-                continue
-            edits.after(
-                around(making, each),
-                f"""
-                if {path}.startswith("ipc://"):
-                    weakref.finalize(self, _unlinked, {path}.removeprefix("ipc://"), os.getpid())
-                """,
-            )
+def _sockets_have_names_and_no_paths(edits: Edits) -> None:
+    for each in calls(edits.function("MessageQueue.__init__"), "get_open_zmq_ipc_path"):
+        edits.instead(each, f'{ast.unparse(each)}.replace("ipc://", "ipc://@", 1)')
 
 
 @_edits("closed-unsent", _QUEUE)
