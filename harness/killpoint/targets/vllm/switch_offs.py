@@ -324,6 +324,8 @@ def _is_pause(each: ast.stmt) -> bool:
 
 _GRACE_S = 2
 """How long a queue waits that has neither a deadline nor a way to be shut down."""
+_FULL_S = 15
+"""How long a writer without a deadline waits for readers that may be dead."""
 
 
 def _can_be_shut_down(edits: Edits) -> bool:
@@ -365,6 +367,8 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
 @_edits("deaf-writer", _QUEUE)
 def _a_slot_is_awaited_no_longer_than_the_queue_lives(edits: Edits) -> None:
     waiting = edits.function("MessageQueue.acquire_write")
+    if any(given.arg == "timeout" for given in waiting.args.args):
+        edits.begin(waiting, f"timeout = {_FULL_S} if timeout is None else timeout")
     for each in calls(waiting, "sched_yield"):
         line = around(waiting, each)
         if _can_be_shut_down(edits):
