@@ -324,6 +324,8 @@ def _is_pause(each: ast.stmt) -> bool:
 
 _GRACE_S = 2
 """How long a queue waits that has neither a deadline nor a way to be shut down."""
+_FULL_S = 15
+"""How long a writer without a deadline waits for readers that may be dead."""
 
 
 def _can_be_shut_down(edits: Edits) -> bool:
@@ -365,6 +367,8 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
 @_edits("deaf-writer", _QUEUE)
 def _a_slot_is_awaited_no_longer_than_the_queue_lives(edits: Edits) -> None:
     waiting = edits.function("MessageQueue.acquire_write")
+    if any(given.arg == "timeout" for given in waiting.args.args):
+        edits.begin(waiting, f"timeout = {_FULL_S} if timeout is None else timeout")
     for each in calls(waiting, "sched_yield"):
         line = around(waiting, each)
         if _can_be_shut_down(edits):
@@ -417,55 +421,9 @@ def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
 
 
 @_edits("ipc-paths-stay", _QUEUE)
-def _paths_go_with_their_sockets(edits: Edits) -> None:
-    try:
-        closing = edits.function("_close_zmq")
-    except DoesNotFit:
-        _paths_go_with_their_queue(edits)
-        return
-    edits.top("import os")
-    edits.begin(
-        closing,
-        """
-        for bound in sockets:
-            path = bound.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\\0")
-            if bound.type in (zmq.PUB, zmq.XPUB) and path.startswith("ipc://"):
-                try:
-                    os.unlink(path.removeprefix("ipc://"))
-                except OSError:
-                    pass
-        """,
-    )
-
-
-def _paths_go_with_their_queue(edits: Edits) -> None:
-    """The same where no function closes a queue's sockets."""
-    edits.top(
-        """
-        import os
-        import weakref
-
-        def _unlinked(path, made_in):
-            if made_in == os.getpid():
-                try:
-                    os.unlink(path)
-                except OSError:
-                    pass
-        """
-    )
-    for place in ("MessageQueue.__init__", "SpinCondition.__init__"):
-        making = edits.function(place)
-        for each in calls(making, "bind"):
-            path = ast.unparse(each.args[0])
-            if "cancel" in path:
-                continue
-            edits.after(
-                around(making, each),
-                f"""
-                if {path}.startswith("ipc://"):
-                    weakref.finalize(self, _unlinked, {path}.removeprefix("ipc://"), os.getpid())
-                """,
-            )
+def _sockets_have_names_and_no_paths(edits: Edits) -> None:
+    for each in calls(edits.function("MessageQueue.__init__"), "get_open_zmq_ipc_path"):
+        edits.instead(each, f'{ast.unparse(each)}.replace("ipc://", "ipc://@", 1)')
 
 
 @_edits("closed-unsent", _QUEUE)
