@@ -69,6 +69,7 @@ def test_a_host_of_either_family_is_listened_at(
         zmq.LINGER: 0,
         zmq.IPV6: v6,
         zmq.MAXMSGSIZE: MOST_FRAME_BYTES,
+        zmq.HANDSHAKE_IVL: 3000,
     }
     assert socket.curve_server
 
