@@ -20,8 +20,10 @@ PLAYED_AS_FILES = {
 cases are judged in the same run."""
 
 
-LIKE_OTHERS = {"test_case[Q12/paced-overflow]", "test_case[Q12/remote-stream]"}
-"""Plays of half a minute, each of another path of the queue than the two streams that are played;
+LIKE_OTHERS = {
+    f"test_case[Q12/{name}]" for name in ("busy-readers", "paced-overflow", "remote-stream")
+}
+"""Plays of half a minute, each of another path of the queue than the stream that is played;
 ``ci/check.sh`` plays all four."""
 
 

@@ -29,8 +29,8 @@ from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied
 
 pytestmark = pytest.mark.network
 
-_AT_ONCE = ("late-replies", "confused-senders", "ipc-paths-stay")
-"""Scripts that take a few seconds."""
+_AT_ONCE = ("confused-senders",)
+"""Of the scripts that take a few seconds one; the others under ``--full``."""
 HELD, SHOWN = 0, 1
 
 

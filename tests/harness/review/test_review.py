@@ -50,6 +50,7 @@ def test_what_the_working_files_break_is_new_and_the_tree_is_left_alone(
         assert words in comment
 
 
+@pytest.mark.full
 def test_what_the_change_mends_is_gone(
     repository: Repository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -62,6 +63,7 @@ def test_what_the_change_mends_is_gone(
     assert "### ✓ Gone" in _comment(tmp_path)
 
 
+@pytest.mark.full
 def test_what_was_violated_before_is_no_failure_of_the_change(
     repository: Repository, capsys: pytest.CaptureFixture[str]
 ):
@@ -122,6 +124,7 @@ def test_a_revision_that_there_is_not(repository: Repository, capsys: pytest.Cap
     assert "has no commit 'no-such'" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_cases_are_begun_in_the_order_that_is_asked(repository: Repository):
     """None of them can be asked of this tree, so each takes no time."""
     asked = ["C4/engine-lies", "W6/method-raises", "C1/every-order", "G1/all-to-all"]
