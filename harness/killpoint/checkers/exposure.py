@@ -20,10 +20,8 @@ from killpoint.verdict import Violation, counted
 
 _GROWS_AT_MOST = 40 << 20
 """Bytes; the flood pours more than that down one connection."""
-_ALLOWED = 1024
-"""Descriptors of a flooded process."""
-_SPARE = 64
-"""Of them it has this many, when the crowd has been there for some seconds."""
+SPARE = 64
+"""Descriptors that a process has left, or has again some seconds after a flood has come."""
 _KNOWN = ("ff0000", "485454502f", "15030")
 """How ZeroMQ, HTTP and TLS answer whoever comes: a greeting, or a refusal."""
 _OTHERS = (("everybody", 0), ("its group", 3))
@@ -164,8 +162,8 @@ def _has_parts(scenario: Scenario) -> bool:
 def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """S4: a flood costs no message, little memory, and not the last descriptors.
 
-    It has come in full where each listener was offered more connections than its process has
-    descriptors, or took no more of them for seconds.
+    A flood has come in full where each listener was offered more connections than its process has
+    descriptors, or took no more of them for seconds although it could run.
     """
     costs = list(history.of("flood-cost"))
     if not costs:
@@ -179,10 +177,27 @@ def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Findin
     if not flooded and not _has_parts(scenario):
         raise Inconclusive("the flood found no port")
     found = _grown(history, costs) or _harmed(scenario, history, ledger)
-    nobody = [event for event in flooded if not event.number("arrived")]
-    if nobody and not found:
-        raise Inconclusive(f"none of the flood came in at {counted(len(nobody), 'ports')}")
+    short = [why for event in flooded if (why := _fell_short(history, event))]
+    if short and not found:
+        raise Inconclusive(short[0])
     return Finding(found[:1], counts)
+
+
+def _fell_short(history: History, event: Event) -> str:
+    """Why a listener was not flooded in full by no doing of its own; empty if it was."""
+    arrived, asked = event.number("arrived"), event.number("asked")
+    some = f"{arrived} of {counted(asked, 'connections')} of a flood were made"
+    if not event.data.get("able", True):
+        return f"{some}: the stranger had no descriptor for more"
+    if arrived == asked:
+        return ""
+    if not arrived:
+        return f"none of the {asked} connections of a flood were made"
+    took = event.data.get("s")
+    lasted = int(took * 1e9) if isinstance(took, (int, float)) else 0
+    if history.lateness(event.t - lasted, event.t) > lasted / 2:
+        return f"{some}: for most of that time the machine kept a party from running"
+    return ""
 
 
 def _grown(history: History, costs: list[Event]) -> list[Violation]:
@@ -192,11 +207,11 @@ def _grown(history: History, costs: list[Event]) -> list[Violation]:
         owners = cast("list[str]", asked[role].data.get("owners") or []) if role in asked else []
         by = f" (listeners of {', '.join(owners)})" if owners else ""
         what = ""
-        allowed = event.number("allowed", _ALLOWED)
+        allowed = event.number("allowed", 1024)
         if event.number("grown") > _GROWS_AT_MOST:
             what = f"took more than {_GROWS_AT_MOST >> 20} MiB of memory for a stranger's"
-        elif event.number("descriptors") > allowed - _SPARE:
-            what = f"held more than {allowed - _SPARE} of {allowed} descriptors for a stranger's"
+        elif event.number("descriptors") > allowed - SPARE:
+            what = f"held more than {allowed - SPARE} of {allowed} descriptors for a stranger's"
         if what:
             cause = f"{role}{by} {what} connections, none of which had proved anything"
             return [Violation("exposure", cause, evidence(history, [event]))]

@@ -15,6 +15,7 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation, counted
 
 _FLAT = 0.25
+"""The part of what passed that the whole interval of a growth lies above."""
 _KEPT = 0.5
 """The part of what passed that, kept, is growth: who keeps an object keeps it whole, and more."""
 _ENTRY = 64

@@ -23,10 +23,6 @@ NOBODY = 65534
 """The user that a stranger is, where it may become another one."""
 NOFILE = 1024
 """Descriptors that a flooded process may have."""
-SPARE = 64
-"""Descriptors that a flooded process must have left, or have again soon after."""
-RECOVERS_WITHIN = 6.0
-"""Seconds until then: whoever hangs up on strangers needs some time to know them."""
 _CONNECTIONS = 1200
 """At each port: more than there are descriptors."""
 _AT_ONCE = 25
@@ -85,22 +81,29 @@ class Crowd:
         """The whole crowd at each port; and one that declares a gigabyte, and pours."""
         for host, port in addresses:
             self._pour(host, port)
-            arrived = self._come(host, port)
-            facts = {"port": port, "asked": _CONNECTIONS, "arrived": arrived}
-            self._log.write("stranger-flooded", **facts)
+            began = time.monotonic()
+            arrived, able = self._come(host, port)
+            facts = {"port": port, "asked": _CONNECTIONS, "arrived": arrived, "able": able}
+            self._log.write("stranger-flooded", **facts, s=round(time.monotonic() - began, 3))
 
-    def _come(self, host: str, port: int) -> int:
-        """Connect until the crowd is there or the listener's queue stays full; how many came."""
+    def _come(self, host: str, port: int) -> tuple[int, bool]:
+        """Connect until the crowd is there or the listener's queue stays full.
+
+        Returns:
+            How many connections were made, and whether this process could make more.
+        """
         arrived, last, end = 0, time.monotonic(), time.monotonic() + _ARRIVES_WITHIN
         while arrived < _CONNECTIONS and time.monotonic() < min(end, last + _FULL_AFTER):
-            came = _connected(host, port, min(_AT_ONCE, _CONNECTIONS - arrived))
+            came, able = _connected(host, port, min(_AT_ONCE, _CONNECTIONS - arrived))
             for number, line in enumerate(came, arrived):
                 with contextlib.suppress(OSError):
                     line.send(said_by(number))
             self._lines += came
             if came:
                 arrived, last = arrived + len(came), time.monotonic()
-        return arrived
+            if not able:
+                return arrived, False
+        return arrived, True
 
     def _pour(self, host: str, port: int) -> None:
         line = _line(host, port)
@@ -192,7 +195,7 @@ def stay(crowd: Crowd, folder: Path, name: str, pid: int, seconds: float) -> Non
 
 
 def _ready(line: socket.socket, event: int, within: float) -> bool:
-    """Whether it comes to that in time; of any descriptor, where select() takes none above 1023."""
+    """Whether the poll event comes in time; ``select`` would refuse descriptors above 1023."""
     poller = select.poll()
     poller.register(line, event)
     return bool(poller.poll(within * 1000))
@@ -212,22 +215,24 @@ def _line(host: str, port: int) -> socket.socket | None:
 
 
 def said_by(number: int) -> bytes:
-    """What so manieth of a crowd says when it has come."""
+    """What the connection of this number sends once it is made."""
     loud, among = divmod(number, _ONE_IS_LOUD_OF)
     return _QUIET[number % 2] if among else _LOUD[loud % len(_LOUD)]
 
 
-def _connected(host: str, port: int, count: int) -> list[socket.socket]:
-    """So many new connections, without those that are not made at once: those are tried anew.
+def _connected(host: str, port: int, count: int) -> tuple[list[socket.socket], bool]:
+    """Make so many new connections; give up those that are not made at once.
 
-    The kernel would try again by itself, after twice as long each time.
+    The kernel would try those again by itself, after twice as long each time.
+
+    Returns:
+        The connections, and whether this process had descriptors for all of them.
     """
-    poller, left = select.poll(), dict[int, socket.socket]()
-    for _ in range(count):
-        line = _line(host, port)
-        if line is not None:
-            left[line.fileno()] = line
-            poller.register(line, select.POLLOUT)
+    poller = select.poll()
+    made = [line for line in (_line(host, port) for _ in range(count)) if line is not None]
+    left = {line.fileno(): line for line in made}
+    for line in made:
+        poller.register(line, select.POLLOUT)
     came: list[socket.socket] = []
     end = time.monotonic() + _AT_ONCE_WITHIN
     while left and (ready := poller.poll(max(0.0, end - time.monotonic()) * 1000)):
@@ -240,4 +245,4 @@ def _connected(host: str, port: int, count: int) -> list[socket.socket]:
                 line.close()
     for line in left.values():
         line.close()
-    return came
+    return came, len(made) == count

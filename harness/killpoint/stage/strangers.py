@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from killpoint.checkers.exposure import SPARE
 from killpoint.history.log import Log
 from killpoint.scenario import Broadcast, Intrude, PipeSend, Scenario, Send, SendTo
 from killpoint.stage import flood, lookout, scales
@@ -21,6 +22,9 @@ from killpoint.stage.zygote_client import Zygote
 
 _STANDS_WITHIN = 30.0
 """Seconds for each port: a crowd whose listener takes nobody more waits for a while."""
+_RECOVERS_WITHIN = 6.0
+"""Seconds after a flood until descriptors must be free again: whoever hangs up on strangers needs
+some time to know them."""
 _FEW = 64
 """Messages that a stranger at least knows by their patterns."""
 
@@ -66,8 +70,8 @@ class Strangers:
 
     def _weigh_flood(self, role: str, pid: int, before: scales.Tree, until: Until) -> None:
         """Log what it cost, once descriptors are there again, or are not for too long."""
-        most, few = scales.descriptors(pid), flood.NOFILE - flood.SPARE
-        until(lambda: scales.descriptors(pid) <= few, flood.RECOVERS_WITHIN, None)
+        most, few = scales.descriptors(pid), flood.NOFILE - SPARE
+        until(lambda: scales.descriptors(pid) <= few, _RECOVERS_WITHIN, None)
         facts = {"grown": before.grown(pid), "most": most, "descriptors": scales.descriptors(pid)}
         self._log.write("flood-cost", target=role, **facts, allowed=flood.NOFILE)
 

@@ -210,9 +210,18 @@ def test_a_stranger_that_found_no_port_is_no_evidence() -> None:
 # -- S4 -------------------------------------------------------------------------------------
 
 
-def _flooded(arrived: int = 1200, *, grown: int = 0, descriptors: int = 900) -> Tape:
+def _flooded(
+    arrived: int = 1200,
+    *,
+    grown: int = 0,
+    descriptors: int = 900,
+    able: bool = True,
+    denied: float = 0.0,
+) -> Tape:
     tape = Tape().tell("director", "intrude", target="writer", how="flood", owners=["python"])
-    tape.tell("stranger-1", "stranger-flooded", port=5000, asked=1200, arrived=arrived)
+    tape.later(5000).tell("director", "denied", target="writer", ns=int(denied * 1e9), over=0)
+    about = {"port": 5000, "asked": 1200, "arrived": arrived, "able": able, "s": 5.0}
+    tape.tell("stranger-1", "stranger-flooded", **about)
     cost = {"grown": grown, "most": 1024, "descriptors": descriptors, "allowed": 1024}
     return tape.tell("director", "flood-cost", target="writer", **cost)
 
@@ -231,6 +240,20 @@ def test_memory_for_strangers_is_an_exposure() -> None:
     assert "more than 40 MiB of memory" in convicted("S4", _flooded(grown=50 << 20)).cause
 
 
-def test_a_flood_of_which_nothing_came_in_is_no_evidence() -> None:
-    with pytest.raises(Inconclusive, match="none of the flood came in at 1 port"):
-        judged("S4", _flooded(0))
+def test_a_listener_that_takes_no_more_bears_the_flood() -> None:
+    assert judged("S4", _flooded(300)).violations == []
+
+
+@pytest.mark.parametrize(
+    ("tape", "why"),
+    [
+        (_flooded(0), "none of the 1200 connections"),
+        (_flooded(1000, able=False), "1000 of 1200 connections .* the stranger had no descriptor"),
+        (_flooded(300, denied=4.0), "300 of 1200 connections .* kept a party from running"),
+    ],
+)
+def test_a_flood_that_fell_short_by_no_doing_of_the_listeners_is_no_evidence(
+    tape: Tape, why: str
+) -> None:
+    with pytest.raises(Inconclusive, match=why):
+        judged("S4", tape)

@@ -33,6 +33,7 @@ def _flooded(listener: socket.socket, folder: Path) -> int:
         log.close()
     (told,) = History.read(folder).of("stranger-flooded")
     assert told.number("asked") == 1200
+    assert told.data["able"] is True
     return told.number("arrived")
 
 
@@ -63,6 +64,20 @@ def test_a_listener_that_takes_nobody_is_left_after_a_while(
     monkeypatch.setattr(flood, "_AT_ONCE_WITHIN", 0.1)
     monkeypatch.setattr(flood, "_POURS", 1 << 16)
     assert 0 < _flooded(listener, tmp_path) < 30
+
+
+def test_a_stranger_without_descriptors_says_so(
+    listener: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_host: str, _port: int) -> None:
+        return None
+
+    monkeypatch.setattr(flood, "_line", none_left)
+    log = Log(tmp_path / "stranger-1.jsonl", "stranger-1")
+    Crowd(log).flood([listener.getsockname()])
+    log.close()
+    (told,) = History.read(tmp_path).of("stranger-flooded")
+    assert (told.number("arrived"), told.data["able"]) == (0, False)
 
 
 def test_most_of_a_crowd_says_nothing_whole() -> None:
