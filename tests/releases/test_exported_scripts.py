@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from release_files import release_files
 
-from killpoint.errors import CannotWork
 from killpoint.findings.export_command import exported
 from killpoint.findings.issue import of_range
 from killpoint.findings.programs import with_script
 from killpoint.findings.registry import finding, findings
 from killpoint.targets.edits import Edits
-from killpoint.targets.registry import resolve
-from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import Sources
-from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied
 
 pytestmark = pytest.mark.network
@@ -40,15 +37,6 @@ class Ran(NamedTuple):
 
 
 Play = Callable[[str, Path], Ran]
-
-
-def _release(version: str) -> Sources:
-    try:
-        return find(resolve(f"vllm=={version}"), VLLM)
-    except CannotWork as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no release archive can be had: {error}")
 
 
 @pytest.fixture
@@ -129,7 +117,7 @@ def test_a_script_shows_the_bug_where_it_is_and_nowhere_else(
     id: str, play: Play, tmp_path: Path
 ) -> None:
     entry, text = finding(id), exported(id, "script")
-    bad = _release(of_range(entry, None))
+    bad = release_files(of_range(entry, None))
     red = play(text, bad.root)
     assert red.status == SHOWN, red.told
     if id in SWITCH_OFFS:
@@ -140,7 +128,7 @@ def test_a_script_shows_the_bug_where_it_is_and_nowhere_else(
         assert control.status == HELD, control.told
     assert id in SWITCH_OFFS or id in _CONTROLS or entry.fixed
     if entry.fixed:
-        fixed = play(text, _release(entry.fixed).root)
+        fixed = play(text, release_files(entry.fixed).root)
         assert fixed.status == HELD, fixed.told
 
 
@@ -162,7 +150,7 @@ def test_the_test_fails_where_the_bug_is_and_nowhere_else(
         )
         return Ran(ran.returncode, ran.stdout)
 
-    bad = _release("0.33.0")
+    bad = release_files("0.33.0")
     red = ended(bad.root)
     assert (red.status, "1 failed" in red.told) == (1, True), red.told
     green = ended(_without_its_bug("late-replies", bad, tmp_path / "edited"))
@@ -172,7 +160,7 @@ def test_the_test_fails_where_the_bug_is_and_nowhere_else(
 @pytest.mark.parametrize("id", [_long(e.id) for e in findings().values() if "vllm" in e.projects])
 def test_an_issue_names_the_line_that_has_it_and_how_to_fix_it(id: str, tmp_path: Path) -> None:
     entry, release = finding(id), of_range(finding(id), None)
-    text, sources = exported(id, "issue"), _release(release)
+    text, sources = exported(id, "issue"), release_files(release)
     for part in ("Symptom", "Cause", "Mechanism", "Cost", "What masks it", "First bad release"):
         assert f"\n**{part}.** " in text
     assert all(thread in text for thread in entry.threads)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import ast
-import os
 import shutil
 from pathlib import Path
 
 import pytest
+from release_files import release_files
 
 from killpoint.cases import select
-from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import Attribution
 from killpoint.stage.stage import Stage
 from killpoint.targets.edits import Edits, statement
 from killpoint.targets.registry import resolve
-from killpoint.targets.vllm.project import VLLM
-from killpoint.targets.vllm.specs import find
 
 pytestmark = pytest.mark.network
 
@@ -34,12 +31,7 @@ def _published_before_it_is_reset(edits: Edits) -> None:
 
 @pytest.fixture
 def planted(tmp_path: Path) -> str:
-    try:
-        release = find(resolve("vllm==0.33.0"), VLLM)
-    except CannotWork as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no release archive can be had: {error}")
+    release = release_files("0.33.0")
     tree = tmp_path / "tree"
     shutil.copytree(release.root, tree)
     path = next(tree.rglob(_QUEUE))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from release_files import release_files
 
 from killpoint.cases import select
-from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import without
 from killpoint.findings.issue import of_range
 from killpoint.findings.registry import finding, findings
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
-from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import COORDINATOR, Sources
-from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied, diff, fits
 from killpoint.verdict import CaseOutcome
 
@@ -36,15 +33,6 @@ _SELDOM = {"starved-publication"}
 """A machine that sends slowly does not starve it."""
 
 
-def _release(version: str) -> Sources:
-    try:
-        return find(resolve(f"vllm=={version}"), VLLM)
-    except CannotWork as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no release archive can be had: {error}")
-
-
 def _texts(sources: Sources) -> list[tuple[Path, bytes]]:
     files = [*sources.modules().values(), sources.root / COORDINATOR]
     return [(path, sources.read(path)) for path in files]
@@ -52,7 +40,7 @@ def _texts(sources: Sources) -> list[tuple[Path, bytes]]:
 
 @pytest.mark.parametrize("id", SWITCH_OFFS)
 def test_a_switch_off_fits_the_newest_release_that_has_its_bug_and_is_a_diff(id: str) -> None:
-    texts = _texts(_release(of_range(finding(id), None)))
+    texts = _texts(release_files(of_range(finding(id), None)))
     touched = [(path, text) for path, text in texts if fits(id, path, text)]
     assert touched
     for path, text in touched:
@@ -63,7 +51,7 @@ def test_a_switch_off_fits_the_newest_release_that_has_its_bug_and_is_a_diff(id:
 
 
 def test_none_takes_anothers_place() -> None:
-    for path, text in _texts(_release(NEWEST)):
+    for path, text in _texts(release_files(NEWEST)):
         whole = applied([*SWITCH_OFFS], path, text)
         compile(whole, path.name, "exec", dont_inherit=True)
         for id in SWITCH_OFFS:
@@ -84,7 +72,7 @@ def _long(id: str) -> object:
 @pytest.mark.parametrize("id", [_long(id) for id in SWITCH_OFFS if id not in _SELDOM])
 def test_the_exhibit_shows_the_finding_and_not_without_its_bug(id: str) -> None:
     entry = finding(id)
-    spec = _release(of_range(entry, None)).spec
+    spec = release_files(of_range(entry, None)).spec
     shown = _outcome(spec, entry.exhibit)
     assert shown.outcome == "violated", shown.cause
     gone = _outcome(without(spec, [id]), entry.exhibit)
@@ -99,7 +87,7 @@ def test_the_exhibit_shows_the_finding_and_not_without_its_bug(id: str) -> None:
 def test_the_exhibit_of_who_has_no_switch_off_shows_it_in_its_range(id: str) -> None:
     entry = finding(id)
     release = entry.since.removeprefix("<=") if entry.fixed else NEWEST
-    shown = _outcome(_release(release).spec, entry.exhibit)
+    shown = _outcome(release_files(release).spec, entry.exhibit)
     assert shown.outcome == "violated", shown.cause
     if entry.fixed:
-        assert _outcome(_release(entry.fixed).spec, entry.exhibit).outcome == "held"
+        assert _outcome(release_files(entry.fixed).spec, entry.exhibit).outcome == "held"

@@ -1,4 +1,4 @@
-"""Where in the target's own code a violation shows: at who was stuck, failed or was struck."""
+"""The place of a violation: the target's own line where a role was stuck, failed or was struck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a race decides: a scenario played several times, and how often it was violated."""
+"""Races: a scenario played several times, and how often it was violated."""
 
 from __future__ import annotations
 

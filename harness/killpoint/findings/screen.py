@@ -1,4 +1,4 @@
-"""What bites in a release, and what was fixed where, as tables for a document."""
+"""Tables of findings for a document: those that bite in a release, and those that were fixed."""
 
 from __future__ import annotations
 

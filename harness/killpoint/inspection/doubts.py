@@ -1,4 +1,4 @@
-"""What cannot be seen of processes, whatever their threads wait for: each bars an all clear."""
+"""Doubts about processes, whatever their threads wait for: each of them bars an all clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the judged code a change touches: files and functions that differ between two copies.
+"""A change of the judged code: the files and functions that differ between two copies.
 
 Code is compared, not text: a comment, a line that moved or a new layout changes nothing.
 """

@@ -1,4 +1,4 @@
-"""What a review comes to: findings new and gone, and what could not be told."""
+"""The outcome of a review: findings new and gone, and what could not be told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which violations are new and which are gone, once the same cases were played on both sides.
+"""The comparison of a review: violations new and gone, once both sides were asked the same cases.
 
 New is what is violated on the tree by a case that holds on the base, and whose replay shows on the
 tree again and on the base never. Gone is the same the other way round. Where both sides violate a

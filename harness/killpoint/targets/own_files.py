@@ -1,4 +1,4 @@
-"""Which files a target's own code stands in, as far as they can be known once it is loaded."""
+"""The files of a target's own code, as far as they can be known once it is loaded."""
 
 from __future__ import annotations
 

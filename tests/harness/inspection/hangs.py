@@ -228,6 +228,13 @@ def stopped_child():
 
 def zeromq():
     """A PULL whose PUSH is dead."""
+    pull = pull_without_push()
+    say(waiter=os.getpid())
+    pull.recv()
+
+
+def pull_without_push():
+    """A PULL to which somebody has pushed once, and who is dead."""
     import zmq
 
     address = f"ipc://{sys.argv[2]}/zmq"
@@ -236,8 +243,7 @@ def zeromq():
     pull.bind(address)
     pull.recv()
     reap(push)
-    say(waiter=os.getpid())
-    pull.recv()
+    return pull
 
 
 def push_one(address):
@@ -429,12 +435,7 @@ def zeromq_server():
 
     import zmq
 
-    address = f"ipc://{sys.argv[2]}/zmq"
-    push = fork(push_one, address)
-    pull = zmq.Context().socket(zmq.PULL)
-    pull.bind(address)
-    pull.recv()
-    reap(push)
+    pull = pull_without_push()
     with socket.create_server(("127.0.0.1", 0)) as server:
         say(waiter=os.getpid())
         while not pull.get(zmq.EVENTS):
