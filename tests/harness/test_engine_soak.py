@@ -1,9 +1,12 @@
 """The reference's engine under steady load, while every kind of its processes is killed, twice.
 
-``killpoint check --full --only E3/soak`` goes on for ten minutes.
+Under ``--full``: every check plays a shorter one, and ``killpoint check --full --only E3/soak``
+goes on for ten minutes.
 """
 
 from __future__ import annotations
+
+import pytest
 
 from killpoint.cases.engine_faults import WHOLE, soak
 from killpoint.checkers import CHECKERS
@@ -12,6 +15,7 @@ from killpoint.stage.stage import Stage
 _KILLS = 8
 
 
+@pytest.mark.full
 def test_a_soak_of_a_minute_is_survived_and_told_in_figures() -> None:
     with Stage("refengine") as stage:
         play = stage.play(soak("E3/soak", 1, _KILLS, WHOLE))
