@@ -492,8 +492,8 @@ CATALOGUE: tuple[Invariant, ...] = (
     ),
     Invariant(
         "S4",
-        "A stranger who floods, stalls or half-opens costs no message and no unbounded memory or"
-        " descriptors, at every listener of the process tree, with 1,024 descriptors.",
+        "A stranger who floods, stalls or half-opens costs no message and no unbounded memory,"
+        " descriptors or log, at every listener of the process tree, with 1,024 descriptors.",
         _QUEUE,
         {"cases": 1, "floods": 1},
     ),

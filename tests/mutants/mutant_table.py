@@ -760,6 +760,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "    socket.setsockopt(zmq.HANDSHAKE_IVL, int(_HANDSHAKE_WITHIN * 1000))\n",
         "",
     ),
+    _one(
+        "s4_each_caller_is_worth_a_line",
+        "S4/pipe-flood",
+        "exposure",
+        "pipe/door.py",
+        "            sock, _ = self._accepted[0]\n",
+        "            sock, _ = self._accepted[0]\n"
+        '            os.write(2, b"a caller came to the pipe that has proved nothing so far\\n")\n',
+    ),
     Mutant(
         "l1_sockets_outlive_the_writer",
         "L1/writer-killed",

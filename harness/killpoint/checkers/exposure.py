@@ -20,6 +20,8 @@ from killpoint.verdict import Violation, counted
 
 _GROWS_AT_MOST = 40 << 20
 """Bytes; the flood pours more than that down one connection."""
+_LOGS_AT_MOST = 64 << 10
+"""Bytes; a line for each connection of a flood is more than that."""
 SPARE = 64
 """Descriptors that a process has left, or has again some seconds after a flood has come."""
 _KNOWN = ("ff0000", "485454502f", "15030")
@@ -87,7 +89,7 @@ def owners_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
     seen = list(history.of(*kinds))
     counts = {"paths": len(seen)}
     if not seen:
-        raise Inconclusive("no socket path, segment or temporary file was there to look at")
+        raise Lacking("it had no socket path, segment or temporary file when it was looked at")
     for event in seen:
         who = _reachable_by(event)
         if who:
@@ -160,7 +162,7 @@ def _has_parts(scenario: Scenario) -> bool:
 
 
 def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """S4: a flood costs no message, little memory, and not the last descriptors.
+    """S4: a flood costs no message, little memory and log, and not the last descriptors.
 
     A flood has come in full where each listener was offered more connections than its process has
     descriptors, or took no more of them for seconds although it could run.
@@ -212,6 +214,8 @@ def _grown(history: History, costs: list[Event]) -> list[Violation]:
             what = f"took more than {_GROWS_AT_MOST >> 20} MiB of memory for a stranger's"
         elif event.number("descriptors") > allowed - SPARE:
             what = f"held more than {allowed - SPARE} of {allowed} descriptors for a stranger's"
+        elif event.number("logged", 0) > _LOGS_AT_MOST:
+            what = f"wrote more than {_LOGS_AT_MOST >> 10} KiB of log for a stranger's"
         if what:
             cause = f"{role}{by} {what} connections, none of which had proved anything"
             return [Violation("exposure", cause, evidence(history, [event]))]

@@ -1,9 +1,10 @@
-"""How much memory a process uses now, as the kernel adds it up mapping by mapping."""
+"""How much a process uses now: memory, as the kernel adds it up by mappings; descriptors; logs."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -123,6 +124,17 @@ def descriptors(pid: int) -> int:
         with contextlib.suppress(OSError):
             most = max(most, len(list(Path(f"/proc/{each}/fd").iterdir())))
     return most
+
+
+def logged(folder: Path, role: str, temporary: str = "t") -> int:
+    """Bytes in a role's output, its children's included, and in a play's temporary files."""
+    files = [folder / f"{role}.err", *(folder / temporary).rglob("*")]
+    total = 0
+    for file in files:
+        with contextlib.suppress(OSError):
+            status = file.lstat()
+            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return total
 
 
 def record(log: Log, role: str, pid: int) -> None:

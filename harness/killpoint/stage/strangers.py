@@ -60,19 +60,27 @@ class Strangers:
         owners = sorted({heard.owner for heard in found})
         self._log.write("intrude", target=step.role, how=step.how, ports=len(ports), owners=owners)
         before = scales.tree(pid) if step.how == "flood" else None
+        logged = scales.logged(self._folder, step.role)
         name = self._send(step.how, ports, pid if lurks else 0)
         within = _STANDS_WITHIN * max(1, len(ports))
         until(lambda: self._stands(name) or self._ended(name), within, f"{name} did not start")
         if not self._stands(name):
             raise Stalled(f"{name} ended before it had been at every port")
         if before is not None:
-            self._weigh_flood(step.role, pid, before, until)
+            self._weigh_flood(step.role, pid, before, logged, until)
 
-    def _weigh_flood(self, role: str, pid: int, before: scales.Tree, until: Until) -> None:
+    def _weigh_flood(
+        self, role: str, pid: int, before: scales.Tree, logged: int, until: Until
+    ) -> None:
         """Log what it cost, once descriptors are there again, or are not for too long."""
         most, few = scales.descriptors(pid), flood.NOFILE - SPARE
         until(lambda: scales.descriptors(pid) <= few, _RECOVERS_WITHIN, None)
-        facts = {"grown": before.grown(pid), "most": most, "descriptors": scales.descriptors(pid)}
+        facts = {
+            "grown": before.grown(pid),
+            "most": most,
+            "descriptors": scales.descriptors(pid),
+            "logged": scales.logged(self._folder, role) - logged,
+        }
         self._log.write("flood-cost", target=role, **facts, allowed=flood.NOFILE)
 
     def _send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int) -> str:

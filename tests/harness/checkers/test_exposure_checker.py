@@ -133,9 +133,15 @@ def test_a_temporary_path_is_nobodys_in_particular() -> None:
     assert convicted("S2", _path("file-rights", 0o644)).cause.startswith("temporary path /tmp/…")
 
 
-def test_nothing_to_look_at_is_no_evidence() -> None:
-    with pytest.raises(Inconclusive, match="was there to look at"):
+def test_a_target_that_makes_no_path_has_nothing_to_judge() -> None:
+    with pytest.raises(Lacking):
         judged("S2", _looked())
+
+
+def test_who_was_not_looked_at_is_no_evidence() -> None:
+    with pytest.raises(Inconclusive) as found:
+        judged("S2", Tape())
+    assert not isinstance(found.value, Lacking)
 
 
 # -- S3 -------------------------------------------------------------------------------------
@@ -215,6 +221,7 @@ def _flooded(
     *,
     grown: int = 0,
     descriptors: int = 900,
+    logged: int = 0,
     able: bool = True,
     denied: float = 0.0,
 ) -> Tape:
@@ -223,7 +230,7 @@ def _flooded(
     about = {"port": 5000, "asked": 1200, "arrived": arrived, "able": able, "s": 5.0}
     tape.tell("stranger-1", "stranger-flooded", **about)
     cost = {"grown": grown, "most": 1024, "descriptors": descriptors, "allowed": 1024}
-    return tape.tell("director", "flood-cost", target="writer", **cost)
+    return tape.tell("director", "flood-cost", target="writer", **cost, logged=logged)
 
 
 def test_a_flood_that_came_and_cost_little_is_borne() -> None:
@@ -238,6 +245,11 @@ def test_the_last_descriptors_are_not_for_strangers() -> None:
 
 def test_memory_for_strangers_is_an_exposure() -> None:
     assert "more than 40 MiB of memory" in convicted("S4", _flooded(grown=50 << 20)).cause
+
+
+def test_a_line_of_log_for_each_stranger_is_an_exposure() -> None:
+    assert judged("S4", _flooded(logged=1200 * 40)).violations == []
+    assert "more than 64 KiB of log" in convicted("S4", _flooded(logged=1200 * 60)).cause
 
 
 def test_a_listener_that_takes_no_more_bears_the_flood() -> None:
