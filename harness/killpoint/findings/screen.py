@@ -14,9 +14,10 @@ def screen(project: str, release: str, known: Sequence[Finding]) -> str:
     biting = [each for each in known if each.impact == "bites" and affects(each, release)]
     gone = sorted((each for each in known if each.fixed), key=_when_fixed, reverse=True)
     lines = _table(
-        (f"what a user of {project} {release} sees", "since", "tracker", "see it"),
+        ("ID", f"what a user of {project} {release} sees", "broken since", "tracker", "see it"),
         [
             (
+                f"`{each.id}`",
                 each.symptom,
                 each.since.replace("<=", "≤ "),
                 " ".join(_thread(thread) for thread in each.threads[:2]) or "none known",
@@ -28,13 +29,13 @@ def screen(project: str, release: str, known: Sequence[Finding]) -> str:
     if gone:
         lines += ["", "Fixed, as measured:", ""]
         lines += _table(
-            ("what a user saw", "violated", "held", "see it"),
+            ("ID", "what a user saw", "broken since", "fixed in"),
             [
                 (
+                    f"`{each.id}`",
                     each.symptom,
                     each.since.replace("<=", "≤ "),
                     each.fixed,
-                    f"`killpoint show {each.id}`",
                 )
                 for each in gone
             ],
