@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from killpoint.checkers.engine_record import SECOND, Life, Look, Strike, life, slack, some
-from killpoint.checkers.finding import Finding, hangs
+from killpoint.checkers.finding import Finding, Inconclusive, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
@@ -27,7 +27,11 @@ _MOVES = SECOND // 2
 
 
 def honest(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """E4."""
+    """E4.
+
+    Raises:
+        Inconclusive: the machine was so late that a limit passed the end of what was watched.
+    """
     del ledger
     found = hangs(history)
     if found:
@@ -38,6 +42,9 @@ def honest(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
         found = list(rule(scenario, history, of))
         if found:
             return Finding(found[:1])
+    for strike in of.strikes:
+        if doubt := _not_said(history, of, strike) or _not_noticed(history, of, strike):
+            raise Inconclusive(doubt)
     stops = sum(strike.fault == "stop" for strike in of.strikes)
     deaths = sum(strike.fault == "kill" for strike in of.strikes)
     return Finding([], {"looks": len(of.looks), "stops": stops, "deaths": deaths})
@@ -191,6 +198,42 @@ def _again(_scenario: Scenario, history: History, of: Life) -> Iterator[Violatio
         if looks and min(strike.end, of.until) >= limit:
             cause = f"health did not say that all is well 3 s after {strike.part} was back"
             yield _lie("late", cause, history, of, looks[-1])
+
+
+def _not_said(history: History, of: Life, strike: Strike) -> str:
+    """Why it cannot be told whether health says that all is well again; empty if it can."""
+    since = strike.resumed if strike.fault == "stop" else _replaced(strike)
+    if since is None:
+        return ""
+    until, late = min(strike.end, of.until), slack(history, since, since + _BACK)
+    looks = of.looked(since, min(since + _BACK + late, until))
+    if not looks or any(look.alive and look.ready and look.progressing for look in looks):
+        return ""
+    if since + _BACK <= until < since + _BACK + late:
+        watched = (until - since) / 1e9
+        return (
+            f"health did not say that all is well in the {watched:.1f} s for which it was watched"
+            f" after {strike.part} was back, and the machine kept a party from running"
+        )
+    return ""
+
+
+def _not_noticed(history: History, of: Life, strike: Strike) -> str:
+    """Why it cannot be told whether health notices a stop; empty if it can."""
+    if strike.fault != "stop" or not strike.replica.startswith("core-"):
+        return ""
+    until = min(strike.end, strike.resumed or strike.end, of.until)
+    least = strike.t + _STUCK + SECOND // 5
+    looks = of.looked(strike.t + _FALTERS, until)
+    stuck = any(look.open and look.t - look.stalled <= strike.t + _FALTERS for look in looks)
+    if not stuck or not all(look.progressing for look in looks):
+        return ""
+    if least < until <= least + slack(history, strike.t, until):
+        return (
+            f"health said that it makes progress for the {(until - strike.t) / 1e9:.1f} s that"
+            f" {strike.part} was stopped, and the machine kept a party from running"
+        )
+    return ""
 
 
 def _replaced(strike: Strike) -> int | None:

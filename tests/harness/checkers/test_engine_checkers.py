@@ -256,6 +256,22 @@ class TestHealthNeverLies:
         tape.strikes("continue", "core-0").serves(4.0, "alive ready")
         assert tape.calm().convicted("E4").kind == "late"
 
+    @pytest.mark.parametrize(
+        ("stopped", "again", "why"),
+        [("alive ready", "alive ready", "did not say that all is well"), (WELL, WELL, "progress")],
+    )
+    def test_a_machine_so_late_that_no_limit_was_reached_leaves_it_open(
+        self, stopped: str, again: str, why: str
+    ) -> None:
+        tape = EngineTape().serves(1.0).strikes("stop", "core-0")
+        tape.asks(within=30.0)
+        tape.hangs_on(4.5, stopped).strikes("continue", "core-0")
+        tape.gives(tape.n).serves(3.5, again)
+        for _ in range(2):
+            tape.tell("director", "denied", target="core-0", ns=int(8e9), over=0)
+        with pytest.raises(Inconclusive, match=why):
+            tape.calm().judged("E4")
+
     def test_without_a_replica_it_is_not_ready(self) -> None:
         tape = EngineTape().serves(1.0).strikes("kill", "core-0").hangs_on(2.0, "alive ready")
         assert "before another one was there" in tape.calm().convicted("E4").cause
