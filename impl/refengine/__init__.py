@@ -1,1 +1,1 @@
-"""The reference implementation of the process fabric (SPEC.md)."""
+"""The reference implementation of the process fabric (docs/spec.md)."""

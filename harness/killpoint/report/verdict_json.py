@@ -1,4 +1,4 @@
-"""verdict.json: the judgement for scripts, in the shape that DESIGN promises."""
+"""verdict.json: the judgement for scripts, as docs/findings.md and docs/ci.md describe it."""
 
 from __future__ import annotations
 
