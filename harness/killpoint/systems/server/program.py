@@ -36,8 +36,8 @@ class Zygote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server that can be started, in one topology or several.
 
-    In ``command``, ``topologies`` and ``environment`` these stand for what a play gives: ``{port}``,
-    ``{host}``, ``{folder}`` (the play's own, for whatever the server writes).
+    In ``command``, ``topologies`` and ``environment`` these stand for what a play gives:
+    ``{port}``, ``{host}``, ``{folder}`` (the play's own, for whatever the server writes).
     """
 
     name: str
@@ -67,7 +67,7 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     survives: bool = False
     """Whether it promises to go on when one of its parts has died; else it ends, and says so."""
     drain: Drain | None = None
-    """Seconds that it states for requests in flight once it was told to end; None: it states none."""
+    """Seconds that it states for requests in flight once it was told to end; None: none."""
     write_timeout: float | None = None
     """Seconds that it states for a client that does not read; None: it states none."""
     start_within: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
