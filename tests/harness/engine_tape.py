@@ -23,12 +23,12 @@ TOKENS = [3, 1, 4, 1, 5]
 class EngineTape(Tape):
     """Ten requests a second, a look at each, unless told otherwise."""
 
-    def __init__(self, **shape: Any) -> None:
+    def __init__(self, *, start: float = 2.0, **shape: Any) -> None:
         super().__init__()
         self.shape = EngineShape(**shape)
         self.told: list[Any] = [EngineStart(), Load()]
         self.n = self.tokens = self.stalled = 0
-        self.tell(FRONT, "engine-started", outcome="ok", s=2.0).tell(FRONT, "load", rate=10.0)
+        self.tell(FRONT, "engine-started", outcome="ok", s=start).tell(FRONT, "load", rate=10.0)
         for part in self.shape.parts():
             self.tell("director", "part-here", target=part, pid=1)
 

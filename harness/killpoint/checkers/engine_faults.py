@@ -16,6 +16,8 @@ from killpoint.verdict import Violation
 
 _TOLD_WITHIN = 5 * SECOND
 _HALF_WITHIN = 10 * SECOND
+_BACK_WITHIN = 15 * SECOND
+"""And twice what the engine's start took: where that is slow, so is a replica's."""
 _WINDOW = 2 * SECOND
 _WHOLE = 0.8
 """Of the goodput before, less those that come at once, over two seconds: requests come evenly,
@@ -175,8 +177,12 @@ def _service(
     if strike.whole is None or not (scenario.engine and scenario.engine.restart):
         return []
     if goodput.back < 0:
-        took = (strike.whole.t - strike.t) / 1e9
-        cause = f"{strike.part} had not come back {took:.1f} s after its death"
+        took = strike.whole.t - strike.t
+        cause = f"{strike.part} had not come back {took / 1e9:.1f} s after its death"
+        due = _BACK_WITHIN + 2 * of.start_took + slack(history, strike.t, strike.whole.t)
+        if took < due:
+            started = f"the engine's start had taken {of.start_took / 1e9:.1f} s"
+            raise Inconclusive(f"{cause}, on a machine where {started}")
         return [Violation("starved", cause, lines)]
     whole = strike.whole.t
     enough = strike.end - whole >= _WINDOW

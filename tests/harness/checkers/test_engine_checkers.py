@@ -175,8 +175,13 @@ class TestFaultsAreSurvived:
         assert "below half" in tape.whole().calm().convicted("E3").cause
 
     def test_a_replica_that_does_not_come_back_is_starved(self) -> None:
-        tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(3.0)
+        tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(20.0)
         assert "had not come back" in tape.whole(False).calm().convicted("E3").cause
+
+    def test_a_machine_on_which_the_engine_had_started_as_slowly_leaves_it_open(self) -> None:
+        tape = EngineTape(start=8.0, data_parallel=2).serves(2.0).strikes("kill", "core-0")
+        with pytest.raises(Inconclusive, match=r"start had taken 8\.0 s"):
+            tape.serves(30.0).whole(False).calm().judged("E3")
 
     def test_goodput_that_is_not_whole_with_the_replica_back_is_starved(self) -> None:
         tape = EngineTape(data_parallel=2).serves(2.0).strikes("kill", "core-0").serves(1.5).whole()
