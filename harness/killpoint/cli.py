@@ -19,7 +19,7 @@ from killpoint.arguments import jobs, names, say_defaults, seconds, seconds_or_n
 from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.campaign.command import add_parser as add_campaign_parser
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.durations import expected, store
 from killpoint.entry import Parser, run
 from killpoint.explain import explain
@@ -47,8 +47,9 @@ from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
+from killpoint.systems.server.environments.command import add_parser as add_environment_parser
 from killpoint.targets.protocol import Device
-from killpoint.targets.registry import FORMS
+from killpoint.targets.registry import FORMS, is_server
 from killpoint.verdict import counted
 
 _SETTLED = 2
@@ -93,6 +94,7 @@ def command_line() -> argparse.ArgumentParser:
     add_matrix_parser(commands)
     add_campaign_parser(commands)
     add_bisect_parser(commands)
+    add_environment_parser(commands)
     for each in commands.choices.values():
         say_defaults(each)
     return parser
@@ -182,7 +184,12 @@ def _check(options: argparse.Namespace) -> int:
     if options.base is not None:
         return _review(options)
     outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
-    planned = plan(options.only or (), shard=options.shard, tier=options.tier)
+    planned = plan(
+        options.only or (),
+        shard=options.shard,
+        tier=options.tier,
+        server=is_server(options.target),
+    )
     watched = watching(Console(stderr=True), Score(expected(planned)))
     target, began = without(options.target, options.without or ()), time.monotonic()
     with (
@@ -308,7 +315,7 @@ def _list_invariants() -> Iterator[str]:
 
 
 def _list_cases() -> Iterator[str]:
-    for case in CASES:
+    for case in EVERY_CASE:
         yield f"{case.id:42} {case.summary}"
 
 
@@ -324,6 +331,8 @@ def _list_targets() -> Iterator[str]:
         "vllm@PATH        the queue of a vLLM working tree",
         "sglang==X.Y.Z    the queue of a published SGLang release, from its source or a wheel",
         "sglang@PATH      the queue of an SGLang working tree",
+        "serve:refengine  the reference implementation's server, judged from outside as a whole",
+        "serve:FILE.toml  any OpenAI-compatible server, told in a file (docs/servers.md)",
         "module:object    your own adapter (docs/own-implementation.md)",
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.verdict import CaseOutcome
@@ -66,6 +66,6 @@ def store(file: Path, outcomes: Iterable[CaseOutcome]) -> None:
     """
     took = {each.id: round(each.seconds, 2) for each in outcomes if each.outcome != "unsupported"}
     known: Mapping[str, float] = read(file) | took
-    kept = {case.id: known[case.id] for case in CASES if case.id in known}
+    kept = {case.id: known[case.id] for case in EVERY_CASE if case.id in known}
     text = msgspec.json.format(msgspec.json.encode(dict(sorted(kept.items()))), indent=1)
     file.write_bytes(text + b"\n")

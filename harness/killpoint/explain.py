@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID, Invariant
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, MEANING, Ending
@@ -16,7 +16,7 @@ def explain(id: str) -> str:
     Raises:
         BadUsage: there is no such invariant or case.
     """
-    for case in CASES:
+    for case in EVERY_CASE:
         if case.id == id:
             needs = ", ".join(sorted(case.needs))
             tested = BY_ID[case.invariant]
@@ -38,11 +38,11 @@ def explain(id: str) -> str:
             break_on_hyphens=False,
         ),
         *_bound(found),
-        f"  needs: {', '.join(found.needs)}",
+        f"  needs: {', '.join(found.needs)}" + (f", or {found.instead}" if found.instead else ""),
         f"  minimum strength: {least}",
     ]
     lines.append("  cases:")
-    lines += [f"    {c.id:42} {c.summary}" for c in CASES if c.invariant == id]
+    lines += [f"    {c.id:42} {c.summary}" for c in EVERY_CASE if c.invariant == id]
     return "\n".join([*lines, *_cells(id)])
 
 

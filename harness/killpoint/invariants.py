@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
 import msgspec
@@ -21,9 +22,17 @@ class Invariant(msgspec.Struct, frozen=True):
     minimum: dict[str, int]
     """Least evidence for `holds`: units are `cases`, `runs`, and what cases count themselves."""
     level: Level = "MUST"
+    instead: str = ""
+    """A capability that will do in place of all of ``needs``: then it is judged in another way."""
     bound: str = ""
     """Why the clause has the bound that it has, where that is ours and no caller's: then what comes
     later than the bound breaks a SHOULD, and what never comes the clause's own level."""
+
+    def lacking(self, capabilities: Collection[str]) -> list[str]:
+        """The capabilities that it needs and are not there."""
+        if self.instead and self.instead in capabilities:
+            return []
+        return [word for word in self.needs if word not in capabilities]
 
 
 _QUEUE = ("queue",)
@@ -39,6 +48,7 @@ _WAVES = ("waves",)
 _COORDINATOR = ("coordinator",)
 _PROCESS = ("coordinator_process",)
 _ENGINE = ("engine",)
+_SERVER = ("server",)
 
 CATALOGUE: tuple[Invariant, ...] = (
     Invariant(
@@ -447,6 +457,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Every request ends: with tokens, or with an error that names the cause.",
         _ENGINE,
         {"cases": 2, "requests": 60},
+        instead="server",
     ),
     Invariant(
         "E2",
@@ -455,6 +466,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         " front end.",
         _ENGINE,
         {"cases": 4, "answers": 60, "through a fault": 1},
+        instead="server",
     ),
     Invariant(
         "E3",
@@ -470,6 +482,52 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Health tells three things apart and never lies: alive, ready, making progress.",
         _ENGINE,
         {"cases": 2, "looks": 60, "stops": 2, "deaths": 1},
+        instead="server",
+    ),
+    Invariant(
+        "E5",
+        "No truncated answer passes for a whole one: what a fault of the server cut short ends with"
+        " an error status, an error event, or a connection torn inside its body; not with status"
+        " 200 and a finish reason, nor with a body that ends as HTTP says it should.",
+        _SERVER,
+        {"cases": 3, "answers": 30},
+    ),
+    Invariant(
+        "E6",
+        "SIGTERM: requests in flight finish or fail with an error within the drain that the server"
+        " states (30 s where it states none), new ones get 503 or no connection, and the whole tree"
+        " is gone within that drain + 10 s. During start too.",
+        _SERVER,
+        {"cases": 3, "signals": 3, "in flight": 12},
+    ),
+    Invariant(
+        "E7",
+        "The exit status tells a supervisor: not 0 if the service ended because a part of it died;"
+        " after an orderly end 0, 128 + the signal asked for, or death by that signal.",
+        _SERVER,
+        {"cases": 3, "ends": 3},
+    ),
+    Invariant(
+        "E8",
+        "The front process gone by any signal: every process of the tree is gone within 10 s, with"
+        " its ports; segments, sockets and files too where a survivor could remove them.",
+        _SERVER,
+        {"cases": 2, "deaths": 2},
+        bound="10 s: how long a supervisor waits before it starts the next server on the same"
+        " port and devices",
+    ),
+    Invariant(
+        "E9",
+        "A client that hangs up gives back its place and its blocks within 5 s; neither it nor one"
+        " that stops reading costs anybody else an answer.",
+        _SERVER,
+        {"cases": 2, "hung up": 6, "answers": 24},
+    ),
+    Invariant(
+        "E10",
+        "A request that was refused, failed or aborted changes no later answer.",
+        _SERVER,
+        {"cases": 1, "answers": 12},
     ),
     Invariant(
         "S1",
@@ -503,6 +561,7 @@ CATALOGUE: tuple[Invariant, ...] = (
         " SIGKILL left behind may wait for the next start, which removes it.",
         _QUEUE,
         {"cases": 3, "plays": 5},
+        instead="server",
     ),
 )
 

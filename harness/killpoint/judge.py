@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.cases import CASES, select
+from killpoint.cases import asked_of, select
 from killpoint.cases.case import Case, Tier
 from killpoint.durations import expected
 from killpoint.errors import CannotWork, KillpointError
@@ -30,7 +30,7 @@ from killpoint.stage.gpus import require
 from killpoint.stage.stage import Stage
 from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.protocol import Device
-from killpoint.targets.registry import resolve
+from killpoint.targets.registry import is_server, resolve
 from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
 
 Progress = Callable[[CaseOutcome, int, int], None]
@@ -113,9 +113,11 @@ def judge(
     """
     began = time.monotonic()
     require(device)
-    chosen = plan(only, shard=shard, tier=tier)
+    server = is_server(target)
+    chosen = plan(only, shard=shard, tier=tier, server=server)
     resolved = resolve(target)
-    bench = _Bench(resolved, min(jobs or _A_CORE * (os.cpu_count() or 1), max(1, len(chosen))))
+    most = 1 if server else jobs or _A_CORE * (os.cpu_count() or 1)
+    bench = _Bench(resolved, min(most, max(1, len(chosen))))
     try:
         with bench:
             loaded = bench.loaded()
@@ -132,7 +134,7 @@ def judge(
             item,
             outcomes,
             loaded.capabilities,
-            _asked_whole(item.id, only, shard, tier),
+            _asked_whole(item.id, only, shard, tier, server=server),
             left_out,
             run.spared,
         )
@@ -153,14 +155,18 @@ def judge(
 
 
 def plan(
-    only: Sequence[str] = (), *, shard: tuple[int, int] = (1, 1), tier: Tier | None = None
+    only: Sequence[str] = (),
+    *,
+    shard: tuple[int, int] = (1, 1),
+    tier: Tier | None = None,
+    server: bool = False,
 ) -> list[Case]:
-    """The cases that :func:`judge` plays if it is asked this.
+    """The cases that :func:`judge` plays if it is asked this; ``server``: of a whole server.
 
     Raises:
         BadUsage: an id that no invariant or case has.
     """
-    wanted = [case for case in select(list(only)) if tier in (None, case.tier)]
+    wanted = [case for case in select(list(only), server=server) if tier in (None, case.tier)]
     return wanted if shard[1] == 1 else shared(wanted, expected(wanted), *shard)
 
 
@@ -175,9 +181,15 @@ def _ids(
 
 
 def _asked_whole(
-    id: str, only: Sequence[str], shard: tuple[int, int], tier: Tier | None = None
+    id: str,
+    only: Sequence[str],
+    shard: tuple[int, int],
+    tier: Tier | None = None,
+    *,
+    server: bool = False,
 ) -> bool:
-    every = tier is None or all(case.tier == tier for case in CASES if case.invariant == id)
+    asked = [case for case in asked_of(server=server) if case.invariant == id]
+    every = tier is None or all(case.tier == tier for case in asked)
     return (not only or id in only) and shard[1] == 1 and every
 
 
@@ -190,7 +202,7 @@ def _verdict(
     spared: Sequence[str] = (),
 ) -> InvariantVerdict:
     cases = [outcome for outcome in outcomes if outcome.invariant == item.id]
-    lacking = [word for word in item.needs if word not in capabilities]
+    lacking = item.lacking(capabilities)
     missing, needless = (
         sum(case.split("/")[0] == item.id for case in names) for names in (left_out, spared)
     )

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
 from killpoint.explore.orders.trial import explore
@@ -72,7 +72,7 @@ def play_once(
     Args:
         confirms: whether a violation that rests on time is played again alone before it is told.
     """
-    needs = next((case.needs for case in CASES if case.id == scenario.case), frozenset[str]())
+    needs = next((case.needs for case in EVERY_CASE if case.id == scenario.case), frozenset[str]())
     lacking = needs - set(stage.zygote.loaded.capabilities)
     outcomes: list[CaseOutcome] = []
     for id in scenario.judges:

@@ -79,7 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         type=_seconds,
         default=10.0,
         metavar="SECONDS",
-        help="at the end, for open requests to finish (default 10)",
+        help="after SIGTERM or SIGINT, for open requests to finish; new ones are refused with 503,"
+        " and a second signal ends it at once (default 10)",
     )
     add_flags(server)
     once = commands.add_parser(
@@ -99,15 +100,10 @@ def _serve(options: argparse.Namespace) -> int:
     settings = _settings(options)
     key = b"" if options.api_key_file is None else _key(options.api_key_file)
     from .serving.command import serve  # starlette and uvicorn are for this alone
+    from .serving.http_side import Asked
 
-    return serve(
-        settings,
-        options.host,
-        options.port,
-        model=options.model_name,
-        key=key,
-        drain=options.drain,
-    )
+    asked = Asked(options.host, options.port, options.model_name, key, options.drain)
+    return serve(settings, asked)
 
 
 def _generate(options: argparse.Namespace) -> int:

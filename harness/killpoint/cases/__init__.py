@@ -48,6 +48,7 @@ from killpoint.cases import (
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
+from killpoint.systems.server import cases as servers
 
 CASES: tuple[Case, ...] = (
     *ring.CASES,
@@ -92,21 +93,37 @@ CASES: tuple[Case, ...] = (
     *waves.CASES,
     *coordinator.CASES,
 )
+"""Of implementations whose parts are driven from inside."""
+
+SERVER_CASES: tuple[Case, ...] = servers.CASES
+"""Of whole servers, which are judged from outside."""
+
+EVERY_CASE = (*CASES, *SERVER_CASES)
 
 
-def select(only: list[str]) -> list[Case]:
-    """Cases by invariant id or by name; all of them for an empty list.
+def asked_of(*, server: bool) -> tuple[Case, ...]:
+    """The cases that a target is asked unless others are named: a whole server's, or all others."""
+    return SERVER_CASES if server else CASES
+
+
+def select(only: list[str], *, server: bool = False) -> list[Case]:
+    """Cases by invariant id or by name; for an empty list all that a target of the kind is asked.
+
+    A case that is named is among them whatever the target is; of an invariant those that a target
+    of the kind is asked.
 
     Raises:
         BadUsage: an id that no invariant or case has.
     """
+    asked = asked_of(server=server)
     if not only:
-        return list(CASES)
+        return list(asked)
     chosen: dict[str, Case] = {}
     for word in only:
-        found = [case for case in CASES if word in (case.id, case.invariant)]
+        found = [case for case in asked if word == case.invariant]
+        found += [case for case in EVERY_CASE if word == case.id]
         if not found and word not in BY_ID:
-            known = [c.id for c in CASES if c.invariant == word.split("/")[0]] or list(BY_ID)
+            known = [c.id for c in EVERY_CASE if c.invariant == word.split("/")[0]] or list(BY_ID)
             raise BadUsage(f"no invariant or case {word!r}; expected one of: {', '.join(known)}")
         chosen |= {case.id: case for case in found}
     return list(chosen.values())

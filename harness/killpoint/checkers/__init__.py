@@ -36,8 +36,12 @@ from killpoint.checkers import (
     ring,
     scarcity,
 )
-from killpoint.checkers.finding import Checker, crash_first
+from killpoint.checkers.finding import Checker, Finding, Inconclusive, crash_first
 from killpoint.checkers.leaks import nothing_left
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.server import checks as servers
 
 _JUDGES: dict[str, Checker] = {
     "R1": ring.transitions,
@@ -99,7 +103,23 @@ _JUDGES: dict[str, Checker] = {
     "E4": engine_health.honest,
 }
 
-CHECKERS: dict[str, Checker] = {id: crash_first(id, judge) for id, judge in _JUDGES.items()}
+
+def _by_system(id: str) -> Checker:
+    """The judge of an invariant, as the scenario's system has it."""
+    own = _JUDGES.get(id)
+
+    def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+        if scenario.server is not None:
+            return servers.judge(id, scenario, history, ledger)
+        if own is None:
+            raise Inconclusive(f"{id} is judged of whole servers alone")
+        return own(scenario, history, ledger)
+
+    return look
+
+
+_IDS = (*_JUDGES, "E5", "E6", "E7", "E8", "E9", "E10")
+CHECKERS: dict[str, Checker] = {id: crash_first(id, _by_system(id)) for id in _IDS}
 """One judge an invariant, each of which looks for crashes first.
 
 What a judge raises makes the case inconclusive, never held.

@@ -342,7 +342,7 @@ class Trial:
 
     def _hold(self, held: list[Play], play: Play) -> Play:
         """Count a play, whose folder stays until it is judged."""
-        self.plays += 1
+        self.plays += not play.shared
         held.append(play)
         return play
 
@@ -582,7 +582,8 @@ def _leak_in(play: Play) -> Violation | None:
 def _strikes(play: Play) -> bool | None:
     """Whether each placed fault reached its point and was seen to act; None: none was placed."""
     faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
-    placed = [step for step in faults if step.at or step.fault in NETWORK_FAULTS]
+    whole = play.scenario.server is not None  # where each fault is placed, and seen to act
+    placed = [step for step in faults if step.at or whole or step.fault in NETWORK_FAULTS]
     if not placed:
         return None
     reached = {event.text("target") for event in play.history.of("reached")}

@@ -18,7 +18,7 @@ from killpoint.findings.programs import with_script
 from killpoint.findings.registry import IMPACTS, affects, finding, findings
 from killpoint.findings.rows import NEW, rows
 from killpoint.findings.screen import screen
-from killpoint.report.stored import read
+from killpoint.report.stored import anchored, read
 from killpoint.targets.registry import FORMS
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 
@@ -82,7 +82,7 @@ def _findings(options: argparse.Namespace) -> int:
 
 
 def _of_run(options: argparse.Namespace) -> int:
-    cases = read(options.run).cases()
+    cases = anchored(read(options.run)).cases()
     out = Console(soft_wrap=True, highlight=False, markup=False)
     steps = Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
     with Attribution(options.target, steps.print) as attribution:

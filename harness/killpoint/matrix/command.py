@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.matrix.choice import LANDMARKS, targets
-from killpoint.matrix.page import Head
 from killpoint.matrix.row import Asked
 from killpoint.matrix.run import Plan, run
 from killpoint.sigterm import ending_on_sigterm
@@ -25,9 +22,13 @@ _SHRINK = 10.0
 _DESCRIPTION = f"""\
 Judges one target after the other, and sets their verdicts side by side. What was played stays
 below DIR: begun again with the same options, the matrix goes on with the target at which it was
-interrupted. By default: the reference, {len(LANDMARKS)} releases of vLLM at which the judged code
-changed (and the newest, if it is newer), and SGLang's newest. Every case is asked, so that a bug
-which keeps an invariant violated does not hide that another one was fixed.
+interrupted. Its columns are kept beside the page, too, where another machine, or another day,
+finds them: a column that is there and was asked the same is not played again, and those of other
+targets stay in the page. Of each release it says which findings were carried over from the one
+before, which are gone, and which are new. By default: the reference, {len(LANDMARKS)} releases of
+vLLM at which the judged code changed (and the newest, if it is newer), and SGLang's newest. Every
+case is asked, so that a bug which keeps an invariant violated does not hide that another one was
+fixed.
 """
 
 
@@ -72,6 +73,18 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs", "matrix"), metavar="DIR")
     parser.add_argument("--again", action="store_true", help="play what is there already, too")
     parser.add_argument(
+        "--drop",
+        action="store_true",
+        help="take the page's other columns away (default: they stay)",
+    )
+    parser.add_argument(
+        "--attribution",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="after each target, play its violations again with and without known bugs, however"
+        " long that takes, and say which finding each belongs to",
+    )
+    parser.add_argument(
         "--confirm",
         action="store_true",
         help="after all, play each violation's replay once more",
@@ -80,13 +93,15 @@ def add_parser(commands: Any) -> None:
         "--markdown",
         type=Path,
         metavar="FILE.md",
-        help="the page (default: DIR/matrix.md); its cells and replays go into a folder beside it",
+        help="the page (default: DIR/matrix.md); its columns' data, cells and replays go into a"
+        " folder beside it",
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE.html",
-        help="the same with the plays of its cells, for a browser (default: DIR/matrix.html)",
+        help="the columns that lie below DIR with the plays of their cells, for a browser"
+        " (default: DIR/matrix.html)",
     )
 
 
@@ -108,30 +123,13 @@ def command(options: argparse.Namespace) -> int:
         ),
         options.out,
         file,
-        _head(options),
         options.confirm,
         options.again,
+        options.drop,
+        options.attribution,
         options.jobs,
         options.report,
     )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     with ending_on_sigterm():
         return run(plan, console.print)
-
-
-def _head(options: argparse.Namespace) -> Head:
-    """What made the page, without what names the machine's folders."""
-    words = ["killpoint", "matrix"]
-    for name in ("targets", "only"):
-        if getattr(options, name):
-            words += [f"--{name}", ",".join(getattr(options, name))]
-    words += ["--releases", options.releases] if options.releases else []
-    words += ["--budget", f"{options.budget:g}", "--shrink", f"{options.shrink:g}"]
-    words += ["--seed", str(options.seed)] if options.seed else []
-    flags = {"full": "--full", "first": "--first", "confirm": "--confirm"}
-    words += [flag for name, flag in flags.items() if getattr(options, name)]
-    file: Path | None = options.markdown
-    if file and not file.is_absolute():
-        words += ["--markdown", str(file)]
-    today = datetime.datetime.now().date().isoformat()
-    return Head(shlex.join(words), today, options.confirm)

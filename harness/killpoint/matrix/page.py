@@ -4,75 +4,46 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
+from killpoint.findings.rows import unattributed
+from killpoint.matrix.change import Change
 from killpoint.matrix.choice import LANDMARKS
-from killpoint.matrix.replays import REPRODUCED
-from killpoint.matrix.row import Row, slug
-from killpoint.report.columns import SIGN
+from killpoint.matrix.column import OPENING, Beside, Column, plain
+from killpoint.matrix.row import Row
+from killpoint.report.columns import SIGN, columns
 from killpoint.report.matrix_table import Doubt, Link, found_in, markdown
 from killpoint.report.stored import StoredCase, StoredRun, StoredVerdict
 
 
-class Judged(msgspec.Struct):
-    """A row with its run, and where the replays of its violations were copied to."""
-
-    row: Row
-    run: StoredRun
-    replays: dict[str, Path]
-
-    def violations(self) -> list[StoredCase]:
-        """Its violated cases, in the card's order."""
-        return [case for case in self.run.cases() if case.outcome == "violated"]
-
-    def endings(self) -> dict[str, str]:
-        """How the replay of each violation ended, those that have none included."""
-        return {
-            case.id: self.row.replayed.get(case.id, "not replayed")
-            if case.id in self.replays
-            else "no replay was kept"
-            for case in self.violations()
-        }
-
-    def unreproduced(self) -> dict[str, str]:
-        """Violations that their replay did not show again, and what happened instead."""
-        return {case: word for case, word in self.endings().items() if word != REPRODUCED}
-
-
-class Head(msgspec.Struct):
-    """What the page says before its table."""
-
-    command: str
-    """That makes the page again."""
-    date: str
-    confirmed: bool
-    """Whether the replays were played again."""
-
-
-def write(file: Path, head: Head, judged: list[Judged], absent: list[Row]) -> None:
+def write(file: Path, made: Sequence[Column], absent: Sequence[Row], changed: list[Change]) -> None:
     """Write the page, and beside it a folder of its name with a page for each target."""
-    file.with_suffix("").mkdir(parents=True, exist_ok=True)
-    for each in judged:
-        cells = _cell_page(file, each)
-        cells.write_text(_cells(each, cells, file, head), "utf-8")
-    runs = [each.run for each in judged]
-    table = markdown(runs, _cell_links(file, judged), _doubts(judged) if head.confirmed else None)
-    lines = ["# The matrix", "", *_intro(head, judged), ""]
+    beside = Beside(file)
+    beside.folder.mkdir(parents=True, exist_ok=True)
+    for each in made:
+        cells = beside.cells(each.slug)
+        cells.write_text(_cells(each, cells, file), "utf-8")
+    runs = [each.run for each in made]
+    doubts = _doubts(made) if any(each.confirmed for each in made) else None
+    table = markdown(runs, _cell_links(beside, made), doubts)
+    lines = ["# The matrix", "", *_intro(made), ""]
     lines += [*_found(runs), "## Invariants", "", table.rstrip(), ""]
-    lines += _absent(absent) + _unconfirmed(head, judged) + _releases(judged)
+    lines += [*_absent(absent), *_unconfirmed(made), *_changed(changed), *_columns(made)]
+    lines += _releases(made)
     file.write_text("\n".join(lines).rstrip() + "\n", "utf-8")
 
 
-def _cell_links(file: Path, judged: list[Judged]) -> Link:
-    where = {id(each.run): _relative(_cell_page(file, each), file) for each in judged}
+def _cell_links(beside: Beside, made: Sequence[Column]) -> Link:
+    where = {id(each.run): _relative(beside.cells(each.slug), beside.page) for each in made}
     return lambda run, invariant: f"{where[id(run)]}#{invariant.lower()}"
 
 
-def _doubts(judged: list[Judged]) -> Doubt:
+def _doubts(made: Sequence[Column]) -> Doubt:
     doubted = {
-        id(each.run): {case.split("/")[0] for case in each.unreproduced()} for each in judged
+        id(each.run): {case.split("/")[0] for case in each.unreproduced() if each.confirmed}
+        for each in made
     }
     return lambda run, invariant: invariant in doubted[id(run)]
 
@@ -88,30 +59,18 @@ def _found(runs: list[StoredRun]) -> list[str]:
     return ["## Findings", "", said, "", table.rstrip(), ""]
 
 
-def _cell_page(file: Path, each: Judged) -> Path:
-    return file.with_suffix("") / f"{slug(each.row.target)}.md"
-
-
-def _intro(head: Head, judged: list[Judged]) -> list[str]:
-    found = [case for each in judged for case in each.violations()]
-    kept = sum(case.id in each.replays for each in judged for case in each.violations())
-    again = len(found) - sum(len(each.unreproduced()) for each in judged)
-    said = [
-        f"Violated cases: {len(found)}, of which {kept} have a replay.",
-    ]
-    if head.confirmed:
-        said.append(
-            f"Reproduced by their replay, each played once more after all targets had been judged:"
-            f" {again} of {len(found)}."
-        )
+def _intro(made: Sequence[Column]) -> list[str]:
+    found = [case for each in made for case in each.violations()]
+    kept = sum(case.id in each.replays for each in made for case in each.violations())
+    said = [f"Violated cases: {len(found)}, of which {kept} have a replay."]
+    asked = [each for each in made if each.confirmed]
+    if asked:
+        all = sum(len(each.violations()) for each in asked)
+        again = all - sum(len(each.unreproduced()) for each in asked)
+        said.append(f"Reproduced by their replay, each played once more: {again} of {all}.")
+    below = " [Below](#columns) is when each column was made, and by which command." if made else ""
     return [
-        f"Each invariant on {len(judged)} target{'s' * (len(judged) != 1)}. This page and those it"
-        f" leads to were made on {head.date} by",
-        "",
-        "<!-- not run: it takes an hour or more -->",
-        "```console",
-        f"$ {head.command}",
-        "```",
+        f"Each invariant on {len(made)} target{'s' * (len(made) != 1)}.{below}",
         "",
         "A cell leads to what it rests on: the strength of the verdict, and for each violated case"
         " the cause, the lines of the history that show it, and the scenario that plays it again"
@@ -121,50 +80,74 @@ def _intro(head: Head, judged: list[Judged]) -> list[str]:
     ]
 
 
-def _releases(judged: list[Judged]) -> list[str]:
+def _columns(made: Sequence[Column]) -> list[str]:
+    """When each was made, and by what."""
+    heads = {id(head.run): head.label for head in columns([each.run for each in made])}
+    by_run = {id(each.run): each for each in made}
+    lines = ["## Columns", "", "| column | made | violated | made again by |", "|---|---|--:|---|"]
+    for key, label in heads.items():
+        each = by_run[key]
+        count = f"{len(each.violations())}"
+        if left := unattributed(each.run.cases()):
+            count += f" ({left} without a finding: not attributed)"
+        cells = _line(label), each.made[:10], count, f"`{shlex.join(each.command())}`"
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""] if made else []
+
+
+def _changed(changed: Sequence[Change]) -> list[str]:
+    told = ["## From release to release", ""]
+    for change in changed:
+        first, *rest = change.lines()
+        told += [f"- {_line(first)} {'; '.join(_line(line) for line in rest) or 'no finding'}"]
+    return [*told, ""] if changed else []
+
+
+def _releases(made: Sequence[Column]) -> list[str]:
     """Why these releases, for those that are there because the code changed with them."""
-    names = [each.row.target.removeprefix("vllm==") for each in judged]
-    told = [f"- {name}: {LANDMARKS[name]}" for name in names if name in LANDMARKS]
+    names = [each.row.target.removeprefix("vllm==") for each in made]
+    told = [f"- {name}: {LANDMARKS[name]}" for name in LANDMARKS if name in names]
     said = "What changed in the judged code with a release, or shortly before it:"
     return ["## The releases of vLLM", "", said, "", *told, ""] if told else []
 
 
-def _absent(rows: list[Row]) -> list[str]:
+def _absent(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     told = [f"- `{row.target}`: infrastructure: {_line(row.trouble)}" for row in rows]
     return ["## Not judged", "", "These could not be had, or not be judged, here:", "", *told, ""]
 
 
-def _unconfirmed(head: Head, judged: list[Judged]) -> list[str]:
+def _unconfirmed(made: Sequence[Column]) -> list[str]:
     told = [
         f"- `{each.row.target}` `{case}`: {_line(word)}"
-        for each in judged
+        for each in made
         for case, word in each.unreproduced().items()
+        if each.confirmed
     ]
-    if not (head.confirmed and told):
+    if not told:
         return []
     said = "What their replay, played once, did not show again:"
     return ["## Not reproduced", "", said, "", *told, ""]
 
 
-def _cells(each: Judged, page: Path, matrix: Path, head: Head) -> str:
+def _cells(each: Column, page: Path, matrix: Path) -> str:
     target = each.run.target
     lines = [
         f"# {target.name} {target.version}",
         "",
-        f"Part of [the matrix]({_relative(matrix, page)}) of {head.date};"
+        f"{OPENING}{_relative(matrix, page)}), made on {each.made[:10]};"
         f" `--target {each.row.target}`, seed {each.run.seed}, {each.run.seconds:.0f} s.",
         "",
     ]
     for note in each.run.notes:
-        lines.append(f"- {_line(_URL.sub('', note))}")
+        lines.append(f"- {_line(note)}")
     if left_out := _undecided(each.run):
         lines.append(f"- left out, for want of time: {', '.join(left_out)}")
     for id, verdict in each.run.invariants.items():
         lines += ["", f"## {id}", "", f"{SIGN[verdict.verdict]} {verdict.verdict}"]
         lines[-1] += f" ({verdict.level}): {_line(verdict.strength)}"
-        lines += _cases(verdict, each, page, head)
+        lines += _cases(verdict, each, page)
     return "\n".join(lines) + "\n"
 
 
@@ -174,25 +157,33 @@ def _undecided(run: StoredRun) -> list[str]:
     return [case for case in run.left_out if case.split("/")[0] not in violated]
 
 
-def _cases(verdict: StoredVerdict, each: Judged, page: Path, head: Head) -> list[str]:
+def _cases(verdict: StoredVerdict, each: Column, page: Path) -> list[str]:
     lines: list[str] = []
     for case in verdict.cases:
         if case.outcome == "violated":
             lines += ["", f"### {case.id}: {case.kind}", "", f"{_line(case.cause).rstrip('.')}."]
+            if whose := _whose(case):
+                lines += ["", whose]
             if case.evidence:
-                lines += ["", "```text", *(_plain(line) for line in case.evidence), "```"]
-            lines += ["", _replay(case, each, page, head)]
+                lines += ["", "```text", *(plain(line) for line in case.evidence), "```"]
+            lines += ["", _replay(case, each, page)]
         elif case.outcome == "inconclusive":
             lines += ["", f"`{case.id}` is inconclusive: {_line(case.cause)}"]
     return lines
 
 
-def _replay(case: StoredCase, each: Judged, page: Path, head: Head) -> str:
+def _whose(case: StoredCase) -> str:
+    """The findings that its violations belong to, by the kind of each."""
+    told = [f"{v.kind}: `{v.finding}`, {_line(v.how)}" for v in case.violations if v.finding]
+    return f"Findings: {'; '.join(dict.fromkeys(told))}." if told else ""
+
+
+def _replay(case: StoredCase, each: Column, page: Path) -> str:
     file = each.replays.get(case.id)
     ending = each.endings()[case.id]
     if file is None:
         return f"{ending[0].upper()}{ending[1:]}."
-    told = f"; played once more: {_line(ending)}" if head.confirmed else ""
+    told = f"; played once more: {_line(ending)}" if each.confirmed else ""
     return f"Replay: [{file.name}]({_relative(file, page)}){told}"
 
 
@@ -201,17 +192,6 @@ def _relative(file: Path, page: Path) -> str:
     return Path(os.path.relpath(file, page.parent)).as_posix()
 
 
-_URL = re.compile(r"https?://\S*/")
-"""All but the file's name: an archive is told by its hash, wherever it came from."""
-_FOLDERS = "home|root|tmp|var|opt|usr|work|mnt"
-_OF_THE_MACHINE = re.compile(rf"(?<![\w./])/(?:{_FOLDERS})/(?:[^\s:'\")]*/)?")
-"""Folders of the machine that the page was made on. They say nothing to a reader."""
-
-
-def _plain(text: str) -> str:
-    return _OF_THE_MACHINE.sub("…/", text)
-
-
 def _line(text: str) -> str:
     """A text on one line in which Markdown sees no markup."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(_plain(text).split()))
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(plain(text).split()))

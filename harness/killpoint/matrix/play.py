@@ -44,7 +44,8 @@ def play(place: Place, asked: Asked, jobs: int | None = None, grace: float = GRA
 
 def _check(place: Place, asked: Asked, jobs: int | None, log: Path, within: float) -> int:
     """The exit status of a check that writes its run below the row's folder."""
-    words = ["check", "--target", place.target, *asked.words(), "--out", str(place.folder)]
+    words = ["check", "--target", place.target, *asked.words(), "--no-attribution"]
+    words += ["--out", str(place.folder)]
     words += ["--jobs", str(jobs)] if jobs else []
     with log.open("wb") as out:
         child = _begin([sys.executable, "-m", "killpoint.cli", *words], out)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from killpoint.errors import BadUsage, KillpointError
-from killpoint.matrix.row import Place, Row
+from killpoint.matrix.row import Row
 from killpoint.replay import play_once
 from killpoint.report.stored import StoredCase, StoredRun
 from killpoint.scenario import load
@@ -34,13 +34,12 @@ def copy(run: StoredRun, into: Path) -> dict[str, Path]:
 
 
 def confirm(
-    place: Place,
     row: Row,
     copies: dict[str, Path],
     tell: Callable[[str, str], None],
     over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Play each copy once, one after the other, and keep in the row how it ended.
+    """Play each copy once, one after the other, and note in the row how it ended.
 
     What was replayed before stays as it was; what cannot be replayed now may be another time.
     ``tell``: called with each case and its ending. ``over``: whether no more are to be played.
@@ -49,12 +48,11 @@ def confirm(
     if not left or over():
         return
     try:
-        with Stage(resolve(place.target)) as stage:
+        with Stage(resolve(row.target)) as stage:
             for id, file in left.items():
                 if over():
                     return
-                row.replayed[id] = _ending(stage, file, place.target)
-                place.keep(row)
+                row.replayed[id] = _ending(stage, file, row.target)
                 tell(id, row.replayed[id])
     except (KillpointError, OSError) as error:
         tell(f"{len(left.keys() - row.replayed.keys())} replays", f"not played: {error}")

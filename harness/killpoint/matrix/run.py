@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +14,19 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.matrix import page, replays
-from killpoint.matrix.page import Head, Judged
+from killpoint.matrix.attribution import attribute
+from killpoint.matrix.change import Change, changes
+from killpoint.matrix.column import Beside, Column
 from killpoint.matrix.play import play
 from killpoint.matrix.row import Asked, Place, Row
 from killpoint.report.html import document
 
 Tell = Callable[[str], None]
 """Called with a line as the matrix comes on."""
+_SETTLED = 4
+"""Violations for each core that are attributed at a time: the most of a play is a wait."""
+_PROJECTS = ("refengine", "vllm", "sglang")
+"""Whose columns come first, in this order."""
 
 
 class Plan(msgspec.Struct):
@@ -31,58 +37,126 @@ class Plan(msgspec.Struct):
     out: Path
     """Below it, a folder for each target."""
     markdown: Path
-    head: Head
     confirm: bool = False
     again: bool = False
     """Whether targets are played that have a finished run."""
+    drop: bool = False
+    """Whether the page keeps no column but those of the targets."""
+    attribution: bool = True
     jobs: int | None = None
     report: Path | None = None
-    """Where the HTML report of all runs goes; by default beside the runs."""
+    """Where the HTML report of the runs goes; by default beside them."""
 
 
 def run(plan: Plan, tell: Tell) -> int:
     """Play what is not there yet, confirm if asked to, and write the page and the report.
 
+    A column's data is kept as soon as there is anything new of it, and the page at the end.
+
     Returns:
         The exit status: 0 all is there; 3 a replay reproduced nothing; 70 a target was not judged.
 
     Raises:
-        BadUsage: two targets would share a folder, or somebody plays in this one.
+        BadUsage: two targets would share a folder, somebody plays in this one, or the page has
+            columns that would be lost.
     """
     places = _places(plan.out, plan.targets)
+    beside = Beside(plan.markdown)
+    others = _others(beside, places, plan)
     with _alone(plan.out):
-        rows = [
-            _row(place, plan, f"{number}/{len(places)} {place.target}", tell)
-            for number, place in enumerate(places, start=1)
-        ]
-        judged = _judged(places, rows, plan.markdown.with_suffix("") / "replays")
+        named: list[Column] = []
+        absent: list[Row] = []
+        for number, place in enumerate(places, start=1):
+            name = f"{number}/{len(places)} {place.target}"
+            found = _column(place, plan, beside, name, tell)
+            if isinstance(found, Column):
+                beside.keep(found)
+                named.append(found)
+            else:
+                absent.append(found)
+                others += beside.of(place.slug)
         if plan.confirm:
-            _confirm(places, judged, plan.jobs or 2 * (os.cpu_count() or 1), tell)
-        absent = [row for row in rows if row.trouble]
-        page.write(plan.markdown, plan.head, judged, absent)
+            _confirm(places, beside, named, plan.jobs or 2 * (os.cpu_count() or 1), tell)
+        changed = changes(each.run for each in (*named, *others))
+        page.write(plan.markdown, _ordered([*named, *others]), absent, changed)
         tell(f"table: {plan.markdown}")
-        if judged:
-            _report(judged, plan.report or plan.out / "matrix.html", tell)
+        _say_changes(named, changed, tell)
+        whole = [each for each in named if (each.run.folder / "verdict.json").is_file()]
+        if whole:
+            _report(whole, plan.report or plan.out / "matrix.html", tell)
     if absent:
         return 70
-    return 3 if plan.confirm and any(each.unreproduced() for each in judged) else 0
+    return 3 if plan.confirm and any(each.unreproduced() for each in named) else 0
 
 
-def _row(place: Place, plan: Plan, name: str, tell: Tell) -> Row:
-    kept = None if plan.again else place.kept(plan.asked)
-    if kept is not None:
-        tell(f"{name}: played before; {_summary(place, kept)}")
-        return kept
-    tell(f"{name}: playing for {plan.asked.budget:g} s, and what then still runs")
-    row = play(place, plan.asked, plan.jobs)
-    tell(f"{name}: {_summary(place, row)}; {row.seconds:.0f} s")
-    return row
+def _others(beside: Beside, places: Sequence[Place], plan: Plan) -> list[Column]:
+    """Columns that the page has beside those of the targets; none if they are to be dropped."""
+    mine = {place.slug for place in places}
+    older = [slug for slug in beside.older() if slug not in mine]
+    kept = [each for each in beside.columns() if each.slug not in mine]
+    if plan.drop:
+        for slug in (*older, *(each.slug for each in kept)):
+            beside.drop(slug)
+        return []
+    if older:
+        raise BadUsage(
+            f"{beside.page}: of the columns {', '.join(older)} there is no data in"
+            f" {beside.data('').parent}: they were made before columns had any, and cannot be"
+            " read back; name their targets too, or drop them (--drop), or begin another page"
+        )
+    return kept
 
 
-def _summary(place: Place, row: Row) -> str:
-    if row.trouble:
-        return f"infrastructure: {row.trouble}"
-    words = [verdict.verdict for verdict in place.run(row).invariants.values()]
+def _ordered(made: list[Column]) -> list[Column]:
+    """In the order of their projects, whichever of them were made last."""
+    names = [*_PROJECTS, *(each.run.target.name for each in made)]
+    return sorted(made, key=lambda each: names.index(each.run.target.name))
+
+
+def _column(place: Place, plan: Plan, beside: Beside, name: str, tell: Tell) -> Column | Row:
+    """The target's column; or its row alone, if it was not judged."""
+    kept = None if plan.again else _kept(place, plan.asked, beside)
+    if kept is None:
+        tell(f"{name}: playing for {plan.asked.budget:g} s, and what then still runs")
+        row = play(place, plan.asked, plan.jobs)
+        if row.trouble:
+            tell(f"{name}: infrastructure: {row.trouble}; {row.seconds:.0f} s")
+            return row
+        found = _of_run(place, row, beside)
+        tell(f"{name}: {_summary(found)}; {row.seconds:.0f} s")
+    else:
+        found = kept
+        tell(f"{name}: played before; {_summary(found)}")
+    if plan.attribution and (found.run.folder / "verdict.json").is_file():
+        beside.keep(found)
+        attribute(place.target, found.run, plan.jobs or _SETTLED * (os.cpu_count() or 1), tell)
+    found.confirmed = found.confirmed or plan.confirm or bool(found.row.replayed)
+    return found
+
+
+def _kept(place: Place, asked: Asked, beside: Beside) -> Column | None:
+    """What was made before and asked the same: here, or beside the page, whichever is newer."""
+    row = place.kept(asked)
+    stored = beside.column(place.target, asked)
+    if row is None or (stored is not None and stored.made > _made(place, row)):
+        return stored
+    found = _of_run(place, row, beside)
+    if stored is not None and stored.row.run == row.run:
+        row.replayed = stored.row.replayed | row.replayed
+    return found
+
+
+def _made(place: Place, row: Row) -> str:
+    return Column(row, place.run(row), {}).made
+
+
+def _of_run(place: Place, row: Row, beside: Beside) -> Column:
+    run = place.run(row)
+    return Column(row, run, replays.copy(run, beside.replays(place.slug)))
+
+
+def _summary(column: Column) -> str:
+    words = [verdict.verdict for verdict in column.run.invariants.values()]
     return ", ".join(
         f"{words.count(word)} {word}"
         for word in ("holds", "violated", "inconclusive", "unsupported")
@@ -99,41 +173,47 @@ def _places(out: Path, chosen: list[str]) -> list[Place]:
     return places
 
 
-def _judged(places: list[Place], rows: list[Row], into: Path) -> list[Judged]:
-    judged: list[Judged] = []
-    for place, row in zip(places, rows, strict=True):
-        if not row.trouble:
-            run = place.run(row)
-            judged.append(Judged(row, run, replays.copy(run, into / place.slug)))
-    return judged
+def _say_changes(named: Sequence[Column], changed: Sequence[Change], tell: Tell) -> None:
+    """What became of findings with the releases that were asked for."""
+    mine = {each.run.target.label() for each in named}
+    for change in changed:
+        if change.after in mine:
+            first, *rest = change.lines()
+            tell(first)
+            for line in rest:
+                tell(f"  {line}")
 
 
-def _report(judged: list[Judged], file: Path, tell: Tell) -> None:
+def _report(made: Sequence[Column], file: Path, tell: Tell) -> None:
     """One file with the plays of all cells, as far as they fit."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    written = document.write([each.run for each in judged], file)
+    written = document.write([each.run for each in made], file)
     tell(f"report: {written.path}, {written.size / 1e6:.2f} MB")
     for cut in written.cuts:
         tell(f"  {cut}")
 
 
-def _confirm(places: list[Place], judged: list[Judged], jobs: int, tell: Tell) -> None:
+def _confirm(
+    places: Sequence[Place], beside: Beside, named: Sequence[Column], jobs: int, tell: Tell
+) -> None:
     """So many targets at a time: the most of a replay is a wait."""
     by_target = {place.target: place for place in places}
     leaving = threading.Event()
 
-    def confirm(each: Judged) -> None:
-        target = each.row.target
-        place = by_target[target]
+    def confirm(each: Column) -> None:
+        place = by_target[each.row.target]
 
         def told(case: str, ending: str) -> None:
-            tell(f"{target} {case}: {ending}")
+            if place.folder.is_dir():
+                place.keep(each.row)
+            beside.keep(each)
+            tell(f"{each.row.target} {case}: {ending}")
 
-        replays.confirm(place, each.row, each.replays, told, leaving.is_set)
+        replays.confirm(each.row, each.replays, told, leaving.is_set)
 
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            for played in [pool.submit(confirm, each) for each in judged]:
+            for played in [pool.submit(confirm, each) for each in named]:
                 played.result()
         except BaseException:
             leaving.set()  # the pool waits for the plays that are under way

@@ -13,7 +13,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.findings.registry import findings
 from killpoint.invariants import BY_ID
@@ -21,7 +21,7 @@ from killpoint.signature import normalised, signature
 from killpoint.verdict import Kind
 
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
-_CASES = [case.id for case in CASES]
+_CASES = [case.id for case in EVERY_CASE]
 _LEAKS_IN = "L1/in/"
 """What plays of another case leave behind goes under its name."""
 _TOP = -1

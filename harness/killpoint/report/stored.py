@@ -161,3 +161,13 @@ def read(run: Path) -> StoredRun:
         raise BadUsage(f"{file}: {words}")
     stored.folder = file.parent
     return stored
+
+
+def anchored(run: StoredRun) -> StoredRun:
+    """The run with its violations' replays where they lie now, if its folder was moved since."""
+    for case in run.cases():
+        for violation in case.violations:
+            if violation.replay is not None and not Path(violation.replay).is_file():
+                here = run.folder / "replays" / Path(violation.replay).name
+                violation.replay = str(here) if here.is_file() else violation.replay
+    return run

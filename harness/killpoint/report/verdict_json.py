@@ -10,7 +10,7 @@ import msgspec
 
 from killpoint.findings.rows import rows
 from killpoint.judge import Judgement
-from killpoint.report.stored import NEWEST
+from killpoint.report.stored import NEWEST, StoredRun
 from killpoint.verdict import Rate
 
 
@@ -85,3 +85,20 @@ def write(judgement: Judgement, folder: Path) -> Path:
     path = folder / "verdict.json"
     path.write_text(text(judgement), "utf-8")
     return path
+
+
+def keep_findings(run: StoredRun) -> None:
+    """Write whose each violation is into the file that a run was read from.
+
+    All else in it stays as it is.
+    """
+    file = run.folder / "verdict.json"
+    told = json.loads(file.read_text("utf-8"))
+    cases = [case for verdict in told["invariants"].values() for case in verdict["cases"]]
+    for case, known in zip(cases, run.cases(), strict=True):
+        for violation, settled in zip(case.get("violations", []), known.violations, strict=True):
+            violation["finding"], violation["how"] = settled.finding, settled.how
+    told["findings"] = [msgspec.to_builtins(row) for row in rows(run.cases())]
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    new.replace(file)

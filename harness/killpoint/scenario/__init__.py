@@ -116,6 +116,7 @@ from killpoint.scenario.steps import (
     Weigh,
 )
 from killpoint.scenario.wakes import Wakes
+from killpoint.systems.server.steps import ServerShape, ServerStep
 
 __all__ = [
     "DTYPES",
@@ -209,6 +210,8 @@ __all__ = [
     "Send",
     "SendTo",
     "Serve",
+    "ServerShape",
+    "ServerStep",
     "Settle",
     "Simulated",
     "Size",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from killpoint.scenario.step import Seconds, Step
+from killpoint.systems.step import Seconds, Step
 
 CoordinatorVerb = Literal["coordinator-start", "coordinator-close"]
 Counts = tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=0)]]

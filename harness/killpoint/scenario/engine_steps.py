@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from killpoint.scenario.step import Seconds, Step
+from killpoint.systems.step import Seconds, Step
 
 _Every = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from killpoint.scenario.step import Seconds, Step, Times
+from killpoint.systems.step import Seconds, Step, Times
 
 PipeVerb = Literal["pipe-open", "pipe-send", "pipe-receive", "pipe-close"]
 CarrierVerb = Literal["carry"]

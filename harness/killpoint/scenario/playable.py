@@ -25,6 +25,7 @@ from killpoint.scenario.steps import (
     Wait,
 )
 from killpoint.scenario_errors import Place
+from killpoint.systems.server.validate import unplayable_server
 
 _MANY = 8
 """Readers that a complaint names one by one."""
@@ -42,6 +43,7 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     yield from unplayable_pipe(scenario)
     yield from unplayable_coordinator(scenario)
     yield from unplayable_engine(scenario)
+    yield from unplayable_server(scenario)
     if scenario.namespaces:
         yield from _no_hosts(scenario)
     if scenario.simulated is not None:
@@ -100,7 +102,7 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
     every = {"all", "workers", *single} if scenario.pool else every
     if scenario.coordinator:
         every = {"all", "engines", "front-ends", *single}
-    every = {"all", *single} if scenario.engine else every
+    every = {"all", *single} if scenario.engine or scenario.server else every
     for role in getattr(step, "roles", ()):
         if role not in every:
             expected = ", ".join(_few(sorted(every)))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from killpoint.scenario.step import Seconds, Size, Step, Times
+from killpoint.systems.step import Seconds, Size, Step, Times
 
 PoolVerb = Literal["pool-start", "call", "submit", "result", "health", "stop"]
 """What the executor can be struck at by lines."""

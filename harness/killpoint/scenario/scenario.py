@@ -22,6 +22,7 @@ from killpoint.scenario.steps import (
     StartMethod,
 )
 from killpoint.scenario.wakes import Wakes
+from killpoint.systems.server.steps import SERVER_PARTS, ServerServe, ServerShape
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape
 from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
@@ -63,6 +64,9 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     engine: EngineShape | None = None
     """A whole engine instead of a queue: the roles are ``front-end``, which holds it, and its parts
     (``core-0``, ``core-0/worker-0`` and so on), which the target itself starts."""
+    server: ServerShape | None = None
+    """A whole server instead of a queue: the roles are its ``front``, the process that is started,
+    and its parts (``core-0``, ``worker-0`` and so on), known by their titles."""
     expects: Ending | None = None
     """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
     terminal: bool = False
@@ -146,6 +150,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     def roles(self) -> list[str]:
         """The names of its roles; first the one that the others depend on, the writer, say."""
+        if self.server is not None:
+            return list(SERVER_PARTS)
         if self.coordinator is not None:
             return ["parent", "coordinator", *self.engines(), *self.front_ends()]
         if self.engine is not None:
@@ -170,7 +176,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def _prescribed(step: AnyStep) -> float:
-    if isinstance(step, Pause | Serve | Flood):
+    if isinstance(step, Pause | Serve | Flood | ServerServe):
         return step.seconds
     if isinstance(step, Send | Receive) and step.pace:
         several = (

@@ -16,7 +16,8 @@ from killpoint.scenario.pool_steps import (
     WorkerPhase,
     WorkerVerb,
 )
-from killpoint.scenario.step import Pace, Seconds, Size, Step, Times
+from killpoint.systems.server.steps import ServerStep
+from killpoint.systems.step import Pace, Seconds, Size, Step, Times
 
 Verb = Literal[
     "make",
@@ -426,4 +427,5 @@ AnyStep = (
     | PipeStep
     | CoordinatorStep
     | EngineStep
+    | ServerStep
 )

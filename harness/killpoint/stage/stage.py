@@ -49,6 +49,8 @@ from killpoint.stage.mounts import OwnShm
 from killpoint.stage.netns import Hosts
 from killpoint.stage.waiting import Stalled
 from killpoint.stage.zygote_client import Zygote
+from killpoint.systems.base import System
+from killpoint.systems.registry import system_of
 from killpoint.targets.protocol import QueueShape
 
 _LEFT_WITHIN = 5.0
@@ -122,6 +124,8 @@ class Play(msgspec.Struct):
     seconds: float
     unable: str = ""
     """What this machine does not permit, and the scenario needs; empty as a rule."""
+    shared: bool = False
+    """Whether the same play was given before, to be judged by another invariant."""
 
 
 class Stage:
@@ -139,6 +143,8 @@ class Stage:
         except OSError as error:
             raise CannotWork(f"no place for the plays: {error}") from error
         self._count = 0
+        self._shared: dict[bytes, Play] = {}
+        """Plays that several invariants judge, by what is played."""
         self._with_torch: Zygote | None = None
         try:
             self.zygote = Zygote(spec, self.root)
@@ -170,6 +176,9 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
+        system = system_of(scenario)
+        if system is not None:
+            return self._play_shared(system, scenario)
         with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
             return self._play(scenario)
 
@@ -182,10 +191,35 @@ class Stage:
             CannotWork: the machine has no room for its record.
         """
         with play_lock.alone() as alone:
-            play = self._play(scenario)
+            system = system_of(scenario)
+            play = self._play_by(system, scenario) if system else self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"
         return play
+
+    def _play_shared(self, system: System, scenario: Scenario) -> Play:
+        """Play it alone, or give what the same play gave before."""
+        key = system.key(scenario)
+        known = self._shared.get(key)
+        if known is not None:
+            return msgspec.structs.replace(known, scenario=scenario, shared=True)
+        play = self.play_alone(scenario)
+        self._shared[key] = play
+        return play
+
+    def _play_by(self, system: System, scenario: Scenario) -> Play:
+        began = time.monotonic()
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            (folder / "t").mkdir(parents=True, mode=0o700)
+            played = system.play(self.spec, scenario, folder)
+            history = History.read(folder)
+        except OSError as error:
+            raise CannotWork(f"cannot keep the record of a play: {error}") from error
+        seconds = time.monotonic() - began
+        told = played.ledger, played.unreached, played.stalled
+        return Play(scenario, history, *told, folder, seconds)
 
     def _play(self, scenario: Scenario) -> Play:
         began = time.monotonic()
@@ -286,8 +320,9 @@ class Stage:
         return stalled, unreached
 
     def forget(self, play: Play) -> None:
-        """Remove a play's folder."""
-        shutil.rmtree(play.folder, ignore_errors=True)
+        """Remove a play's folder, unless another invariant may judge it."""
+        if not any(kept.folder == play.folder for kept in self._shared.values()):
+            shutil.rmtree(play.folder, ignore_errors=True)
 
 
 def _needs_torch(scenario: Scenario) -> bool:

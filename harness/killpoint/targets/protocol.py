@@ -37,6 +37,7 @@ Capability = Literal[
     "peer_watch",
     "waves",
     "engine",
+    "server",
     "sim_memory",
     "sim_sockets",
     "clock",
@@ -52,8 +53,9 @@ notice by themselves that one on their own machine has died; without it that is 
 beside them. ``waves``: its wave protocol is there as pure state machines
 (:mod:`killpoint.targets.waves`). ``native``: a part of its code is an extension module; it need not
 be claimed (:mod:`killpoint.targets.native`). ``engine``: it is a whole engine
-(:mod:`killpoint.targets.engine_protocol`). ``sim_memory``, ``sim_sockets`` and ``clock``: its own
-code can be given simulated ones (:class:`Simulates`)."""
+(:mod:`killpoint.targets.engine_protocol`). ``server``: it is started as a process tree, and asked
+over HTTP (:mod:`killpoint.systems.server.program`). ``sim_memory``, ``sim_sockets`` and ``clock``:
+its own code can be given simulated ones (:class:`Simulates`)."""
 
 Outcome = Literal[
     "ok",

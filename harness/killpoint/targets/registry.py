@@ -11,7 +11,11 @@ from typing import cast
 from killpoint.errors import BadUsage
 from killpoint.targets.protocol import Target
 
-FORMS = "refengine, vllm==X.Y.Z, vllm@PATH, sglang==X.Y.Z, sglang@PATH, module:object"
+FORMS = (
+    "refengine, vllm==X.Y.Z, vllm@PATH, sglang==X.Y.Z, sglang@PATH, serve:refengine,"
+    " serve:FILE.toml, module:object"
+)
+_SERVER = "serve:"
 
 
 def resolve(spec: str) -> str:
@@ -33,6 +37,10 @@ def resolve(spec: str) -> str:
         from killpoint.targets.sglang import resolve as resolve_sglang
 
         return resolve_sglang(spec)
+    if spec.startswith(_SERVER):
+        from killpoint.systems.server.target import resolve as resolve_server
+
+        return resolve_server(spec)
     if ":" in spec:
         _object(spec)
         return spec
@@ -53,7 +61,16 @@ def build(resolved: str) -> Target:
         from killpoint.targets.sglang import build as build_sglang
 
         return build_sglang(resolved)
+    if resolved.startswith(_SERVER):
+        from killpoint.systems.server.target import build as build_server
+
+        return cast("Target", build_server(resolved))
     return _object(resolved)()
+
+
+def is_server(spec: str) -> bool:
+    """Whether a spec names a whole server: it is asked what servers are asked, and nothing else."""
+    return spec.startswith(_SERVER)
 
 
 def switched_off(spec: str, findings: Sequence[str]) -> str:

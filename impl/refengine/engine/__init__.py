@@ -3,7 +3,7 @@
 `with Engine(EngineSettings(tensor_parallel=2)) as engine: engine.submit(encode("text")).result()`
 """
 
-from .engine import Engine
+from .engine import Engine, ServedEngine
 from .errors import EngineClosed, EngineFailed, EngineFull, RequestFailed, StreamEnded
 from .health import EngineCounts, Health, ReplicaHealth
 from .stream import Completion, Delta, Stream
@@ -19,6 +19,7 @@ __all__ = [
     "Health",
     "ReplicaHealth",
     "RequestFailed",
+    "ServedEngine",
     "Stream",
     "StreamEnded",
 ]

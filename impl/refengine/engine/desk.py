@@ -98,6 +98,11 @@ class Desk:
         return self._thread.is_alive() and self._clock() - self._turned < _TURNS_WITHIN
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the thread has ended, though nobody asked for it."""
+        return bool(self._thread.ident) and not self._thread.is_alive() and not self._stopping
+
+    @property
     def closed(self) -> bool:
         """Whether it takes nothing any more."""
         return self._stopping

@@ -4,17 +4,35 @@ import itertools
 import os
 from collections.abc import Sequence
 from multiprocessing.util import Finalize
-from typing import Self
+from typing import Protocol, Self
 
 from ..errors import ForkedCopy
 from . import admission
 from .desk import Desk
-from .errors import EngineClosed
+from .errors import EngineClosed, EngineFailed
 from .front_end import FrontEnd
 from .health import EngineCounts, Health
 from .settings import EngineSettings
 from .stream import Stream
 from .supervisor import Supervisor
+
+
+class ServedEngine(Protocol):
+    """What a server needs of an engine, which may be in another process."""
+
+    def submit(
+        self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
+    ) -> Stream:
+        """See `Engine.submit`; a refusal may come as the stream's end instead."""
+        ...
+
+    def health(self) -> Health:
+        """See `Engine.health`."""
+        ...
+
+    def counts(self) -> EngineCounts:
+        """See `Engine.counts`."""
+        ...
 
 
 class Engine:
@@ -74,6 +92,12 @@ class Engine:
         """What it has done, at once."""
         restarts, wave = self._supervisor.restarts(), self._desk.wave
         return self._desk.ask(lambda book, _: book.counts(restarts, wave))
+
+    def failure(self) -> EngineFailed | None:
+        """Why it will never serve again; None: it can, or may yet be able to."""
+        if self._desk.has_failed:
+            return EngineFailed("the front end", "its thread has ended")
+        return self._supervisor.failure
 
     def parts(self) -> dict[str, int]:
         """The live processes by name: coordinator, core-0, core-0/worker-0, prefill-0 and so on."""

@@ -66,6 +66,11 @@ class Roster:
         part.due = now + pause if again else None
         return again
 
+    def has_any(self, names: list[str]) -> bool:
+        """Whether one of these serves, or is to come."""
+        parts = [self.parts[name] for name in names]
+        return any(part.serves or part.due is not None or part.late is not None for part in parts)
+
     def serving(self) -> list[str]:
         """Who serves."""
         return [part.name for part in self.parts.values() if part.serves]

@@ -102,6 +102,11 @@ class Supervisor:
         return {part.name: part.restarts for part in self.roster.parts.values()}
 
     @property
+    def failure(self) -> EngineFailed | None:
+        """Why nothing will ever be served again; None: something is, or may yet be."""
+        return self._failure
+
+    @property
     def alive(self) -> bool:
         """Whether the thread turns."""
         return self._thread.is_alive() and self._clock() - self._turned < _TURNS_WITHIN
@@ -229,6 +234,8 @@ class Supervisor:
             self._stopping = True
             return
         _log.warning("%s %s; %s", name, cause, "it is started again" if again else "it stays away")
+        if not again and (name == COORDINATOR or not self.roster.has_any(self._decodes)):
+            self._failure = self._failure or EngineFailed(name, f"it {cause}, and stays away")
         if name == COORDINATOR:
             self._end_coordinator()
             if not again:  # no wave will ever begin

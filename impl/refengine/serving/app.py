@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .completions import Completions
 from .pages import Pages
@@ -31,7 +31,22 @@ def application(service: Service, key: bytes = b"") -> ASGIApp:
         ],
         exception_handlers={Refused: _refused, HTTPException: _no_such, Exception: _refused},
     )
-    return _Door(app, key) if key else app
+    return _Draining(_Door(app, key) if key else app, service)
+
+
+class _Draining:
+    """While the server drains each answer is the last of its connection."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._drain = app, service.drain
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._drain.has_begun:
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        await self._app(scope, receive, closing)
 
 
 class _Door:

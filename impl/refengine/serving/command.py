@@ -1,4 +1,4 @@
-"""`refengine serve`: an engine and its HTTP server, from start to an end in good order."""
+"""`refengine serve`: an engine and its HTTP side, from start to an end in good order."""
 
 from __future__ import annotations
 
@@ -9,75 +9,99 @@ import signal
 import sys
 import time
 from collections.abc import Generator
+from enum import Enum
 from types import FrameType
 
+from ..clock import Clock, monotonic
 from ..engine import Engine
 from ..engine.settings import EngineSettings
-from .app import application
-from .server import Server
-from .service import Service
+from . import draining
+from .http_side import Asked, HttpSide, InProcess
 
-_LEAVING = 5.0
-"""Seconds for the last answers to go out once the engine is closed."""
+_LOOK = 0.5  # seconds between two looks whether the engine has failed for good
+_LEAVING = 2.0
+"""Seconds for the last answers to go out, and for the HTTP side to end after it was stopped."""
+_FAILED = 70
 
 
-class Asked(BaseException):
+class AskedToEnd(BaseException):
     """A signal asked for the end before the engine had started."""
 
 
-def serve(
-    settings: EngineSettings, host: str, port: int, *, model: str, key: bytes, drain: float
-) -> int:
+def serve(settings: EngineSettings, asked: Asked) -> int:
     """Serve until SIGTERM or SIGINT, then 0: nothing is left behind (SPEC L1).
 
-    From the first signal on nothing new is taken, and what is open has `drain` seconds to finish;
-    then, or at a second signal, it ends with an error that says so.
+    From the first signal on new requests are refused with 503, and what is open has the drain's
+    seconds to finish (SPEC E6); then, or at a second signal, it ends with an error that says so.
+    70: the engine or the HTTP side has ended for good, though nobody asked for it (SPEC E7).
 
     Raises:
         EngineFailed: a part of the engine did not start.
         OSError: it cannot listen at that address.
     """
-    signals = _Signals()
-    service = Service(model)
-    with signals.taken():
-        app, patience = application(service, key), drain + _LEAVING
-        server = Server(app, host, port, patience=patience, ended=signals.server_ended)
+    events = _Events()
+    with events.taken(), contextlib.ExitStack() as undo:
         try:
-            server.start()
-            _say_where(server.address, host, key)
-            return _serve(settings, service, server, signals, drain)
-        except Asked:
+            http = InProcess(asked, events.idle, events.ended)
+            undo.callback(http.close, _LEAVING)
+            http.start()
+            _say_where(http.address, asked)
+            return _serve(settings, http, events, asked.drain)
+        except AskedToEnd:
             return 0
         finally:
-            signals.starting = False
-            server.close(_LEAVING)
+            events.starting = False
 
 
-def _serve(
-    settings: EngineSettings, service: Service, server: Server, signals: _Signals, drain: float
-) -> int:
+def _serve(settings: EngineSettings, http: HttpSide, events: _Events, drain: float) -> int:
     began = time.monotonic()
     with Engine(settings) as engine:
-        signals.starting = False
-        service.engine = engine
+        events.starting = False
+        http.attach(engine)
         if sys.stderr.isatty():
-            parts = ", ".join(engine.parts())
+            parts = ", ".join(engine.parts() | http.parts())
             print(f"ready in {time.monotonic() - began:.1f} s: {parts}", file=sys.stderr)
-        if not signals.wait(None):
-            print("refengine serve: the HTTP server has ended by itself", file=sys.stderr)
-            return 70
-        server.stop()
-        signals.wait(drain)
-    return 0
+        if cause := _wait_for_a_signal(engine, events):
+            print(f"refengine serve: {cause}", file=sys.stderr)
+            return _FAILED
+        return _drain(http, events, drain)
 
 
-class _Signals:
-    """SIGTERM and SIGINT, and the server's end, as what the main thread waits for."""
+def _wait_for_a_signal(engine: Engine, events: _Events) -> str:
+    """Until one came: empty; else why there is nothing to wait for any more."""
+    while (event := events.wait(_LOOK)) is not _Event.SIGNAL:
+        if event is _Event.ENDED:
+            return "the HTTP server has ended by itself"
+        if failure := engine.failure():
+            return str(failure)
+    return ""
 
-    def __init__(self) -> None:
+
+def _drain(http: HttpSide, events: _Events, seconds: float) -> int:
+    http.drain()
+    event = events.wait(seconds)
+    again = event is _Event.SIGNAL
+    if event is not _Event.ENDED:
+        http.cut(draining.AGAIN if again else draining.OVER.format(seconds=seconds))
+        event = events.wait(_LEAVING, but=_Event.SIGNAL)
+    http.stop()
+    return _FAILED if event is _Event.ENDED else 0
+
+
+class _Event(Enum):
+    SIGNAL = "SIGTERM or SIGINT"
+    IDLE = "nothing is open, and nothing new is taken"
+    ENDED = "the HTTP side has ended"
+
+
+class _Events:
+    """Signals, and what the HTTP side tells, as what the main thread waits for."""
+
+    def __init__(self, clock: Clock = monotonic) -> None:
         self.starting = True
-        """Until this is False a signal raises `Asked` in the main thread."""
-        self._came: queue.SimpleQueue[bool] = queue.SimpleQueue()  # put is safe in a handler
+        """Until this is False a signal raises `AskedToEnd` in the main thread."""
+        self._clock = clock
+        self._came: queue.SimpleQueue[_Event] = queue.SimpleQueue()  # put is safe in a handler
 
     @contextlib.contextmanager
     def taken(self) -> Generator[None]:
@@ -91,30 +115,37 @@ class _Signals:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def server_ended(self) -> None:
-        """The server's thread is over."""
-        self._came.put(False)
+    def idle(self) -> None:
+        """Nothing is open any more. From any thread."""
+        self._came.put(_Event.IDLE)
 
-    def wait(self, seconds: float | None) -> bool:
-        """Until a signal (True), the server's end (False), or so many seconds (False)."""
-        try:
-            return self._came.get(timeout=seconds)
-        except queue.Empty:
-            return False
+    def ended(self) -> None:
+        """The HTTP side is over. From any thread."""
+        self._came.put(_Event.ENDED)
+
+    def wait(self, seconds: float, but: _Event | None = None) -> _Event | None:
+        """The next event, one that is not `but`; None: none came in so many seconds."""
+        end = self._clock() + seconds
+        with contextlib.suppress(queue.Empty):
+            while True:
+                event = self._came.get(timeout=max(0.0, end - self._clock()))
+                if event is not but:
+                    return event
+        return None
 
     def _asked(self, _number: int, _frame: FrameType | None) -> None:
         if self.starting:
             self.starting = False
-            raise Asked
-        self._came.put(True)
+            raise AskedToEnd
+        self._came.put(_Event.SIGNAL)
 
 
-def _say_where(address: str, host: str, key: bytes) -> None:
+def _say_where(address: str, asked: Asked) -> None:
     print(f"listening at {address}", flush=True)
     try:
-        loopback = ipaddress.ip_address(host).is_loopback
+        loopback = ipaddress.ip_address(asked.host).is_loopback
     except ValueError:
-        loopback = host == "localhost"
-    if not loopback and not key:
+        loopback = asked.host == "localhost"
+    if not loopback and not asked.key:
         warning = "reachable from elsewhere, and without --api-key-file by anybody"
         print(f"refengine serve: {address} is {warning}", file=sys.stderr)

@@ -64,6 +64,16 @@ class _Answer:
                 reason = f"the model {asked.model!r} is not served; {self._service.model!r} is"
                 raise Refused(404, reason, "model", "model_not_found")
             order = Order(asked, self._service.metrics, self._service.clock)
+        except ClientGone:
+            raise
+        except Exception as error:
+            await self._refuse(error)
+        else:
+            with self._service.drain.answering(order.end):
+                await self._answer(asked, order, receive)
+
+    async def _answer(self, asked: CompletionRequest, order: Order, receive: Receive) -> None:
+        try:
             async with order.under_way(self._service.running(), self.name, receive):
                 await (self._stream if asked.stream else self._whole)(asked, order)
         except ClientGone:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from ..clock import Clock
-from ..engine import Engine
+from ..engine import ServedEngine
 from .choice import Piece
 
 _REQUEST = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -19,7 +19,7 @@ _BETWEEN = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 class Metrics:
     """In a registry of its own: nothing is shared with what else this process measures."""
 
-    def __init__(self, engine: Callable[[], Engine | None]) -> None:
+    def __init__(self, engine: Callable[[], ServedEngine | None]) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(EngineCollector(engine))
         self.whole = self._histogram("request", "From a request to its end", _REQUEST)
@@ -64,7 +64,7 @@ class Timing:
 class EngineCollector:
     """The engine's own counts, asked when they are wanted; none while there is no engine."""
 
-    def __init__(self, engine: Callable[[], Engine | None]) -> None:
+    def __init__(self, engine: Callable[[], ServedEngine | None]) -> None:
         self._engine = engine
 
     def describe(self) -> Iterable[Metric]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from typing import Any
 
 from ..clock import Clock
-from ..engine import Engine, Stream
+from ..engine import ServedEngine, Stream
 from .choice import Choice, Piece
 from .completion_request import CompletionRequest
 from .following import Following
@@ -34,7 +34,9 @@ class Order:
         self._following = Following()
 
     @contextlib.asynccontextmanager
-    async def under_way(self, engine: Engine, name: str, receive: Receive) -> AsyncGenerator[Order]:
+    async def under_way(
+        self, engine: ServedEngine, name: str, receive: Receive
+    ) -> AsyncGenerator[Order]:
         """Submitted, all of it or nothing; on leaving, what has not ended is cancelled.
 
         Raises:
@@ -52,7 +54,7 @@ class Order:
                 if choice.finish is None:
                     stream.cancel()
 
-    def _submit(self, engine: Engine, prompt: list[int], name: str) -> None:
+    def _submit(self, engine: ServedEngine, prompt: list[int], name: str) -> None:
         try:
             stream = engine.submit(prompt, self._most, request_id=name)
         except ValueError as error:
@@ -65,7 +67,7 @@ class Order:
 
         Raises:
             ClientGone: there is nobody to tell.
-            RequestFailed, EngineClosed: there will be no more.
+            RequestFailed, EngineClosed, Refused: there will be no more.
         """
         while True:
             index, news = await self._following.next()
@@ -79,6 +81,10 @@ class Order:
         if piece.finish and not news.finish:  # a stop string: the model would go on
             self._streams[index].cancel()
         return index, piece
+
+    def end(self, cause: Refused) -> None:
+        """Have `next` raise this, from any thread."""
+        self._following.tell(0, cause)
 
     @property
     def done(self) -> bool:

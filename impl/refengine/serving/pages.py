@@ -8,11 +8,9 @@ from prometheus_client import exposition
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ..engine import Health
 from .refused import Refused
 from .service import Service
 
-_STARTING = Health(alive=True, ready=False, progressing=True)
 QUESTIONS = {"live": "alive", "ready": "ready", "progress": "progressing"}
 """Last part of a path of `/health/…`, and the question that it answers."""
 
@@ -24,16 +22,17 @@ class Pages:
         self._service = service
 
     async def health(self, _: Request) -> Response:
-        """All three questions, and each replica (SPEC E4): 200 only if all are answered yes."""
-        health = asdict(self._health())
-        return _judged(health, all(health[question] for question in QUESTIONS.values()))
+        """All three questions, each replica, the drain (SPEC E4): 200 if all answers are yes."""
+        health = asdict(self._service.health())
+        yes = all(health[question] for question in QUESTIONS.values())
+        return _judged(health | self._service.about(), yes)
 
     async def one_question(self, request: Request) -> Response:
         """One of the three alone: 200 for yes, 503 for no."""
         question = QUESTIONS.get(request.path_params["question"])
         if question is None:
             raise Refused(404, f"/health has {', '.join(QUESTIONS)} below it")
-        answer = asdict(self._health())[question]
+        answer = asdict(self._service.health())[question]
         return _judged({question: answer}, answer)
 
     async def models(self, _: Request) -> Response:
@@ -50,10 +49,6 @@ class Pages:
         """For Prometheus, in the form that it asks for."""
         encode, kind = exposition.choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._service.metrics.registry), headers={"content-type": kind})
-
-    def _health(self) -> Health:
-        engine = self._service.engine
-        return _STARTING if engine is None else engine.health()
 
     def _model(self) -> dict[str, object]:
         return {

@@ -18,9 +18,18 @@ _KINDS = {
 class Refused(RefengineError):
     """An HTTP status and the reason in a sentence; `field` of the request, if one is at fault."""
 
-    def __init__(self, status: int, reason: str, field: str | None = None, code: str = "") -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        field: str | None = None,
+        code: str = "",
+        again_in: int = 1,
+    ) -> None:
         self.status, self.reason, self.field, self.code = status, reason, field, code
-        super().__init__(reason, status, reason, field, code)
+        self.again_in = again_in
+        """Seconds after which it makes sense to ask again, where it does."""
+        super().__init__(reason, status, reason, field, code, again_in)
 
     @classmethod
     def because(cls, error: BaseException) -> Refused:
@@ -44,7 +53,7 @@ class Refused(RefengineError):
             case 401:
                 return {"www-authenticate": "Bearer"}
             case 429 | 503:
-                return {"retry-after": "1"}
+                return {"retry-after": str(self.again_in)}
             case _:
                 return {}
 

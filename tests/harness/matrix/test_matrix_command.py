@@ -33,14 +33,6 @@ def test_what_was_played_is_kept_and_what_cannot_be_had_holds_nobody_up(
     assert CASE in (tmp_path / "matrix.html").read_text()
 
 
-def test_the_page_says_what_was_asked_for(tmp_path: Path):
-    words = ["--targets", "nobody", "--out", str(tmp_path)]
-    assert main([*WORDS, "--first", *words]) == 70
-    assert "--first" in (tmp_path / "matrix.md").read_text()
-    assert main([*WORDS, *words]) == 70
-    assert "--first" not in (tmp_path / "matrix.md").read_text()
-
-
 def test_an_interrupt_ends_the_check_and_leaves_what_was_finished(tmp_path: Path):
     _, row = stored(tmp_path)
     words = ["--targets", "vllm==0.26.0,refengine", "--out", str(tmp_path)]

@@ -6,7 +6,7 @@ from stored_rows import ASKED, CASE, stored
 from killpoint.judge import judge
 from killpoint.matrix import replays
 from killpoint.matrix.replays import confirm, copy
-from killpoint.matrix.row import Place, Row
+from killpoint.matrix.row import Row
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -33,11 +33,9 @@ def test_a_replay_is_played_once_and_its_ending_is_kept(
     file = tmp_path / "replays" / "R3-stream.toml"
     nonsense = tmp_path / "nonsense.toml"
     nonsense.write_text("case = 3")
-    place = Place(tmp_path, target)
-    place.folder.mkdir()
     row, told = Row(target, ASKED, replayed={"kept": "held"}), []
     copies = {case: file, "typo": nonsense, "kept": file}
-    confirm(place, row, copies, lambda *words: told.append(words))
+    confirm(row, copies, lambda *words: told.append(words))
     assert row.replayed[case] == "reproduced"
     assert "nonsense.toml" in row.replayed["typo"]
     assert row.replayed["kept"] == "held"
@@ -49,19 +47,18 @@ def test_of_what_is_left_nothing_is_played_once_it_is_over(
 ):
     nobody = lambda _: pytest.fail("the target was got ready")  # noqa: E731
     monkeypatch.setattr(replays, "resolve", nobody)
-    place, row = stored(tmp_path)
+    _, row = stored(tmp_path)
     copies = {"one": tmp_path / "none.toml"}
-    confirm(place, row, copies, lambda *_: None, over=lambda: True)
+    confirm(row, copies, lambda *_: None, over=lambda: True)
     assert row.replayed == {}
 
 
 def test_nothing_more_is_played_once_it_is_over(tmp_path: Path):
-    place, row = Place(tmp_path, "refengine"), Row("refengine", ASKED)
-    place.folder.mkdir()
+    row = Row("refengine", ASKED)
     told: list[str] = []
     copies = {name: tmp_path / f"{name}.toml" for name in ("one", "two")}
     for file in copies.values():
         file.write_text("case = 3")
-    confirm(place, row, copies, lambda id, _: told.append(id), over=lambda: bool(told))
+    confirm(row, copies, lambda id, _: told.append(id), over=lambda: bool(told))
     assert told == ["one"]
     assert list(row.replayed) == ["one"]

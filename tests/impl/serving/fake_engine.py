@@ -9,6 +9,7 @@ from refengine.engine import (
     Delta,
     EngineClosed,
     EngineCounts,
+    EngineFailed,
     EngineFull,
     Health,
     ReplicaHealth,
@@ -36,6 +37,7 @@ class FakeEngine:
         self.cancelled: list[str] = []
         self.closed = False
         self.says = WELL
+        self.failed: EngineFailed | None = None
         self._script, self._most = script, most
 
     def submit(
@@ -77,6 +79,9 @@ class FakeEngine:
             steps={"core-0": 60},
             wave=6,
         )
+
+    def failure(self) -> EngineFailed | None:
+        return self.failed
 
     def parts(self) -> dict[str, int]:
         return {"core-0": 7, "core-0/worker-0": 8}

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from .process import ENVIRONMENT, SECONDS, Client, Process, ended, read, ready, serving, until
+from .process import ENVIRONMENT, SECONDS, Client, Process, ask, ended, read, ready, serving, until
 
 _SERVE = """
 import sys, threading
 from refengine import cli
 from refengine.engine import Delta, EngineFailed
-from refengine.serving import command
+from refengine.serving import command, server
 from tests.impl.serving.fake_engine import FakeEngine
 
 class Engine(FakeEngine):
@@ -35,6 +38,8 @@ class Engine(FakeEngine):
         super().close()
         print("closed", flush=True)
 
+made, start = [], server.Server.start
+server.Server.start = lambda self: (made.append(self), start(self))
 command.Engine = Engine
 sys.exit(cli.main(["serve", "--port", "0", *sys.argv[1:]]))
 """
@@ -57,13 +62,12 @@ def _submitted(process: Process) -> None:
 
 
 def _refuses(client: Client) -> bool:
-    try:
-        socket.create_connection((client.host, client.port), SECONDS).close()
-    except ConnectionResetError:
-        return False
-    except ConnectionRefusedError:
-        return True
-    return False
+    """Whether it takes nothing new, or is gone."""
+    with contextlib.closing(Client(client.host, client.port, timeout=SECONDS)) as fresh:
+        try:
+            return ask(fresh, "GET", "/health/ready")[0] == 503
+        except OSError:
+            return True
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -95,8 +99,80 @@ def test_a_request_that_does_not_finish_is_told(drain: str, signals: int) -> Non
             process.terminate()
             until(lambda: _refuses(client), "the server to take no more")
         status, answer = read(client)
-        assert (status, answer["error"]["code"]) == (503, "engine_closed")
+        assert (status, answer["error"]["code"]) == (503, "drain_over")
+        assert ("told again" if signals == 2 else "0 s") in answer["error"]["message"]
         assert ended(process) == (0, "closed\n", "")
+
+
+def test_while_it_drains_new_requests_are_refused_on_open_and_on_new_connections() -> None:
+    with _serve("--drain", "100") as (process, client), contextlib.ExitStack() as stack:
+        ready(client)
+        busy, kept, fresh = (
+            stack.enter_context(contextlib.closing(Client(client.host, client.port)))
+            for _ in range(3)
+        )
+        assert ask(kept, "GET", "/health")[0] == 200
+        busy.request("POST", "/v1/completions", '{"prompt": "a", "stream": true}')
+        _submitted(process)
+        process.terminate()
+        until(lambda: _refuses(client), "the server to take no more")
+        for asking in (kept, fresh):
+            asking.request("POST", "/v1/completions", '{"prompt": "a"}')
+            answer = asking.getresponse()
+            assert (answer.status, answer.getheader("connection")) == (503, "close")
+            assert 1 <= int(answer.getheader("retry-after") or 0) <= 100
+            error = json.loads(answer.read())["error"]
+            assert error["code"] == "draining"
+            assert "100 s" in error["message"]
+        assert ask(fresh, "GET", "/health/live")[0] == 200
+        process.terminate()
+        status, answer = read(busy)
+        assert (status, answer["error"]["code"]) == (503, "drain_over")
+        assert ended(process) == (0, "closed\n", "")
+
+
+def test_an_answer_that_has_begun_when_the_drain_is_over_ends_with_an_error_event() -> None:
+    with _serve("--drain", "0.2", submit="stream.put(Delta((79,)))") as (process, client):
+        ready(client)
+        client.request("POST", "/v1/completions", '{"prompt": "a", "stream": true}')
+        _submitted(process)
+        answer = client.getresponse()
+        assert b'"text":"O"' in answer.readline()
+        process.terminate()
+        *_, last, done = answer.read().decode().split("data: ")
+        assert (json.loads(last)["error"]["code"], done) == ("drain_over", "[DONE]\n\n")
+        assert ended(process) == (0, "closed\n", "")
+
+
+def test_a_client_that_does_not_read_holds_the_end_up_no_longer_than_the_drain() -> None:
+    with _serve("--drain", "0.2", submit="stream.put(Delta((79,)))") as (process, client):
+        ready(client)
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect((client.host, client.port))
+            body = json.dumps({"prompt": "a" * (1 << 20), "echo": True, "stream": True})
+            head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            deaf.sendall(f"{head}\r\n{body}".encode())
+            _submitted(process)
+            assert deaf.recv(1) == b"H"
+            process.terminate()
+            began = time.monotonic()
+            assert ended(process)[:2] == (0, "closed\n")
+            assert time.monotonic() - began < 0.2 + 10
+
+
+@pytest.mark.parametrize("what", ["the engine", "the HTTP server"])
+def test_what_ends_for_good_by_itself_ends_it_with_a_status(what: str) -> None:
+    fails = (
+        'threading.Timer(0.1, lambda: setattr(self, "failed", EngineFailed("core-0", "it died")))'
+    )
+    ends = "threading.Timer(0.1, lambda: server.Server.stop(made[0]))"
+    with _serve(start=f"{fails if what == 'the engine' else ends}.start()") as (process, _):
+        cause = {
+            "the engine": "core-0 cannot serve: it died",
+            "the HTTP server": "the HTTP server has ended by itself",
+        }
+        assert ended(process) == (70, "closed\n", f"refengine serve: {cause[what]}\n")
 
 
 def test_a_signal_ends_it_while_the_engine_starts() -> None:

@@ -21,7 +21,7 @@ RAW = b"caf\xc3\xa9 \xff\xe2\x82 end"
 
 def _app(engine: FakeEngine | None, model: str = "refengine") -> Any:
     service = Service(model, wall=lambda: 1700000000.5)
-    service.engine = engine  # pyright: ignore[reportAttributeAccessIssue]  it is like one
+    service.engine = engine
     return application(service)
 
 

@@ -20,7 +20,7 @@ PATHS = {"alive": "/health/live", "ready": "/health/ready", "progressing": "/hea
 
 def _service(engine: FakeEngine | None, **more: Any) -> Service:
     service = Service("tiny", **more)
-    service.engine = engine  # pyright: ignore[reportAttributeAccessIssue]  it is like one
+    service.engine = engine
     return service
 
 
@@ -41,6 +41,8 @@ def test_a_healthy_engine_is_200_with_its_replicas() -> None:
                 "since_step": 0.5,
             }
         ],
+        "drain": 10.0,
+        "draining": False,
     }
 
 
@@ -59,6 +61,15 @@ def test_each_question_is_answered_alone(no: str) -> None:
 def test_an_engine_that_starts_is_alive_and_not_ready() -> None:
     app = application(_service(None))
     assert answer(app, "GET", "/health").status == 503
+    assert [answer(app, "GET", path).status for path in PATHS.values()] == [200, 503, 200]
+
+
+def test_a_server_that_drains_is_alive_and_not_ready() -> None:
+    service = _service(FakeEngine())
+    app = application(service)
+    service.drain.begin()
+    got = answer(app, "GET", "/health")
+    assert (got.status, got.json["draining"], got.json["drain"]) == (503, True, 10.0)
     assert [answer(app, "GET", path).status for path in PATHS.values()] == [200, 503, 200]
 
 

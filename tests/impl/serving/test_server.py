@@ -29,7 +29,7 @@ from .fake_engine import FakeEngine, spelled
 @contextlib.contextmanager
 def _serving(engine: FakeEngine, **given: Any) -> Generator[tuple[Server, queue.SimpleQueue[bool]]]:
     service = Service()
-    service.engine = engine  # pyright: ignore[reportAttributeAccessIssue]  it is like one
+    service.engine = engine
     ended: queue.SimpleQueue[bool] = queue.SimpleQueue()
     server = _server(application(service), 0, lambda: ended.put(True), **given)
     try:

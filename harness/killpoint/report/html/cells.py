@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.explore.trial import stem
 from killpoint.findings.rows import Row, listed
@@ -20,7 +20,7 @@ from killpoint.report.stored import StoredCase, StoredRun
 from killpoint.scenario import load
 from killpoint.verdict import CaseWord, Kind, VerdictWord
 
-_SUMMARIES = {case.id: case.summary for case in CASES}
+_SUMMARIES = {case.id: case.summary for case in EVERY_CASE}
 _NO_SMALLER = "no smaller"
 _ORDER = ("violated", "inconclusive", "held", "unsupported")
 

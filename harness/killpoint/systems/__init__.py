@@ -1,0 +1,1 @@
+"""What is put on trial, one folder a system: so far whole servers; the rest is to follow."""

@@ -1,0 +1,1 @@
+"""A whole engine judged from outside: an OpenAI-compatible HTTP server as a process tree."""

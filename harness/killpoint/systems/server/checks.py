@@ -1,0 +1,331 @@
+"""Judges of whole servers, by invariant id: what clients and a supervisor saw (E1-E10, L1)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+from killpoint.checkers.finding import Finding, Inconclusive, evidence
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.server.record import (
+    SECOND,
+    UNSTATED_DRAIN,
+    Life,
+    Request,
+    answers,
+    counted_ends,
+    life,
+    lines,
+    listed,
+)
+from killpoint.verdict import Violation
+
+_GRACE = 10.0
+"""Seconds: E6's beyond the drain, E8's after the front's end."""
+_LIES_FOR = 15.0
+"""E4."""
+_BACK_WITHIN = 5.0
+"""E9."""
+_NEW = 1.0
+"""Seconds after SIGTERM: what is asked later is a new request by anybody's clock."""
+_GOES_ON = 2.0
+"""Seconds without a piece of any stream, with requests open, that is no progress."""
+_TOLD_NO = (503,)
+
+
+def every_request_ends(of: Life, ledger: Ledger) -> Finding:
+    """E1: each request ends, with tokens or with an error that names the cause."""
+    del ledger
+    asked = [each for each in of.requests if each.end != "open"]
+    if not asked:
+        raise Inconclusive("nobody asked anything")
+    hung = [each for each in asked if each.end == "hang"]
+    if hung:
+        cause = f"{len(hung)} of {len(asked)} requests had not ended when their clients gave up"
+        cause += f"; {_what_was_done(of)}{_stood(of)}"
+        return Finding([Violation("hang", cause, lines(of, *answers(of, hung)))])
+    mute = [each for each in asked if each.end == "error" and each.why == str(each.status)]
+    if mute:
+        cause = f"an error without a word of its cause: status {mute[0].status} and an empty body"
+        return Finding([Violation("no-error", cause, lines(of, *answers(of, mute)))])
+    return Finding([], {"requests": len(asked)})
+
+
+def tokens_are_the_same(of: Life, ledger: Ledger) -> Finding:
+    """E2: a whole answer has the tokens that the same request had undisturbed."""
+    del ledger
+    if not any(each.control and each.end == "whole" for each in of.requests):
+        raise Inconclusive("there was no control: nobody was answered undisturbed")
+    other = [each for each in of.load() if each.end == "differs"]
+    if other:
+        cause = "a request was answered with status 200 and other tokens than undisturbed"
+        cause += f"; {_what_was_done(of)}"
+        return Finding([Violation("wrong-data", cause, lines(of, *answers(of, other)))])
+    whole = [each for each in of.load() if each.end == "whole"]
+    struck = [each.t for each in of.strikes if each.fault in ("kill", "stop")]
+    through = any(each.open_at(t) for each in whole for t in struck)
+    return Finding([], {"answers": len(whole), "through a fault": int(through)})
+
+
+def health_never_lies(of: Life, ledger: Ledger) -> Finding:
+    """E4: no 200 for longer than 15 s while nothing is served, and nothing else while it is."""
+    del ledger
+    bound = int(_LIES_FOR * SECOND)
+    for served in (False, True):
+        began: int | None = None
+        for t, status in of.looks:
+            lies = (status == 200) != served and (_served(of, t) if served else _stuck(of, t))
+            began = (began or t) if lies else None
+            if began is not None and t - began > bound + of.history.allowance(began, t):
+                return Finding([_lie(of, served=served, since=began, t=t)])
+    stops, deaths = (sum(s.fault == fault for s in of.strikes) for fault in ("stop", "kill"))
+    return Finding([], {"looks": len(of.looks), "stops": stops, "deaths": deaths})
+
+
+def nothing_cut_short_passes(of: Life, ledger: Ledger) -> Finding:
+    """E5: what was cut short ends with an error, and not as if it were whole."""
+    del ledger
+    ended = [each for each in of.load() if each.ended is not None]
+    if not ended:
+        raise Inconclusive("no request under load has ended")
+    cut = [each for each in ended if each.end == "truncated"]
+    if cut:
+        how = sorted({each.why for each in cut})[0]
+        cause = f"{len(cut)} of {len(ended)} answers were cut short and pass for whole: {how}"
+        cause += f"; {_what_was_done(of)}"
+        return Finding([Violation("lost", cause, lines(of, *answers(of, cut)))])
+    return Finding([], {"answers": len(ended)})
+
+
+def told_to_end_it_ends(of: Life, ledger: Ledger) -> Finding:
+    """E6: in flight: finished or failed within the drain; new: refused; the tree: gone."""
+    del ledger
+    told = of.first("sigterm", "sigint")
+    drain = UNSTATED_DRAIN if of.drain is None else of.drain
+    stated = "states none: 30 s" if of.drain is None else f"is {drain:g} s"
+    limit = told.t + int(drain * SECOND)
+    slack = of.history.allowance(told.t, of.until)
+    flying = [each for each in of.load() if each.open_at(told.t)]
+    late = [e for e in flying if e.ended is None or e.ended > limit + slack or e.end == "hang"]
+    left = of.alive_at(limit + int(_GRACE * SECOND) + slack)
+    problems: list[str] = []
+    if late:
+        problems.append(
+            f"{len(late)} of {len(flying)} requests in flight had neither an answer nor an error"
+            f" within the drain (which {stated})"
+        )
+    if left:
+        problems.append(f"10 s after the drain {listed(left)} still lived{_stood(of)}")
+    if problems:
+        cause = f"after {_signal(told.fault)}, {'; '.join(problems)}"
+        return Finding([Violation("hang", cause, lines(of, *answers(of, late)))])
+    taken = [e for e in of.load() if e.asked > told.t + int(_NEW * SECOND) and _was_taken(e)]
+    if taken:
+        cause = f"a request that came after {_signal(told.fault)} got {taken[0].end}"
+        cause += f" ({taken[0].status}), neither 503 nor no connection"
+        return Finding([Violation("no-error", cause, lines(of, *answers(of, taken)))])
+    return Finding([], {"signals": 1, "in flight": len(flying)})
+
+
+def status_tells(of: Life, ledger: Ledger) -> Finding:
+    """E7: not 0 if a part's death ended it; 0 or the signal's own after an orderly end."""
+    del ledger
+    ended = of.front_ended
+    if ended is None:
+        if of.gone is None and of.strikes and of.strikes[-1].fault in ("sigterm", "sigint"):
+            raise Inconclusive("the front has not ended: E6 judges that")
+        if of.strikes:  # it lives on, which tells a supervisor what is so
+            return Finding([], {"ends": 0})
+        raise Inconclusive("the front has not ended")
+    code, by = ended.data.get("code"), ended.data.get("signal")
+    if code is None and by is None:
+        raise Inconclusive("nobody could tell how the front ended")
+    asked = [s for s in of.strikes if s.part == "front" and s.t <= ended.t]
+    if asked:
+        number = int(_NUMBERS[asked[-1].fault])
+        if by == number or code in (0, 128 + number):
+            return Finding([], {"ends": 1})
+        cause = f"the front was sent {_signal(asked[-1].fault)} and ended with {_how(code, by)}"
+        return Finding([Violation("no-error", cause, lines(of, ended))])
+    told = of.history.first("told-to-end")
+    if told is not None and told.t <= ended.t:
+        if by == signal.SIGTERM or code in (0, 128 + signal.SIGTERM):
+            return Finding([], {"ends": 1})
+        cause = f"the front was sent SIGTERM, idle, and ended with {_how(code, by)}"
+        return Finding([Violation("no-error", cause, lines(of, ended))])
+    if code == 0:
+        cause = f"the service ended by itself with status 0; {_what_was_done(of)}"
+        return Finding([Violation("no-error", cause, lines(of, ended))])
+    return Finding([], {"ends": 1})
+
+
+def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
+    """E8: the front gone, every process and every port is gone within 10 s."""
+    told = of.first("kill", "sigterm", "sigint", part="front")
+    bound = told.t + int(_GRACE * SECOND)
+    left = of.alive_at(bound + of.history.allowance(told.t, bound))
+    if left:
+        looked = of.history.first("looked-on")
+        held = looked is not None and looked.number("ports", 0) > 0
+        ports = ", and hold its ports" if held else ""
+        seconds = (of.until - told.t) / SECOND
+        if of.gone is None:
+            cause = f"the front was killed, and {listed(left)} still lived {seconds:.0f} s later"
+            cause += ports + _stood(of)
+            return Finding([Violation("leak", cause, lines(of))])
+        cause = f"the front was killed, and {listed(left)} still lived 10 s later"
+        return Finding([Violation("late", cause, lines(of))])
+    alone = of.alive_at(told.t - 1) in ([], ["front"])
+    if not alone and (ledger.segments or ledger.files):
+        cause = f"the front was killed, and those that outlived it left {ledger.words()}"
+        return Finding([Violation("leak", cause, [*lines(of), *ledger.lines()])])
+    return Finding([], {"deaths": 1})
+
+
+def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
+    """E9: a client that hung up holds nothing after 5 s, and costs nobody an answer."""
+    del ledger
+    costly = [each for each in of.load() if each.end not in ("whole", "open")]
+    if costly:
+        cause = f"beside clients that went away, others got no answer: {counted_ends(costly)}"
+        return Finding([Violation("lost", cause, lines(of, *answers(of, costly)))])
+    hung = list(of.history.of("hung-up"))
+    if not hung:
+        return Finding([], {"answers": len(of.load())})
+    if not of.gauges:
+        raise Inconclusive("the server's metrics do not say how many requests are open")
+    after = hung[-1].t + int(_BACK_WITHIN * SECOND)
+    after += of.history.allowance(hung[-1].t, after)
+    seen = [(t, number) for t, number in of.gauges if t > after]
+    if not seen:
+        raise Inconclusive("nobody looked at the server's metrics after clients had hung up")
+    if max(number for t, number in of.gauges if t <= hung[-1].t) < 1:
+        raise Inconclusive("the server's metrics showed no request in flight")
+    least = min(number - _open_at(of, t) for t, number in seen)
+    if least > 0.5:
+        cause = "5 s after clients hung up the server's own metrics still count their requests"
+        shown = lines(of, *hung[-1:], *(e for e in of.history.of("gauge") if e.t > after))
+        return Finding([Violation("leak", cause, shown)])
+    return Finding([], {"hung up": len(hung), "answers": len(of.load())})
+
+
+def others_leave_no_trace(of: Life, ledger: Ledger) -> Finding:
+    """E10: what was refused, failed or aborted changes no later answer."""
+    del ledger
+    refused = list(of.history.of("refusal"))
+    hung = list(of.history.of("hung-up"))
+    if not refused and not hung and not of.strikes:
+        raise Inconclusive("no request was refused, failed or aborted")
+    since = min(e.t for e in [*refused, *hung]) if refused or hung else of.strikes[0].t
+    later = [each for each in of.load() if each.asked > since and each.end != "open"]
+    wrong = [each for each in later if each.end in ("differs", "truncated")]
+    if wrong:
+        cause = "after requests that were refused or aborted, a later one was answered otherwise"
+        cause += f" than before them: {wrong[0].why}"
+        return Finding([Violation("wrong-data", cause, lines(of, *answers(of, wrong)))])
+    if not any(each.end == "whole" for each in later):
+        raise Inconclusive("nobody was answered after them")
+    return Finding([], {"answers": len(later)})
+
+
+def nothing_left(of: Life, ledger: Ledger) -> Finding:
+    """L1: once no process of it lives, nothing else of it is there either."""
+    if of.gone is None or ledger.processes:
+        raise Inconclusive("the server still lived: E6 and E8 judge that")
+    if ledger.empty() or ledger.all_killed:
+        return Finding([], {"plays": 1})
+    cause = f"no process of the server was left, and this was: {ledger.words()}"
+    cause += f"; {_what_was_done(of)}"
+    return Finding([Violation("leak", cause, [*lines(of), *ledger.lines()])], {"plays": 1})
+
+
+_NUMBERS = {"kill": signal.SIGKILL, "sigterm": signal.SIGTERM, "sigint": signal.SIGINT}
+_JUDGES: dict[str, Callable[[Life, Ledger], Finding]] = {
+    "E1": every_request_ends,
+    "E2": tokens_are_the_same,
+    "E4": health_never_lies,
+    "E5": nothing_cut_short_passes,
+    "E6": told_to_end_it_ends,
+    "E7": status_tells,
+    "E8": gone_with_its_front,
+    "E9": place_is_given_back,
+    "E10": others_leave_no_trace,
+    "L1": nothing_left,
+}
+
+
+def judge(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """What one invariant says of a play of a server.
+
+    Raises:
+        Inconclusive: the play says nothing of it.
+    """
+    del scenario
+    if id not in _JUDGES:
+        raise Inconclusive(f"{id} is not judged of a whole server")
+    return _JUDGES[id](life(history), ledger)
+
+
+def _signal(fault: str) -> str:
+    return {"sigterm": "SIGTERM", "sigint": "SIGINT", "kill": "SIGKILL"}.get(fault, fault)
+
+
+def _how(code: object, by: object) -> str:
+    return f"status {code}" if by is None else f"death by signal {by}"
+
+
+def _what_was_done(of: Life) -> str:
+    if not of.strikes:
+        return "nothing had been done to it"
+    last = of.strikes[-1]
+    did = {"kill": "killed", "stop": "stopped", "continue": "stopped, and went on"}
+    word = did.get(last.fault, f"sent {_signal(last.fault)}")
+    return f"{last.part} had been {word}"
+
+
+def _stood(of: Life) -> str:
+    stood = of.stood()
+    return f": {stood}" if stood else ""
+
+
+def _was_taken(request: Request) -> bool:
+    """Whether a new request was let in, and got something else than an error of the connection."""
+    if request.end in ("refused", "no-answer", "torn", "open"):
+        return False
+    return not (request.end == "error" and request.status in _TOLD_NO)
+
+
+def _stuck(of: Life, t: int) -> bool:
+    """Whether at this time requests were open, and no stream got a piece, nor any an end."""
+    since = t - int(_GOES_ON * SECOND)
+    seen = [each for each in of.samples if since <= each[0] <= t]
+    if not seen or min(each[2] for each in seen) == 0:
+        return False
+    whole = [each.ended for each in of.load() if each.end == "whole" and each.ended is not None]
+    ended = any(since <= at <= t for at in whole)
+    return seen[0][1] == seen[-1][1] and not ended
+
+
+def _served(of: Life, t: int) -> bool:
+    """Whether pieces came at this time."""
+    since = t - int(_GOES_ON * SECOND)
+    seen = [each for each in of.samples if since <= each[0] <= t]
+    return bool(seen) and seen[-1][1] > seen[0][1]
+
+
+def _lie(of: Life, *, served: bool, since: int, t: int) -> Violation:
+    limit = f"more than {_LIES_FOR:g} s"
+    if served:
+        cause = f"health did not say 200 for {limit} while requests were served"
+    else:
+        cause = f"health said 200 for {limit} while no request got a token or an end"
+    looked = [e for e in of.history.of("health") if since <= e.t <= t]
+    shown = evidence(of.history, [*of.history.of("struck"), *looked[:2], *looked[-2:]])
+    return Violation("wrong-data", f"{cause}; {_what_was_done(of)}", shown)
+
+
+def _open_at(of: Life, t: int) -> int:
+    """Requests of clients that wait, by the sample nearest before."""
+    return next((each[2] for each in reversed(of.samples) if each[0] <= t), 0)

@@ -1,0 +1,228 @@
+"""Clients of a server: each asks again and again, and records how each of its requests ended.
+
+They speak HTTP over plain connections (:mod:`.http_reply`), so that a torn body is seen as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from killpoint.history.log import Log
+from killpoint.systems.server.completion import Completion
+from killpoint.systems.server.http_reply import Asked, HttpReply, request
+
+COMPLETIONS = "/v1/completions"
+_PAUSE = 0.2
+"""Seconds after an answer that was none, before the next request."""
+_CONNECTS_WITHIN = 5.0
+_LITTLE = 2048
+"""Bytes that the kernel is to keep for a client that reads nothing."""
+
+
+@dataclass
+class Address:
+    """Where the server is, and what it calls its model."""
+
+    host: str
+    port: int
+    model: str = ""
+
+
+@dataclass
+class Fetched:
+    """A small answer, such as a health check's."""
+
+    status: int
+    body: str
+    error: str = ""
+
+
+async def fetch(
+    address: Address, method: str, path: str, within: float, body: bytes = b""
+) -> Fetched:
+    """Ask for something small; an ``error`` where nothing came, status 0."""
+    reply = HttpReply()
+    try:
+        async with asyncio.timeout(within):
+            await _exchange(address, request(method, path, address.host, body), reply)
+    except TimeoutError:
+        return Fetched(0, "", f"no answer within {within:g} s")
+    except ConnectionRefusedError:
+        return Fetched(0, "", "refused")
+    except OSError as error:
+        return Fetched(0, "", str(error))
+    if not reply.ended:
+        return Fetched(0, "", reply.torn)
+    return Fetched(reply.status, bytes(reply.body).decode(errors="replace"))
+
+
+async def _exchange(
+    address: Address, data: bytes, reply: HttpReply, heard: Callable[[], None] | None = None
+) -> None:
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    try:
+        writer.write(data)
+        await writer.drain()
+        while not reply.over:
+            try:
+                more = await reader.read(1 << 16)
+            except OSError as error:
+                reply.end_of_file(type(error).__name__)
+                break
+            if more:
+                reply.feed(more)
+            else:
+                reply.end_of_file()
+            if heard is not None:
+                heard()
+    finally:
+        writer.transport.abort()
+
+
+@dataclass
+class Open:
+    """A request that has not ended."""
+
+    client: int
+    stream: bool
+    pieces: int = 0
+
+
+@dataclass
+class Load:
+    """All clients of one play."""
+
+    address: Address
+    log: Log
+    asked: list[Asked]
+    """What each client asks."""
+    texts: dict[int, str] = field(default_factory=dict[int, str])
+    """What each client's answer is, undisturbed."""
+    open: dict[int, Open] = field(default_factory=dict[int, Open])
+    heard: int = 0
+    """Pieces of streams that have come."""
+    stopping: bool = False
+    _count: int = 0
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list["asyncio.Task[None]"])
+
+    async def control(self, clients: int, within: float) -> bool:
+        """Every client asks once, undisturbed; whether all were answered whole."""
+        ends = await asyncio.gather(
+            *(self._ask(client, within, phase="control") for client in range(clients))
+        )
+        return all(end == "whole" for end in ends)
+
+    def begin(self, clients: int, deadline: float) -> None:
+        """Every client asks from now on."""
+        self.stopping = False
+        for client in range(clients):
+            self._run(self._again(client, deadline))
+
+    def leave(self, clients: int, *, never_read: bool) -> None:
+        """So many clients more ask, and do not wait for the answer as clients should."""
+        for client in range(clients):
+            self._run(self._stay(client) if never_read else self._hang_up(client))
+
+    async def calm(self) -> None:
+        """Nobody asks any more; until all have ended."""
+        self.stopping = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def close(self) -> None:
+        """Every client is gone, whatever it waited for; its request did not end."""
+        for task in self._tasks:
+            task.cancel()
+        await self.calm()
+
+    def in_prefill(self) -> bool:
+        """Whether every client has asked, and none has a token."""
+        return len(self.open) == len(self.asked) and not any(o.pieces for o in self.open.values())
+
+    def in_decode(self) -> bool:
+        """Whether every stream is in its midst."""
+        streams = [each for each in self.open.values() if each.stream]
+        return len(streams) >= len(self.asked) // 2 and all(each.pieces > 1 for each in streams)
+
+    def _run(self, work: Awaitable[None]) -> None:
+        self._tasks.append(asyncio.ensure_future(work))
+
+    async def _again(self, client: int, deadline: float) -> None:
+        while not self.stopping:
+            if await self._ask(client, deadline) not in ("whole", "differs", "truncated"):
+                await asyncio.sleep(_PAUSE)
+
+    async def _ask(self, client: int, deadline: float, phase: str = "load") -> str:
+        asked = self.asked[client]
+        self._count += 1
+        number = self._count
+        reply, completion = HttpReply(), Completion(stream=asked.stream, tokens=asked.tokens)
+        mine = self.open[number] = Open(client, asked.stream)
+        self.log.write("ask", n=number, client=client, stream=asked.stream, phase=phase)
+
+        def heard() -> None:
+            completion.take(reply)
+            more = completion.pieces - mine.pieces
+            if more and not mine.pieces:
+                self.log.write("first", n=number)
+            mine.pieces = completion.pieces
+            self.heard += more
+
+        data = request("POST", COMPLETIONS, self.address.host, asked.body(self.address.model))
+        end, why = "hang", f"no end within {deadline:g} s"
+        try:
+            async with asyncio.timeout(deadline):
+                await _exchange(self.address, data, reply, heard)
+            end, why = completion.end(reply, self.texts.get(client))
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            end, why = "open", "the play was over"
+            raise
+        except OSError as error:
+            end, why = "refused", type(error).__name__
+        finally:
+            del self.open[number]
+            facts = {"status": reply.status, "pieces": completion.pieces}
+            facts |= {"finish": completion.finish, "bytes": len(completion.text)}
+            self.log.write("answer", n=number, end=end, why=why, **facts)
+        if phase == "control" and end == "whole":
+            self.texts[client] = completion.text
+        return end
+
+    async def _hang_up(self, client: int) -> None:
+        """Ask, and hang up: half of the clients in the middle of the answer, half before it."""
+        asked = self.asked[client % len(self.asked)]
+        midway = client % 2 == 0
+        long = Asked(asked.prompt, asked.tokens, stream=midway)
+        data = request("POST", COMPLETIONS, self.address.host, long.body(self.address.model))
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CONNECTS_WITHIN):
+                reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
+            writer.write(data)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CONNECTS_WITHIN):
+                    await (reader.read(256) if midway else asyncio.sleep(0.3))
+            writer.transport.abort()
+        self.log.write("hung-up", client=client, midway=midway)
+
+    async def _stay(self, client: int) -> None:
+        """Ask for a stream, and read nothing of it."""
+        asked = self.asked[client % len(self.asked)]
+        body = Asked(asked.prompt, asked.tokens, stream=True).body(self.address.model)
+        data = request("POST", COMPLETIONS, self.address.host, body)
+        loop = asyncio.get_running_loop()
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as plain:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _LITTLE)
+            plain.setblocking(False)
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECTS_WITHIN):
+                    await loop.sock_connect(plain, (self.address.host, self.address.port))
+                    await loop.sock_sendall(plain, data)
+            self.log.write("reads-nothing", client=client)
+            while not self.stopping:
+                await asyncio.sleep(_PAUSE)

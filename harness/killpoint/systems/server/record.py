@@ -1,0 +1,196 @@
+"""What a play of a server tells: requests, looks at its health, its parts, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import cast
+
+from killpoint.checkers.finding import Inconclusive, evidence
+from killpoint.history.event import Event
+from killpoint.history.record import History
+
+SECOND = 1_000_000_000
+UNSTATED_DRAIN = 30.0
+_KINDS = ("api-server", "core", "prefill", "worker")
+
+
+@dataclass
+class Request:
+    """One request of a client; times in ns."""
+
+    n: int
+    asked: int
+    control: bool = False
+    """Asked undisturbed, to know the tokens."""
+    stream: bool = False
+    first: int | None = None
+    ended: int | None = None
+    end: str = "open"
+    """See :data:`killpoint.systems.server.completion.End`; ``open``: the play was over first."""
+    why: str = ""
+    status: int = 0
+    pieces: int = 0
+
+    def open_at(self, t: int) -> bool:
+        """Whether it was in flight then."""
+        return self.asked <= t and (self.ended is None or self.ended > t)
+
+
+@dataclass
+class Strike:
+    """Something done to a part."""
+
+    t: int
+    fault: str
+    part: str
+
+
+@dataclass
+class Life:
+    """One server, from its start on."""
+
+    history: History
+    requests: list[Request] = field(default_factory=list[Request])
+    strikes: list[Strike] = field(default_factory=list[Strike])
+    trees: list[tuple[int, list[str]]] = field(default_factory=list["tuple[int, list[str]]"])
+    looks: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
+    """Of its health: when, and which status; 0: no answer."""
+    samples: list[tuple[int, int, int]] = field(default_factory=list["tuple[int, int, int]"])
+    """When, pieces that streams have got so far, requests that were open."""
+    gauges: list[tuple[int, float]] = field(default_factory=list["tuple[int, float]"])
+    front_ended: Event | None = None
+    gone: int | None = None
+    """When no process of it was left."""
+    until: int = 0
+    drain: float | None = None
+
+    def first(self, *faults: str, part: str | None = None) -> Strike:
+        """The first such strike.
+
+        Raises:
+            Inconclusive: there was none.
+        """
+        for strike in self.strikes:
+            if strike.fault in faults and part in (None, strike.part):
+                return strike
+        raise Inconclusive("what was to be done to the server was not")
+
+    def alive_at(self, t: int) -> list[str]:
+        """The parts that lived then."""
+        return next((parts for at, parts in reversed(self.trees) if at <= t), list[str]())
+
+    def load(self) -> list[Request]:
+        """Requests under load."""
+        return [each for each in self.requests if not each.control]
+
+    def stood(self) -> str:
+        """Where the parts stood that still lived though they should not have, one of each kind."""
+        said: dict[str, str] = {}
+        for event in self.history.of("seen"):
+            frame = next(iter(_words(event, "stack")), "")
+            word = "is stopped" if event.text("state") == "T" else f"waits in {frame}"
+            said.setdefault(kind_of(event.text("part")), word)
+        order = ["front", *sorted(set(said) - {"front"})]
+        return "; ".join(f"{kind} {said[kind]}" for kind in order if kind in said)
+
+
+def life(history: History) -> Life:
+    """What happened.
+
+    Raises:
+        Inconclusive: no server was started.
+    """
+    if history.first("server-start") is None:
+        raise Inconclusive("no server was started")
+    of = Life(history, until=history.events[-1].t)
+    by_number: dict[int, Request] = {}
+    for event in history.events:
+        _take(of, by_number, event)
+    return of
+
+
+def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
+    match event.kind:
+        case "server-start":
+            drain = event.data.get("drain")
+            of.drain = float(drain) if isinstance(drain, int | float) else None
+            of.gone = of.front_ended = None
+        case "ask":
+            made = Request(event.number("n"), event.t, event.text("phase") == "control")
+            made.stream = event.data.get("stream") is True
+            requests[made.n] = made
+            of.requests.append(made)
+        case "first" if event.number("n") in requests:
+            requests[event.number("n")].first = event.t
+        case "answer" if event.number("n") in requests:
+            made = requests[event.number("n")]
+            made.end, made.why = event.text("end"), event.text("why")
+            made.status, made.pieces = event.number("status"), event.number("pieces")
+            made.ended = None if made.end == "open" else event.t
+        case "struck":
+            of.strikes.append(Strike(_done_at(of.history, event), *_of(event)))
+        case "tree":
+            of.trees.append((event.t, _words(event, "parts")))
+        case "health":
+            of.looks.append((event.t, event.number("status")))
+        case "sample":
+            of.samples.append((event.t, event.number("heard"), event.number("open")))
+        case "gauge":
+            number = event.data.get("open")
+            of.gauges.append((event.t, float(number) if isinstance(number, int | float) else 0.0))
+        case "front-ended":
+            of.front_ended = event
+        case "gone":
+            of.gone = event.t
+        case _:
+            pass
+
+
+def _words(event: Event, key: str) -> list[str]:
+    return [str(word) for word in cast("list[object]", event.data.get(key) or [])]
+
+
+def _of(event: Event) -> tuple[str, str]:
+    return event.text("fault"), event.text("target")
+
+
+def _done_at(history: History, struck: Event) -> int:
+    """When the fault that was seen to act was done."""
+    done = [e.t for e in history.of("fault") if _of(e) == _of(struck) and e.t <= struck.t]
+    return done[-1] if done else struck.t
+
+
+def kind_of(part: str) -> str:
+    """A part's kind: ``worker`` for ``worker-1``."""
+    kind, _, number = part.rpartition("-")
+    return kind if kind in (*_KINDS, "helper") and number.isdigit() else part
+
+
+def listed(parts: list[str]) -> str:
+    """Parts in words, without numbers: ``front, core and workers``."""
+    kinds = [kind_of(part) for part in parts]
+    several = {kind: kinds.count(kind) > 1 for kind in dict.fromkeys(sorted(kinds))}
+    words = [f"{kind}s" if many else kind for kind, many in several.items()]
+    words.sort(key=lambda word: word != "front")
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def counted_ends(requests: list[Request]) -> str:
+    """How requests ended, in words, the worst first: ``3 hang, 9 error``."""
+    order = ("hang", "open", "truncated", "differs", "torn", "no-answer", "refused", "error")
+    ends = [each.end for each in requests]
+    counts = {end: ends.count(end) for end in (*order, "whole") if end in ends}
+    return ", ".join(f"{count} {end}" for end, count in counts.items())
+
+
+def lines(of: Life, *more: Event) -> list[str]:
+    """The lines that show what was done, how the front ended, and some events more."""
+    shown = list(of.history.of("fault", "struck", "front-ended", "gone", "looked-on", "seen"))
+    return evidence(of.history, sorted([*shown[-7:], *more], key=lambda event: event.t))
+
+
+def answers(of: Life, requests: list[Request], most: int = 3) -> Iterator[Event]:
+    """The events in which these requests ended."""
+    wanted = {each.n for each in requests[:most]}
+    return (e for e in of.history.of("answer") if e.number("n") in wanted)

@@ -1,0 +1,132 @@
+"""What is done to a whole server in a play, and what its clients do (SPEC 8)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from killpoint.systems.server.program import PartKind, Topology
+from killpoint.systems.step import Seconds, Step
+
+_Clients = Annotated[int, msgspec.Meta(ge=1, le=256)]
+SERVER_PARTS: tuple[str, ...] = (
+    "front",
+    "coordinator",
+    *(f"{kind}-{n}" for kind in ("api-server", "core", "prefill", "worker") for n in range(4)),
+)
+"""What may be struck. A tree that lacks one leaves the case unsupported."""
+
+
+class ServerShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A server to be started."""
+
+    topology: Topology = "tensor-parallel"
+
+
+class ServerStart(Step, tag="server-start"):
+    """The server is started, in a session of its own."""
+
+    until: Literal["ready", "begun"] = "ready"
+    """When the next step follows. ``ready``: health says so, and a request was answered;
+    ``begun``: a first part has been started beside the front, and none is ready."""
+
+
+class ServerControl(Step, tag="server-control"):
+    """Every client asks what it will ask under load, undisturbed: what the tokens are."""
+
+    clients: _Clients = 12
+    within: Seconds = 120.0
+
+
+class ServerLoad(Step, tag="server-load"):
+    """From now on clients ask, each again and again, every second one for a stream."""
+
+    clients: _Clients = 12
+    deadline: Seconds = 60.0
+    """When a client gives up a request."""
+
+
+class ServerPhase(Step, tag="server-phase"):
+    """The load goes on until every client is in this phase of its request.
+
+    ``prefill``: asked, and no client has a token yet; ``decode``: every client that streams is in
+    the middle of its answer.
+    """
+
+    phase: Literal["prefill", "decode"]
+    within: Seconds = 30.0
+
+
+class ServerServe(Step, tag="server-serve"):
+    """The load goes on for so long."""
+
+    seconds: Seconds
+
+
+class ServerHangUp(Step, tag="server-hang-up"):
+    """So many clients more ask, and hang up in the middle of the answer, or before it."""
+
+    clients: _Clients = 6
+    never_read: bool = False
+    """They stay, and read nothing."""
+
+
+class ServerRefuse(Step, tag="server-refuse"):
+    """Requests come that no server can grant: no JSON, another model, more than there can be."""
+
+
+class ServerCalm(Step, tag="server-calm"):
+    """Nobody asks any more; it goes on until every request has ended, or its client gave up."""
+
+
+class ServerStop(Step, tag="server-stop"):
+    """The front is sent SIGTERM, as a supervisor ends what it does not need, if it still lives."""
+
+
+class ServerAlive(Step, tag="server-alive"):
+    """It goes on until the server answers a request again, or is gone; at most so long."""
+
+    within: Seconds = 60.0
+
+
+class ServerGone(Step, tag="server-gone"):
+    """It goes on until no process of the server is left; at most so long.
+
+    None: as long as the server's drain, and the grace after it, and a little.
+    """
+
+    within: Seconds | None = None
+
+
+ServerStep = (
+    ServerStart
+    | ServerControl
+    | ServerLoad
+    | ServerPhase
+    | ServerServe
+    | ServerHangUp
+    | ServerRefuse
+    | ServerCalm
+    | ServerStop
+    | ServerAlive
+    | ServerGone
+)
+
+__all__ = [
+    "SERVER_PARTS",
+    "PartKind",
+    "ServerAlive",
+    "ServerCalm",
+    "ServerControl",
+    "ServerGone",
+    "ServerHangUp",
+    "ServerLoad",
+    "ServerPhase",
+    "ServerRefuse",
+    "ServerServe",
+    "ServerShape",
+    "ServerStart",
+    "ServerStep",
+    "ServerStop",
+]

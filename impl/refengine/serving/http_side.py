@@ -1,0 +1,102 @@
+"""The HTTP side of a server as its main thread starts and ends it, in this process or in others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..engine import Engine
+from .app import application
+from .draining import Drain
+from .server import Server
+from .service import Service
+
+_TO_BE_CUT = 1.0  # seconds from the stop until what is still being answered is cut off
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `refengine serve` was told of its HTTP side."""
+
+    host: str
+    port: int
+    model: str
+    key: bytes = field(repr=False)
+    drain: float
+
+
+class HttpSide(Protocol):
+    """Answers from `start` on; is told in this order what else there is to do."""
+
+    address: str
+
+    def start(self) -> None:
+        """Begin to answer, that the engine is starting."""
+        ...
+
+    def attach(self, engine: Engine) -> None:
+        """The engine has started."""
+        ...
+
+    def parts(self) -> dict[str, int]:
+        """The live processes by name, this one apart."""
+        ...
+
+    def drain(self) -> None:
+        """Take nothing new; `idle` is called when nothing is open any more."""
+        ...
+
+    def cut(self, cause: str) -> None:
+        """End what is open, with that cause; `idle` is called when that is done."""
+        ...
+
+    def stop(self) -> None:
+        """Begin to end."""
+        ...
+
+    def close(self, seconds: float) -> None:
+        """End, within so many seconds. Idempotent."""
+        ...
+
+
+class InProcess:
+    """In this process, on a thread of its own.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+
+    def __init__(self, asked: Asked, idle: Callable[[], None], ended: Callable[[], None]) -> None:
+        self._service = Service(asked.model, drain=Drain(asked.drain, idle))
+        app = application(self._service, asked.key)
+        self._server = Server(app, asked.host, asked.port, patience=_TO_BE_CUT, ended=ended)
+        self.address = self._server.address
+
+    def start(self) -> None:
+        """See `HttpSide`."""
+        self._server.start()
+
+    def attach(self, engine: Engine) -> None:
+        """See `HttpSide`."""
+        self._service.engine = engine
+
+    def parts(self) -> dict[str, int]:
+        """See `HttpSide`."""
+        return {}
+
+    def drain(self) -> None:
+        """See `HttpSide`."""
+        self._service.drain.begin()
+
+    def cut(self, cause: str) -> None:
+        """See `HttpSide`."""
+        self._service.drain.cut(cause)
+
+    def stop(self) -> None:
+        """See `HttpSide`."""
+        self._server.stop()
+
+    def close(self, seconds: float) -> None:
+        """See `HttpSide`."""
+        self._server.close(seconds)
