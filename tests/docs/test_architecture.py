@@ -84,7 +84,7 @@ def test_every_class_and_method_is_there() -> None:
 def test_the_layers_are_those_of_the_import_contract() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
     contract = next(each for each in settings["contracts"] if each["id"] == "layers")
-    checked = [re.findall(r"\((\w+)\)", layer) for layer in contract["layers"]]
+    checked = [re.findall(r"\(([\w.]+)\)", layer) for layer in contract["layers"]]
     rows = re.findall(r"^  \| [\w ]+ \| (`[^|]*`) \|", prose(_PAGE), re.MULTILINE)
-    shown = [re.findall(r"`(\w+)`", row) for row in rows]
+    shown = [re.findall(r"`([\w.]+)`", row) for row in rows]
     assert shown == [layer for layer in checked if layer != ["__main__"]]

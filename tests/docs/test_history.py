@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from doc_pages import ROOT, prose
 
 _PAGE = ROOT / "docs" / "history.md"
-_STAGE = ROOT / "harness" / "killpoint" / "stage"
+_HARNESS = ROOT / "harness" / "killpoint"
 _WRITERS = {"write", "_log", "_say"}
-_BY_VARIABLE = {"call", "submit", "seen", "socket-path", "file-rights", "canary"}
-"""Kinds that are handed to a function of the stage which writes them, or written without a log."""
+_BY_VARIABLE = {
+    *("call", "submit", "seen", "socket-path", "file-rights", "part-ended", "front-ended"),
+    "canary",
+}
+"""Kinds that are handed to a function which writes them, or written without a log."""
 _EVERYWHERE = {"s", "timeout", "outcome", "error"}
 """Said of every call in the page's table of common fields."""
 
@@ -28,8 +31,8 @@ def _rows() -> dict[str, set[str]]:
 
 
 def _written() -> Iterator[tuple[str, set[str]]]:
-    """Each kind that the stage writes, with the fields that stand in the call."""
-    for path in _STAGE.glob("*.py"):
+    """Each kind that a play writes, with the fields that stand in the call."""
+    for path in [*_HARNESS.glob("stage/*.py"), *_HARNESS.glob("systems/*/*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in _WRITERS:
                 fields = {each.arg for each in node.keywords if each.arg}
@@ -63,7 +66,7 @@ def test_every_field_that_is_written_is_in_its_row() -> None:
 
 
 def test_the_ledgers_keys_are_on_the_page() -> None:
-    tree = ast.parse((ROOT / "harness" / "killpoint" / "ledger.py").read_text("utf-8"))
+    tree = ast.parse((_HARNESS / "ledger.py").read_text("utf-8"))
     ledger = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Ledger")
     keys = [ast.unparse(n.target) for n in ledger.body if isinstance(n, ast.AnnAssign)]
     table = prose(_PAGE).split("## The ledger")[1]
