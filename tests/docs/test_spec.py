@@ -14,8 +14,11 @@ _SPEC = ROOT / "docs" / "spec.md"
 _CLAUSE = re.compile(r"^- \*\*([A-Z]\d+)\*\*(?: · ([^.]*)\.)? ", re.MULTILINE)
 _PLACE = r"(?:[A-Z]\d+|\d+)\b"
 """The id of a clause, or the number of a section."""
-_CITATION = re.compile(rf"(?<!\w)SPEC(?!\w|,…)(?:\s+({_PLACE}(?:(?:, | to | and |-){_PLACE})*))?")
-"""``SPEC R9``, ``SPEC 3, Q1``, ``SPEC R1 to R5``, ``SPEC G1-G4``; ``SPEC,…`` is an option's."""
+_CITATION = re.compile(
+    rf"(?<![\w:])SPEC(?!\w|,…)(?:\s+({_PLACE}(?:(?:, | to | and |-){_PLACE})*))?"
+)
+"""``SPEC R9``, ``SPEC 3, Q1``, ``SPEC R1 to R5``, ``SPEC G1-G4``; ``SPEC,…`` and ``serve:SPEC`` are
+targets'."""
 _RANGE = re.compile(r"([A-Z])(\d+)(?: to |-)\1(\d+)")
 _KINDS = (".py", ".md", ".toml", ".sh", ".yml")
 

@@ -12,14 +12,7 @@ class Event(msgspec.Struct):
     """CLOCK_MONOTONIC, ns; one clock for all processes of a machine."""
     role: str
     kind: str
-    """``begin`` and ``end`` of an order; ``send``, ``sent``, ``mutated``, ``receive``, ``got``,
-    ``recheck``; of a steady stream ``streaming`` and ``streamed``; ``store``; ``segment``; of the
-    director ``intent``, ``fault``, ``reached``, ``not-reached``, ``hang``, ``exit``, ``late-tick``,
-    ``mapped``, ``room`` and ``weight``. Of a pool's worker
-    ``worker-here``, ``phase``, ``serving``, ``served``, ``leaving``; of the director ``gone`` of a
-    worker, and ``seen`` of one whose executor hangs. Those of its executor are told in
-    :mod:`killpoint.stage.pool_acts`; of a terminal's shell ``job``, ``job-stopped``,
-    ``job-continues``, ``job-ended``."""
+    """One of the kinds in docs/history.md, which also lists the fields of each."""
     data: dict[str, object] = {}
 
     def text(self, key: str) -> str:
