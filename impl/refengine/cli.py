@@ -19,6 +19,7 @@ from .engine_flags import add_flags, settings_of
 from .errors import RefengineError
 
 _BAD_USAGE, _CANNOT_WORK = 2, 70
+_MOST_FRONT_ENDS = 64
 
 
 class _BadUsage(Exception):
@@ -82,6 +83,13 @@ def _parser() -> argparse.ArgumentParser:
         help="after SIGTERM or SIGINT, for open requests to finish; new ones are refused with 503,"
         " and a second signal ends it at once (default 10)",
     )
+    server.add_argument(
+        "--front-ends",
+        type=_front_ends,
+        default=1,
+        metavar="N",
+        help="processes that answer HTTP at the one address (default 1: the engine's own process)",
+    )
     add_flags(server)
     once = commands.add_parser(
         "generate",
@@ -102,7 +110,14 @@ def _serve(options: argparse.Namespace) -> int:
     from .serving.command import serve  # starlette and uvicorn are for this alone
     from .serving.http_side import Asked
 
-    asked = Asked(options.host, options.port, options.model_name, key, options.drain)
+    asked = Asked(
+        options.host,
+        options.port,
+        options.model_name,
+        key,
+        options.drain,
+        options.front_ends,
+    )
     return serve(settings, asked)
 
 
@@ -185,6 +200,14 @@ def _count(text: str) -> int:
     if text.isdecimal() and int(text) > 0:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens; expected 1 or more")
+
+
+def _front_ends(text: str) -> int:
+    if text.isdecimal() and 1 <= int(text) <= _MOST_FRONT_ENDS:
+        return int(text)
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a number of front ends; expected 1 to {_MOST_FRONT_ENDS}"
+    )
 
 
 def _seconds(text: str) -> float:

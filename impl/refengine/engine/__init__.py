@@ -4,7 +4,14 @@
 """
 
 from .engine import Engine, ServedEngine
-from .errors import EngineClosed, EngineFailed, EngineFull, RequestFailed, StreamEnded
+from .errors import (
+    EngineClosed,
+    EngineFailed,
+    EngineFull,
+    EngineSilent,
+    RequestFailed,
+    StreamEnded,
+)
 from .health import EngineCounts, Health, ReplicaHealth
 from .stream import Completion, Delta, Stream
 
@@ -16,6 +23,7 @@ __all__ = [
     "EngineCounts",
     "EngineFailed",
     "EngineFull",
+    "EngineSilent",
     "Health",
     "ReplicaHealth",
     "RequestFailed",

@@ -28,6 +28,15 @@ class EngineClosed(RefengineError):
         super().__init__(f"{operation}: the engine is closed; make a new one", operation)
 
 
+class EngineSilent(RefengineError):
+    """The engine's process gave no sign of life for so long; nobody can say how it is."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        text = f"the engine's process gave no sign of life for {seconds:.1f} s; is it stopped?"
+        super().__init__(text, seconds)
+
+
 class RequestFailed(RefengineError):
     """A request ended without a finish (SPEC E1); its tokens so far are right, and few."""
 

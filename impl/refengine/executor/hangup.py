@@ -16,15 +16,16 @@ import signal
 _F_SETSIG = 10
 
 
-def send_at_hangup(fd: int, owner: int) -> None:
-    """When the pipe `fd` hangs up, `owner` gets SIGHUP: a pid, or minus a process group.
+def send_at_hangup(fd: int, owner: int, number: signal.Signals = signal.SIGHUP) -> None:
+    """When the pipe `fd` hangs up, `owner` gets this signal: a pid, or minus a process group.
 
-    A process without a handler dies of it. This is a property of the pipe, not of the descriptor:
-    the parent may set it before the worker runs its first line, and the worker again later.
+    A process without a handler dies of it; of SIGKILL one that is stopped, too. This is a property
+    of the pipe, not of the descriptor: the parent may set it before the worker runs its first line,
+    and the worker again later.
     """
     with contextlib.suppress(ProcessLookupError):
         fcntl.fcntl(fd, fcntl.F_SETOWN, owner)
-        fcntl.fcntl(fd, _F_SETSIG, signal.SIGHUP)
+        fcntl.fcntl(fd, _F_SETSIG, number)
         fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
 
 

@@ -9,10 +9,10 @@ from typing import Any, TextIO
 _TITLE_BYTES = 15
 
 
-def set_title(rank: int) -> None:
-    """What `ps` and `top` show as the command's name."""
+def set_title(part: int | str) -> None:
+    """What `ps` and `top` show as the command's name: a worker's rank, or a part's name, cut."""
     with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(f"refengine:{rank}"[:_TITLE_BYTES])
+        Path("/proc/self/comm").write_text(f"refengine:{part}"[:_TITLE_BYTES])
 
 
 def prefix_output(rank: int) -> None:

@@ -16,6 +16,7 @@ from ..clock import Clock, monotonic
 from ..engine import Engine
 from ..engine.settings import EngineSettings
 from . import draining
+from .front_ends.front_ends import FrontEnds
 from .http_side import Asked, HttpSide, InProcess
 
 _LOOK = 0.5  # seconds between two looks whether the engine has failed for good
@@ -42,7 +43,7 @@ def serve(settings: EngineSettings, asked: Asked) -> int:
     events = _Events()
     with events.taken(), contextlib.ExitStack() as undo:
         try:
-            http = InProcess(asked, events.idle, events.ended)
+            http = _http_side(settings, asked, events)
             undo.callback(http.close, _LEAVING)
             http.start()
             _say_where(http.address, asked)
@@ -51,6 +52,12 @@ def serve(settings: EngineSettings, asked: Asked) -> int:
             return 0
         finally:
             events.starting = False
+
+
+def _http_side(settings: EngineSettings, asked: Asked, events: _Events) -> HttpSide:
+    if asked.front_ends > 1:
+        return FrontEnds(asked, settings, events.idle, events.ended)
+    return InProcess(asked, events.idle, events.ended)
 
 
 def _serve(settings: EngineSettings, http: HttpSide, events: _Events, drain: float) -> int:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..engine import Engine
+from ..security import SocketFactory
 from .app import application
 from .draining import Drain
 from .server import Server
 from .service import Service
 
-_TO_BE_CUT = 1.0  # seconds from the stop until what is still being answered is cut off
+TO_BE_CUT = 1.0  # seconds from the stop until what is still being answered is cut off
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Asked:
     model: str
     key: bytes = field(repr=False)
     drain: float
+    front_ends: int = 1
 
 
 class HttpSide(Protocol):
@@ -70,7 +72,8 @@ class InProcess:
     def __init__(self, asked: Asked, idle: Callable[[], None], ended: Callable[[], None]) -> None:
         self._service = Service(asked.model, drain=Drain(asked.drain, idle))
         app = application(self._service, asked.key)
-        self._server = Server(app, asked.host, asked.port, patience=_TO_BE_CUT, ended=ended)
+        listener = SocketFactory().listen_tcp(asked.host, asked.port)
+        self._server = Server(app, listener, patience=TO_BE_CUT, ended=ended)
         self.address = self._server.address
 
     def start(self) -> None:

@@ -11,17 +11,34 @@ from ..clock import Clock
 from ..engine import ServedEngine
 from .choice import Piece
 
+Labels = tuple[tuple[str, str], ...]
+Samples = tuple[tuple[str, Labels, float], ...]
+"""Of metrics that only grow: name, labels, value."""
+
 _REQUEST = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _FIRST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _BETWEEN = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 class Metrics:
-    """In a registry of its own: nothing is shared with what else this process measures."""
+    """In a registry of its own: nothing is shared with what else this process measures.
 
-    def __init__(self, engine: Callable[[], ServedEngine | None]) -> None:
+    Args:
+        engine: whose counts are told, too.
+        of_all: for one of several processes that serve: what all of them have measured. That is
+            told in place of what was measured here.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[], ServedEngine | None],
+        of_all: Callable[[], Samples] | None = None,
+    ) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(EngineCollector(engine))
+        self._own = self.registry if of_all is None else CollectorRegistry()
+        if of_all is not None:
+            self.registry.register(_OfAll(self._own, of_all))
         self.whole = self._histogram("request", "From a request to its end", _REQUEST)
         self.first = self._histogram("time_to_first_token", "To the first token", _FIRST)
         self.between = self._histogram("inter_token", "Between two tokens", _BETWEEN)
@@ -29,13 +46,41 @@ class Metrics:
             "refengine_http_responses",
             "Answers of the completions endpoint, by status; gone: the client hung up",
             ["status"],
-            registry=self.registry,
+            registry=self._own,
+        )
+
+    def samples(self) -> Samples:
+        """What was measured here."""
+        return tuple(
+            (sample.name, tuple(sample.labels.items()), float(sample.value))
+            for family in self._own.collect()
+            for sample in family.samples
+            if not sample.name.endswith("_created")
         )
 
     def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(
-            f"refengine_{name}_seconds", about, buckets=buckets, registry=self.registry
-        )
+        return Histogram(f"refengine_{name}_seconds", about, buckets=buckets, registry=self._own)
+
+
+class _OfAll:
+    """The families of a registry, with samples from elsewhere."""
+
+    def __init__(self, own: CollectorRegistry, samples: Callable[[], Samples]) -> None:
+        self._own, self._samples = own, samples
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: there are samples later."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """What all have measured, as it was told last."""
+        samples = self._samples()
+        for family in self._own.collect():
+            told = Metric(family.name, family.documentation, family.type)
+            for name, labels, value in samples:
+                if name.rpartition("_")[0] == family.name:
+                    told.add_sample(name, dict(labels), value)
+            yield told
 
 
 class Timing:

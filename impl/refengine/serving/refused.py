@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engine import EngineClosed, EngineFull, RequestFailed
+from ..engine import EngineClosed, EngineFull, EngineSilent, RequestFailed
 from ..errors import RefengineError
 
 _KINDS = {
@@ -41,6 +41,8 @@ class Refused(RefengineError):
                 return cls(429, str(error), code="engine_full")
             case EngineClosed():
                 return cls(503, str(error), code="engine_closed")
+            case EngineSilent():
+                return cls(503, str(error), code="engine_silent")
             case RequestFailed():
                 return cls(500, str(error), code="request_failed")
             case _:

@@ -1,16 +1,17 @@
-"""uvicorn on a thread of its own: the main thread is there to start and end the engine."""
+"""uvicorn on a thread of its own: the main thread is there for the engine, or the way to it."""
 
 from __future__ import annotations
 
 import math
 import resource
+import socket
 import threading
 from collections.abc import Callable
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from ..security import SocketFactory, is_ipv6
+from ..security import is_ipv6
 from .connection import Connection
 
 _KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
@@ -18,32 +19,32 @@ _AT_ONCE = 64
 """Connections that are accepted before any of them is counted; asyncio takes a backlog's worth."""
 
 
+def address_of(listener: socket.socket) -> str:
+    """Its URL."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if is_ipv6(host) else f"http://{host}:{port}"
+
+
 class Server:
-    """Listens at exactly one address from its making on; answers once it was started.
+    """Answers at a listener, which it owns, once it was started.
 
     Args:
         patience: seconds after `stop` when what is still being answered is cut off.
         connections: open at a time; by default half of the descriptors that a process may have.
         ended: called from the thread when it has ended, for whatever reason.
-
-    Raises:
-        OSError: it cannot listen there.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        host: str,
-        port: int,
+        listener: socket.socket,
         *,
         patience: float,
         ended: Callable[[], None],
         connections: int | None = None,
     ) -> None:
-        self._listener = SocketFactory().listen_tcp(host, port)
-        self._ended = ended
-        name = f"[{host}]" if is_ipv6(host) else host
-        self.address = f"http://{name}:{self._listener.getsockname()[1]}"
+        self._listener, self._ended = listener, ended
+        self.address = address_of(listener)
         # Whatever strangers open, the engine's own processes get their descriptors (SPEC S4).
         most = connections or resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         config = uvicorn.Config(
@@ -67,6 +68,11 @@ class Server:
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
+
+    @property
+    def answers(self) -> bool:
+        """Whether it takes connections."""
+        return self._uvicorn.started
 
     def stop(self) -> None:
         """Take no more; what is being answered is answered to its end."""

@@ -10,27 +10,35 @@ from typing import Any
 from ..clock import Clock, monotonic
 from ..engine import Health, ServedEngine
 from .draining import Drain
-from .metrics import Metrics
+from .metrics import Metrics, Samples
 from .refused import Refused
 
 _STARTING = Health(alive=True, ready=False, progressing=True)
 
 
 class Service:
-    """It answers from the first moment on; until `engine` is set, that the engine is starting."""
+    """It answers from the first moment on; until `engine` is set, that the engine is starting.
+
+    Args:
+        of_all: for one of several processes that serve, what all of them have measured.
+        beside: what else `/health` says of the server.
+    """
 
     def __init__(
         self,
         model: str = "refengine",
         *,
         drain: Drain | None = None,
+        of_all: Callable[[], Samples] | None = None,
+        beside: Callable[[], dict[str, Any]] = dict,
         clock: Clock = monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.model = model
         self.engine: ServedEngine | None = None
         self.drain = drain or Drain()
-        self.metrics = Metrics(lambda: self.engine)
+        self.metrics = Metrics(lambda: self.engine, of_all)
+        self._beside = beside
         self.clock, self.wall = clock, wall
         self.began = int(wall())
 
@@ -49,4 +57,5 @@ class Service:
 
     def about(self) -> dict[str, Any]:
         """What `/health` says of the server beside the engine."""
-        return {"drain": self.drain.seconds, "draining": self.drain.has_begun}
+        drain = {"drain": self.drain.seconds, "draining": self.drain.has_begun}
+        return drain | self._beside()

@@ -23,10 +23,14 @@ Client = http.client.HTTPConnection
 
 
 @contextmanager
-def serving(*command: str) -> Generator[tuple[Process, Client]]:
+def serving(*command: str, **environment: str) -> Generator[tuple[Process, Client]]:
     """From when it says where it listens; it is killed if it is left alive."""
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT | environment,
     )
     assert process.stdout
     try:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from refengine.engine import Delta
+from refengine.security import SocketFactory
 from refengine.serving.app import application
 from refengine.serving.connection import Connection
 from refengine.serving.server import Server
@@ -41,7 +42,8 @@ def _serving(engine: FakeEngine, **given: Any) -> Generator[tuple[Server, queue.
 
 
 def _server(app: Any, port: int, ended: Callable[[], None] = lambda: None, **given: Any) -> Server:
-    return Server(app, "127.0.0.1", port, patience=SECONDS, ended=ended, **given)
+    listener = SocketFactory().listen_tcp("127.0.0.1", port)
+    return Server(app, listener, patience=SECONDS, ended=ended, **given)
 
 
 def _connection(server: Server) -> http.client.HTTPConnection:

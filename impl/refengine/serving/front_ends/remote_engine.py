@@ -1,0 +1,130 @@
+"""The engine as a front end has it: in another process, of which it knows what it was told last."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ...clock import Clock, monotonic
+from ...engine import (
+    Delta,
+    EngineClosed,
+    EngineCounts,
+    EngineFull,
+    EngineSilent,
+    Health,
+    Stream,
+    admission,
+)
+from ...engine.settings import EngineSettings
+from ...engine.stream import News, is_last
+from .messages import Cancel, Failed, Made, State, Submit
+
+_SILENT = 3.0  # seconds without news, which come several times a second, after which nobody knows
+_GIVEN_UP = 15.0  # seconds without news after which open requests end with an error (SPEC E1)
+
+
+class RemoteEngine:
+    """A `ServedEngine`. Any thread may use it; one of them tells it what has come.
+
+    Args:
+        send: to the engine's process; False if it takes no more now.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        send: Callable[[Submit | Cancel], bool],
+        clock: Clock = monotonic,
+    ) -> None:
+        self._settings, self._send, self._clock = settings, send, clock
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._streams: dict[int, Stream] = {}
+        self._heard = clock()
+        self.state = State("starting", "", None, None, (), ())
+
+    @property
+    def silent(self) -> float:
+        """Seconds since it was heard of."""
+        return self._clock() - self._heard
+
+    def submit(
+        self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
+    ) -> Stream:
+        """See `Engine.submit`; that it is full or closed comes as the stream's end.
+
+        Raises:
+            EngineSilent: nobody knows how it is.
+            EngineFull: it has not taken what was submitted before.
+            ValueError: it can never be served.
+        """
+        admission.check(self._settings, prompt, max_tokens)
+        if (silent := self.silent) > _SILENT:
+            raise EngineSilent(silent)
+        number = next(self._numbers)
+        name = f"request-{number}" if request_id is None else request_id
+        stream = Stream(name, lambda: self._cancel(number))
+        with self._lock:
+            self._streams[number] = stream
+        if not self._send(Submit(number, name, tuple(prompt), max_tokens)):
+            self._put(number, EngineFull(len(self._streams), len(self._streams)))
+        return stream
+
+    def health(self) -> Health:
+        """As it was told last; it is not alive if that was too long ago (SPEC E4)."""
+        health = self.state.health or Health(alive=True, ready=False, progressing=True)
+        if self.silent > _SILENT:
+            return replace(health, alive=False, ready=False, progressing=False)
+        return health
+
+    def counts(self) -> EngineCounts:
+        """As it was told last."""
+        counts = self.state.counts
+        if counts is None:
+            return EngineCounts({}, 0, 0, 0, 0, {}, {}, {}, {})
+        return counts
+
+    def heard(self, message: Made | Failed | State) -> None:
+        """This has come."""
+        self._heard = self._clock()
+        match message:
+            case State():
+                self.state = message
+            case Made(deltas):
+                for number, tokens, finish in deltas:
+                    self._put(number, Delta(tokens, finish))
+            case Failed(number):
+                stream = self._streams.get(number)
+                if stream is not None:
+                    self._put(number, message.error(stream.request_id))
+
+    def tick(self) -> None:
+        """Time has passed: nobody waits for an engine that is not heard of."""
+        if (silent := self.silent) > _GIVEN_UP:
+            self._end(EngineSilent(silent))
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        self._end(EngineClosed("the front end"))
+
+    def _cancel(self, number: int) -> None:
+        if number in self._streams:
+            self._send(Cancel(number))
+
+    def _end(self, error: BaseException) -> None:
+        with self._lock:
+            numbers = list(self._streams)
+        for number in numbers:
+            self._send(Cancel(number))
+            self._put(number, error)
+
+    def _put(self, number: int, news: News) -> None:
+        with self._lock:
+            stream = self._streams.get(number)
+            if is_last(news):
+                self._streams.pop(number, None)
+        if stream is not None:
+            stream.put(news)
