@@ -237,6 +237,29 @@ def _a_payload_is_granted_what_is_left(edits: Edits) -> None:
         edits.instead(each.args[1], left)
 
 
+@_edits("late-barrier", _GROUP)
+def _a_barrier_looks_and_does_not_wait_for_the_store(edits: Edits) -> None:
+    meeting = edits.function("StatelessProcessGroup.barrier")
+    if all(given.arg != "timeout" for given in meeting.args.args):
+        raise DoesNotFit("a barrier has no timeout")
+    for each in calls(meeting, "get"):
+        edits.before(
+            around(meeting, each), "if not self.store.check([key]):\n    raise KeyError(key)"
+        )
+    taken = [each for each in calls(meeting, "broadcast_obj") if "None" in ast.unparse(each)]
+    edits.before(
+        around(meeting, _only(taken)),
+        """
+        until = time.monotonic() + timeout
+        awaited = f"broadcast_from/0/{self.broadcast_recv_src_counter[0]}"
+        while not self.store.check([awaited]):
+            if time.monotonic() > until:
+                raise RuntimeError(f"rank 0 did not come within {timeout:.2f} seconds")
+            sched_yield()
+        """,
+    )
+
+
 def _payloads(taking: ast.AST) -> list[ast.Call]:
     """The calls that take a payload, by a function of the queue's or from the socket itself."""
     bare = [c for c in calls(taking, "recv") if ast.unparse(c.func) == "self.local_socket.recv"]
