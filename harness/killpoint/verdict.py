@@ -102,7 +102,8 @@ class CaseViolation(msgspec.Struct):
     place: TargetLine | None = None
     """Where it shows in the target's own code; None if nothing names a line of it."""
     finding: str | None = None
-    """Whose it is: the id of an entry of the registry, or ``new``; None: that was not asked."""
+    """Whose it is: the id of an entry of the registry, ``new``, or ``not-reproduced``; None: that
+    was not asked."""
     how: str = ""
     """What decided that, in words."""
 

@@ -26,6 +26,7 @@ _AT_ONCE = ("confused-senders",)
 _ANOTHERS = {
     "deaf-start": "no-error",
     "deaf-writer": "wrong-data",
+    "late-barrier": "no-error",
     "undecoded-frame": "lost",
 }
 """The kind of another violation that is left when this one is gone."""

@@ -1,8 +1,9 @@
 """Attribution: which finding a violation belongs to, by what ends it in its replay.
 
-A violation is played again with candidates' switch-offs; the one that ends it is its finding. An
-entry without a switch-off has words instead that its mechanism alone is told in. What neither
-explains is ``new``.
+A violation is played again with candidates' switch-offs; the one that ends it is its finding. Where
+none does so by itself, two or three that do so together are looked for, and it belongs to the
+likeliest of them. An entry without a switch-off has words instead that its mechanism alone is told
+in. What neither explains is ``new``; what does not come again, ``not-reproduced``.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ from typing import Literal
 
 from killpoint.errors import KillpointError
 from killpoint.findings.registry import Finding, findings
-from killpoint.findings.rows import NEW, NO_REGISTRY, Case
+from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve, switched_off
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
-from killpoint.verdict import CaseViolation
+from killpoint.verdict import CaseViolation, counted
 
 _TRIES = 3
 """Plays that a violation is given to show itself once more."""
 _LIKELY = 3
-"""Candidates that are tried one by one, before the others are halved."""
+"""Candidates that are tried one by one, before the others are searched."""
+_TOGETHER = 3
+"""Findings that a violation may have together."""
 _IDLE = 6
 """Stages that are kept for the next violation."""
 
@@ -132,32 +135,51 @@ class Attribution:
         if violation.replay is None or not Path(violation.replay).is_file():
             return NEW, "it has no file that plays it again"
         scenario = load(Path(violation.replay))
-        if all(self._plays(scenario, violation, ()) != "shows" for _ in range(_TRIES)):
-            return NEW, f"{_TRIES} plays did not show it again"
-        return self._ended_by(scenario, violation, self._candidates(case, violation))
+        plays = self._comes_again(scenario, violation)
+        if not plays:
+            return UNREPRODUCED, f"{_TRIES} plays did not show it again ({_seen(violation)})"
+        return self._ended_by(scenario, violation, self._candidates(case, violation), plays)
+
+    def _comes_again(self, scenario: Scenario, violation: CaseViolation) -> int:
+        """How many plays it took to show it again; 0: it did not come."""
+        tries = range(1, _TRIES + 1)
+        shown = (n for n in tries if self._plays(scenario, violation, ()) == "shows")
+        return next(shown, 0)
 
     def _ended_by(
-        self, scenario: Scenario, violation: CaseViolation, candidates: list[str]
+        self, scenario: Scenario, violation: CaseViolation, candidates: list[str], plays: int
     ) -> tuple[str, str]:
-        """The first of the likely candidates that ends it, else the one that the others lead to."""
+        """The first of the likely candidates that ends it, else those that the others lead to.
+
+        ``plays``: how many a violation is given to show itself, since it does not always do so.
+        """
+
+        def says(off: Sequence[str]) -> Says:
+            said: Says = "nothing"
+            for _ in range(plays):
+                said = self._plays(scenario, violation, off)
+                if said == "shows":
+                    break
+            return said
+
         silent: list[str] = []
         for each in candidates[:_LIKELY]:
-            said = self._plays(scenario, violation, (each,))
+            said = says((each,))
             if said == "held":
                 return each, "its switch-off ends it"
             silent += [each] * (said == "nothing")
         if silent:
             return silent[0], "its switch-off ends it, and its point is not reached then"
-        rest = candidates[_LIKELY:]
-        if not rest or self._plays(scenario, violation, rest) == "shows":
+        if not candidates or says(candidates) == "shows":
             return NEW, "it is there with every known finding switched off"
-        while len(rest) > 1:
-            half = rest[: len(rest) // 2]
-            shows = self._plays(scenario, violation, half) == "shows"
-            rest = rest[len(half) :] if shows else half
-        if self._plays(scenario, violation, rest) == "shows":
-            return NEW, "no one finding's switch-off ends it"
-        return rest[0], "its switch-off ends it"
+        needed = _needed(candidates, lambda off: says(off) != "shows")
+        if not needed:
+            return NEW, f"no {_TOGETHER} findings' switch-offs end it"
+        mine, *others = sorted(needed, key=candidates.index)
+        if not others:
+            return mine, "its switch-off ends it"
+        names = " and ".join(others)
+        return mine, f"its switch-off ends it together with that of {names}, and none alone does"
 
     def _candidates(self, case: str, violation: CaseViolation) -> list[str]:
         """Those with a switch-off, the likeliest first: whose exhibit it is, or whose place."""
@@ -196,6 +218,37 @@ class Attribution:
                 del self._idle[:-_IDLE]
             for _, each in spare:
                 each.close()
+
+
+def _seen(violation: CaseViolation) -> str:
+    """How often it was seen, such as ``seen in 1 play, 1 of 2 alone``."""
+    alone = f", {violation.alone[0]} of {violation.alone[1]} alone" if violation.alone else ""
+    return f"seen in {counted(violation.plays, 'plays')}{alone}"
+
+
+def _needed(candidates: list[str], ends: Callable[[Sequence[str]], bool]) -> list[str]:
+    """The fewest candidates that end it together; nothing, if they are more than a few.
+
+    All of them end it. The last one of the shortest row of candidates that does so is needed; with
+    it at hand, so is the last one of the shortest row that now does so, until no more is missing.
+    """
+    needed: list[str] = []
+    row = len(candidates)
+    while len(needed) < _TOGETHER:
+        low = 1
+        while low < row:
+            middle = (low + row) // 2
+            if ends([*needed, *candidates[:middle]]):
+                row = middle
+            else:
+                low = middle + 1
+        needed.append(candidates[row - 1])
+        if ends(needed):
+            return needed
+        row -= 1
+        if row < 1:
+            break
+    return []
 
 
 def _tells(entry: Finding, violation: CaseViolation) -> bool:

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from killpoint.errors import BadUsage
 
-Impact = Literal["bites", "minor", "placed", "hostile", "beyond-contract", "new"]
+Impact = Literal["bites", "minor", "placed", "hostile", "beyond-contract", "new", "not-reproduced"]
 
 IMPACTS: dict[Impact, str] = {
     "bites": "ordinary use, or an ordinary fault",
@@ -20,6 +20,7 @@ IMPACTS: dict[Impact, str] = {
     "hostile": "a peer inside the trust boundary",
     "beyond-contract": "the target says that it does not promise this",
     "new": "no entry of the registry explains it",
+    "not-reproduced": "seen, and not shown again: nobody can say whose it is",
 }
 """What it takes, by impact; the worst first."""
 

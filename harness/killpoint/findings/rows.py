@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from killpoint.findings.registry import IMPACTS, Finding, Impact, findings
 from killpoint.verdict import WORST_FIRST, CaseViolation, TargetLine, counted
 
-NEW = "new"
+NEW: Literal["new"] = "new"
 """In the place of an entry's id: no entry of the registry explains it."""
+UNREPRODUCED: Literal["not-reproduced"] = "not-reproduced"
+"""In the place of an entry's id: nobody can say whose it is, since it was not shown again."""
 NO_REGISTRY = "the registry has no finding of this target"
 """Why each violation of the reference, or of somebody's own module, is new."""
 
@@ -27,7 +29,7 @@ class Row(msgspec.Struct):
     """A finding as one run shows it."""
 
     id: str
-    """An entry's, or ``new``."""
+    """An entry's, ``new``, or ``not-reproduced``."""
     impact: Impact
     symptom: str
     place: TargetLine | None
@@ -37,9 +39,14 @@ class Row(msgspec.Struct):
     replay: str | None = None
     """File that plays the exhibit again."""
 
+    @property
+    def is_entrys(self) -> bool:
+        """Whether it has an entry in the registry, as far as this killpoint knows."""
+        return self.id not in (NEW, UNREPRODUCED)
+
     def words(self) -> str:
         """Such as ``bites: late-replies: after one worker call that failed …``."""
-        named = f"{self.impact}: " if self.id != NEW else ""
+        named = f"{self.impact}: " if self.is_entrys else ""
         return f"{named}{self.id}: {self.symptom}"
 
     def where(self) -> str:
@@ -86,9 +93,10 @@ def _row(id: str, shown: Sequence[tuple[str, CaseViolation]]) -> Row:
     exhibit, violation = min(shown, key=lambda each: _rank(entry, *each))
     cases = list(dict.fromkeys(case for case, _ in shown))
     if entry is None:
-        more = counted(len(shown), "violations") + " that no finding explains"
+        impact: Impact = UNREPRODUCED if id == UNREPRODUCED else NEW
+        why = "that was not shown again" if id == UNREPRODUCED else "that no finding explains"
+        more = f"{counted(len(shown), 'violations')} {why}"
         symptom = violation.cause if len(shown) == 1 else more
-        impact: Impact = "new"
         return Row(id, impact, symptom, violation.place, cases, exhibit, violation.replay)
     place = TargetLine(entry.place.file, entry.place.function, _line(entry, shown))
     return Row(id, entry.impact, entry.symptom, place, cases, exhibit, violation.replay)

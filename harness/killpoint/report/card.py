@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from killpoint.findings.rows import NEW, NO_REGISTRY, Case, listed, unattributed
+from killpoint.findings.rows import NO_REGISTRY, Case, listed, unattributed
 from killpoint.judge import Judgement
 from killpoint.verdict import CaseOutcome, InvariantVerdict, counted
 
@@ -67,7 +67,7 @@ def print_findings(cases: Sequence[Case], console: Console) -> None:
     """Those that violated cases belong to, the worst impact first."""
     for row in listed(cases):
         console.print(Text(f"✗ {row.words()}", style="bold red"), soft_wrap=True)
-        lines = [row.where()] + [f"killpoint show {row.id}"] * (row.id != NEW)
+        lines = [row.where()] + [f"killpoint show {row.id}"] * row.is_entrys
         lines += [f"killpoint replay {row.replay}"] * bool(row.replay)
         for line in lines:
             console.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from killpoint.findings.registry import IMPACTS
-from killpoint.findings.rows import NEW
 from killpoint.report import stored
 from killpoint.report.diff import CaseChange, Difference, diff
 
@@ -80,11 +79,11 @@ def findings(found: Difference) -> str:
     """Such as ``findings: +1 bites: deaf-reader``, and how many are fixed; empty: the same."""
     parts: list[str] = []
     for impact in IMPACTS:
-        ids = [row.id for row in found.came if row.impact == impact]
-        some = ids if impact != NEW else [row.symptom for row in found.came if row.id == NEW]
+        rows = [row for row in found.came if row.impact == impact]
+        some = [row.id if row.is_entrys else row.symptom for row in rows]
         parts += [f"+{len(some)} {impact}: {', '.join(some)}"] * bool(some)
     if found.fixed:
-        gone = [row.id if row.id != NEW else row.symptom for row in found.fixed]
+        gone = [row.id if row.is_entrys else row.symptom for row in found.fixed]
         parts.append(f"\N{MINUS SIGN}{len(gone)} fixed: {', '.join(gone)}")
     return f"findings: {', '.join(parts)}" if parts else ""
 

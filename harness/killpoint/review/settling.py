@@ -146,7 +146,7 @@ def _drop_other_words(found: Review, pairs: _Pairs) -> None:
 def _are_two(one: CaseViolation, other: CaseViolation) -> bool:
     """Whether each is ended by a switch-off of its own."""
     named = (one.finding, other.finding)
-    return None not in named and NEW not in named and one.finding != other.finding
+    return all(id in findings() for id in named) and one.finding != other.finding
 
 
 def _grouped(shown: Iterable[_Shown]) -> dict[str, list[_Shown]]:
@@ -154,7 +154,7 @@ def _grouped(shown: Iterable[_Shown]) -> dict[str, list[_Shown]]:
     groups: dict[str, list[_Shown]] = {}
     for case, violation in shown:
         key = violation.finding or NEW
-        if key == NEW:
+        if key not in findings():
             place = violation.place
             where = f"{place.file} {place.function}" if place else case.id
             key = f"{NEW} {violation.kind} {where}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from killpoint.cases.case import OPEN, scenario
 from killpoint.findings import attribution
 from killpoint.findings.attribution import Attribution, Says
-from killpoint.findings.rows import unattributed
+from killpoint.findings.rows import named_finding, rows, unattributed
 from killpoint.scenario import Scenario, dump
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.verdict import CaseOutcome, CaseViolation
@@ -59,19 +60,54 @@ def test_what_is_there_with_all_of_them_off_is_new(replay: str, settle: Settle) 
     )
 
 
-def test_what_does_not_come_again_is_nobodys(replay: str, settle: Settle) -> None:
-    found = settle(CaseViolation("hang", "reader-0 waited", replay=replay), lambda off: False)
-    assert found.finding == "new"
-    assert "did not show it again" in found.how
+def test_what_does_not_come_again_is_nobodys_and_not_new(replay: str, settle: Settle) -> None:
+    violation = CaseViolation("late", "it was late", replay=replay, alone=[1, 2])
+    found = settle(violation, lambda off: False)
+    assert found.finding == "not-reproduced"
+    assert found.how == "3 plays did not show it again (seen in 1 play, 1 of 2 alone)"
+    case = CaseOutcome("Q1/any", "Q1", "violated")
+    case.violations.append(found)
+    (row,) = rows([case])
+    assert (row.id, row.impact, row.symptom) == ("not-reproduced", "not-reproduced", "it was late")
+    assert named_finding(case) == "not-reproduced"
 
 
-def test_what_only_two_together_end_is_new(replay: str, settle: Settle) -> None:
-    first, *_, last = SWITCH_OFFS
+def test_what_comes_seldom_is_ended_by_what_ends_it_as_often(replay: str, settle: Settle) -> None:
+    plays: list[tuple[str, ...]] = []
+    first, second = "deaf-writer", "late-replies"
+
+    def shows(off: Sequence[str]) -> bool:
+        plays.append((*off,))
+        if not off:
+            return len(plays) == 2
+        return second not in off and plays.count((*off,)) == 2
+
+    cause = "in MessageQueue.acquire_write (shm_broadcast.py:752)"
+    assert settle(CaseViolation("hang", cause, replay=replay), shows).finding == second
+    assert plays.count((first,)) == 2
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_what_several_end_together_is_the_likeliest_ones(
+    count: int, replay: str, settle: Settle
+) -> None:
+    likely, *others = ["late-death-watch", "deaf-start", "altered-after-enqueue"][:count]
     found = settle(
-        CaseViolation("hang", "reader-0 waited", replay=replay),
-        lambda off: not {first, last} <= {*off},
+        CaseViolation("leak", "worker-0 is still there, in worker_main", replay=replay),
+        lambda off: not {likely, *others} <= {*off},
     )
-    assert found.finding == "new"
+    assert found.finding == likely
+    told = re.fullmatch(r"its switch-off ends it together with that of (.*), and none.*", found.how)
+    assert told is not None
+    assert {*told[1].split(" and ")} == {*others}
+
+
+def test_what_only_four_end_together_is_new(replay: str, settle: Settle) -> None:
+    four = {*[*SWITCH_OFFS][::7][:4]}
+    assert len(four) == 4
+    violation = CaseViolation("hang", "reader-0 waited", replay=replay)
+    found = settle(violation, lambda off: not four <= {*off})
+    assert (found.finding, found.how) == ("new", "no 3 findings' switch-offs end it")
 
 
 def test_without_a_file_nothing_is_played(settle: Settle) -> None:

@@ -56,8 +56,12 @@ def free_port():
 
 
 def bound_socket(path, ctx, socket_type, **options):
+    import zmq
+
     made = ctx.socket(socket_type)
     made.linger = 0
+    if socket_type == zmq.XPUB:
+        made.xpub_verbose = True  # as vllm has it: it counts each subscription
     made.bind(path)
     return made
 
@@ -78,6 +82,9 @@ class Loader:
         "vllm.v1.executor.multiproc_executor",
     )
     stand_ins = {
+        "EngineCoreRequestType": types.SimpleNamespace(
+            START_DP_WAVE=types.SimpleNamespace(value=b"\2")
+        ),
         "MsgpackDecoder": untyped_decoder,
         "get_ip": lambda: "127.0.0.1",
         "get_mp_context": lambda: multiprocessing.get_context("fork"),

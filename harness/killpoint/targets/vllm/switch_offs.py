@@ -237,6 +237,29 @@ def _a_payload_is_granted_what_is_left(edits: Edits) -> None:
         edits.instead(each.args[1], left)
 
 
+@_edits("late-barrier", _GROUP)
+def _a_barrier_looks_and_does_not_wait_for_the_store(edits: Edits) -> None:
+    meeting = edits.function("StatelessProcessGroup.barrier")
+    if all(given.arg != "timeout" for given in meeting.args.args):
+        raise DoesNotFit("a barrier has no timeout")
+    for each in calls(meeting, "get"):
+        edits.before(
+            around(meeting, each), "if not self.store.check([key]):\n    raise KeyError(key)"
+        )
+    taken = [each for each in calls(meeting, "broadcast_obj") if "None" in ast.unparse(each)]
+    edits.before(
+        around(meeting, _only(taken)),
+        """
+        until = time.monotonic() + timeout
+        awaited = f"broadcast_from/0/{self.broadcast_recv_src_counter[0]}"
+        while not self.store.check([awaited]):
+            if time.monotonic() > until:
+                raise RuntimeError(f"rank 0 did not come within {timeout:.2f} seconds")
+            sched_yield()
+        """,
+    )
+
+
 def _payloads(taking: ast.AST) -> list[ast.Call]:
     """The calls that take a payload, by a function of the queue's or from the socket itself."""
     bare = [c for c in calls(taking, "recv") if ast.unparse(c.func) == "self.local_socket.recv"]
@@ -324,8 +347,8 @@ def _is_pause(each: ast.stmt) -> bool:
 
 _GRACE_S = 2
 """How long a queue waits that has neither a deadline nor a way to be shut down."""
-_FULL_S = 15
-"""How long a writer without a deadline waits for readers that may be dead."""
+_LOOKS_S = 0.1
+"""How often a writer that finds the ring full looks at those who have not read."""
 
 
 def _can_be_shut_down(edits: Edits) -> bool:
@@ -365,17 +388,69 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
 
 
 @_edits("deaf-writer", _QUEUE)
-def _a_slot_is_awaited_no_longer_than_the_queue_lives(edits: Edits) -> None:
+def _a_slot_is_awaited_from_readers_that_live(edits: Edits) -> None:
+    edits.top(f"import os{_RUNS}")
+    _rings_name_their_readers(edits)
     waiting = edits.function("MessageQueue.acquire_write")
-    if any(given.arg == "timeout" for given in waiting.args.args):
-        edits.begin(waiting, f"timeout = {_FULL_S} if timeout is None else timeout")
+    edits.begin(waiting, "looked_at = time.monotonic()")
     for each in calls(waiting, "sched_yield"):
         line = around(waiting, each)
         if _can_be_shut_down(edits):
             edits.before(line, 'if self.shutting_down:\n    raise RuntimeError("cancelled")')
-        else:
-            late = f"time.monotonic() - start_time > {_GRACE_S}"
-            edits.before(line, f"if {late}:\n    raise TimeoutError")
+        edits.before(
+            line,
+            f"""
+            if time.monotonic() > looked_at + {_LOOKS_S}:
+                looked_at = time.monotonic()
+                for reader, pid in enumerate(self.buffer.readers()):
+                    if pid and not metadata_buffer[reader + 1] and not _runs(pid):
+                        raise RuntimeError(f"reader {{reader}} (process {{pid}}) died")
+            """,
+        )
+
+
+def _rings_name_their_readers(edits: Edits) -> None:
+    """Behind the slots a ring has the process id of each reader, which it stores as it attaches."""
+    making = edits.function("ShmRingBuffer.__init__")
+    size = statement(
+        making,
+        lambda each: (
+            isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == "self.total_bytes_of_buffer"
+        ),
+        "size of the ring",
+    )
+    edits.after(
+        size,
+        """
+        self.readers_offset = self.total_bytes_of_buffer
+        self.total_bytes_of_buffer += 8 * n_reader
+        """,
+    )
+    edits.before(
+        edits.function("ShmRingBuffer.__del__"),
+        """
+        def has_reader(self, rank):
+            if hasattr(self, "shared_memory"):
+                at = self.readers_offset + 8 * rank
+                self.shared_memory.buf[at : at + 8] = os.getpid().to_bytes(8, "little")
+
+        def readers(self):
+            for at in range(self.readers_offset, self.total_bytes_of_buffer, 8):
+                yield int.from_bytes(bytes(self.shared_memory.buf[at : at + 8]), "little")
+        """,
+    )
+    attaching = edits.function("MessageQueue.create_from_handle")
+    local = statement(
+        attaching,
+        lambda each: (
+            isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == "self.local_reader_rank"
+            and ".index(" in ast.unparse(each.value)
+        ),
+        "rank of a local reader",
+    )
+    edits.after(local, "self.buffer.has_reader(self.local_reader_rank)")
 
 
 @_edits("deaf-writer", _POOL)
@@ -384,6 +459,100 @@ def _a_call_is_sent_by_its_deadline(edits: Edits) -> None:
     for each in calls(call, "enqueue"):
         left = "None if deadline is None else max(0.0, deadline - time.monotonic())"
         edits.keyword(each, "timeout", left)
+
+
+@_edits("half-sent", _QUEUE)
+def _what_a_send_still_owes_is_done_by_the_next_one(edits: Edits) -> None:
+    _published_slots_are_left(edits)
+    sending = edits.function("MessageQueue.enqueue")
+    payload, remote = (_send(sending, f"self.{name}_socket") for name in ("local", "remote"))
+    assert isinstance(remote.args[0], ast.Name)
+    message = remote.args[0].id
+    owed = f"self.remote = {message} if self.n_remote_reader > 0 else None"
+    for mark, first in ((1, message), (0, "None")):
+        marked = statement(sending, _marks(mark), "mark in a slot")
+        edits.after(marked, f"self.payload, {owed.replace(' =', f' = {first},', 1)}")
+    again: list[str] = []
+    for name, each in (("payload", payload), ("remote", remote)):
+        # In one statement, so that nothing can come between the two.
+        edits.instead(around(sending, each), f"self.{name} = {ast.unparse(each)}")
+        words = ast.unparse(each).replace(f"({message}", f"(self.{name}", 1)
+        again += [f"if self.{name} is not None:", f"    self.{name} = {words}"]
+    told = textwrap.indent("\n".join(again), "    ")
+    edits.begin(
+        sending,
+        f"""
+if self.was_published():
+{told}
+self.payload = self.remote = None
+""",
+    )
+
+
+def _published_slots_are_left(edits: Edits) -> None:
+    """The index of a writer moves on, if not with a publication, then with the next send."""
+    writing = edits.function("MessageQueue.acquire_write")
+    looked = statement(
+        writing,
+        lambda each: isinstance(each, ast.With) and "get_metadata" in ast.unparse(each.items[0]),
+        "slot that is looked at",
+    )
+    step = statement(
+        looked,
+        lambda each: (
+            isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "self.current_idx"
+        ),
+        "step to the next slot",
+    )
+    assert isinstance(step, ast.Assign)
+    moved = f"self.current_idx, self.filling = ({ast.unparse(step.value)}), None"
+    edits.instead(step, moved)
+    taken = statement(
+        looked, lambda each: ast.unparse(each) == "metadata_buffer[0] = 0", "slot that is taken"
+    )
+    edits.after(taken, "self.filling = self.current_idx")
+    edits.before(
+        edits.function("MessageQueue.enqueue"),
+        f"""
+        def was_published(self):
+            if getattr(self, "filling", None) is not None:
+                with self.buffer.get_metadata(self.filling) as flags:
+                    published = flags[0] == 1
+                if not published:
+                    return False
+                {moved}
+            return hasattr(self, "payload")
+        """,
+    )
+
+
+def _send(sending: ast.AST, socket: str) -> ast.Call:
+    """The call by which one of a queue's sockets is given a message."""
+    found = [
+        each
+        for each in ast.walk(sending)
+        if isinstance(each, ast.Call) and ast.unparse(each.func).startswith(f"{socket}.send")
+    ]
+    return _only(found)
+
+
+def _marks(how: int) -> Callable[[ast.stmt], bool]:
+    """Whether a statement writes a slot's first byte: 1, a payload follows; 0, it is inline."""
+    return lambda each: isinstance(each, ast.Assign) and ast.unparse(each) == f"buf[0] = {how}"
+
+
+@_edits("unnamed-segment", _QUEUE)
+def _a_segment_that_is_missing_is_named(edits: Edits) -> None:
+    making = edits.function("ShmRingBuffer.__init__")
+    edits.begin(making, "self.wanted = name")
+    for place in ("get_data", "get_metadata"):
+        edits.begin(
+            edits.function(f"ShmRingBuffer.{place}"),
+            """
+            if not hasattr(self, "shared_memory"):
+                raise FileNotFoundError(f"there is no segment {self.wanted} on this machine")
+            """,
+        )
 
 
 @_edits("late-death-watch", _POOL)
