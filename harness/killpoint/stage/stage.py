@@ -190,20 +190,23 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
+        system = system_of(scenario)
         with play_lock.alone() as alone:
-            system = system_of(scenario)
             play = self._play_by(system, scenario) if system else self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"
         return play
 
     def _play_shared(self, system: System, scenario: Scenario) -> Play:
-        """Play it alone, or give what the same play gave before."""
+        """Play it while no other server is played, or give what the same play gave before."""
         key = system.key(scenario)
         known = self._shared.get(key)
         if known is not None:
             return msgspec.structs.replace(known, scenario=scenario, shared=True)
-        play = self.play_alone(scenario)
+        with play_lock.one_server() as first, play_lock.beside_others(long=True):
+            play = self._play_by(system, scenario)
+        if not first:
+            play.stalled = play.stalled or "another server on this machine did not end its play"
         self._shared[key] = play
         return play
 

@@ -26,7 +26,7 @@ class Played(msgspec.Struct):
 
 
 class System(Protocol):
-    """One kind of thing that is put on trial. Its plays are alone on the machine."""
+    """One kind of thing that is put on trial. Of such plays there is one at a time on a machine."""
 
     name: str
 

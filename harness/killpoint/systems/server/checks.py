@@ -24,6 +24,8 @@ from killpoint.verdict import Violation
 
 _GRACE = 10.0
 """Seconds: E6's beyond the drain, E8's after the front's end."""
+_ARRIVES = 1.0
+"""Seconds: E6's, in which what is failed as the drain ends comes to its client."""
 _LIES_FOR = 15.0
 """E4."""
 _BACK_WITHIN = 5.0
@@ -105,7 +107,7 @@ def told_to_end_it_ends(of: Life, ledger: Ledger) -> Finding:
     told = of.first("sigterm", "sigint")
     drain = UNSTATED_DRAIN if of.drain is None else of.drain
     stated = "states none: 30 s" if of.drain is None else f"is {drain:g} s"
-    limit = told.t + int(drain * SECOND)
+    limit = told.t + int((drain + _ARRIVES) * SECOND)
     slack = of.history.allowance(told.t, of.until)
     flying = [each for each in of.load() if each.open_at(told.t)]
     late = [e for e in flying if e.ended is None or e.ended > limit + slack or e.end == "hang"]

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from killpoint.history.log import Log
 from killpoint.scenario import AnyStep, Fault, Scenario
-from killpoint.stage import late_ticks
 from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
@@ -53,6 +52,7 @@ _SIGNALS = {
 _EACH = 0.1
 """Seconds between two looks at the tree."""
 _HEALTH_EACH, _HEALTH_WITHIN = 0.25, 5.0
+_TICK, _LATE = 0.02, 0.005
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds in which one short request, asked alone, is answered by a server that serves."""
@@ -90,7 +90,6 @@ class Driver:
         self._load = Load(self._address, self.log, self._asked(_CLIENTS))
         self._parts: dict[str, int] = {}
         self._known: set[str] = set()
-        self._over = False
         self._gone = False
         self._watching: list[asyncio.Task[None]] = []
 
@@ -100,14 +99,13 @@ class Driver:
         Raises:
             Stalled: the server does not become ready, and nothing was done to it.
         """
-        late_ticks.watch(self.log, lambda: self._over)
+        self._watching.append(asyncio.ensure_future(self._watch_clock()))
         try:
             for step in self._scenario.steps:
                 if not self.unreached:
                     await self._do(step)
             await self._load.close()
         finally:
-            self._over = True
             for task in self._watching:
                 task.cancel()
             await asyncio.gather(*self._watching, return_exceptions=True)
@@ -158,7 +156,7 @@ class Driver:
         self.log.write("server-start", topology=self._topology, drain=self._program.drain)
         self.tree.begin(self._supervisor.start(argv, variables, folder, self._output))
         self._look()
-        if not self._watching:
+        if len(self._watching) == 1:
             for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
                 self._watching.append(asyncio.ensure_future(watch))
         ready = self._is_ready if step.until == "ready" else self._has_begun
@@ -268,6 +266,15 @@ class Driver:
                 return True  # it was there to get it; what it makes of it is judged
 
     # -- looking on ---------------------------------------------------------------------------
+
+    async def _watch_clock(self) -> None:
+        """The control of verdicts about time: how late a plain wait is, beside all the others."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_TICK)
+            late = time.monotonic() - before - _TICK
+            if late > _LATE:
+                self.log.write("late-tick", ns=int(late * 1e9))
 
     async def _watch_tree(self) -> None:
         while True:
