@@ -47,6 +47,7 @@ from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
+from killpoint.systems.server.environments.command import add_parser as add_environment_parser
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, is_server
 from killpoint.verdict import counted
@@ -93,6 +94,7 @@ def command_line() -> argparse.ArgumentParser:
     add_matrix_parser(commands)
     add_campaign_parser(commands)
     add_bisect_parser(commands)
+    add_environment_parser(commands)
     for each in commands.choices.values():
         say_defaults(each)
     return parser

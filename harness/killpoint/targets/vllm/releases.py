@@ -14,6 +14,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 from unearth import Link
 
+from killpoint.cache import cache_root
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets.vllm import archive, lookup, wheel
 from killpoint.targets.vllm.index import configured
@@ -52,11 +53,7 @@ def parse(text: str, project: Project = VLLM) -> Version:
 
 def cache_folder(project: Project = VLLM) -> Path:
     """Where a project's releases are kept, by version."""
-    chosen = os.environ.get("KILLPOINT_CACHE")
-    if chosen:
-        return Path(chosen).absolute() / project.name
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base).absolute() / "killpoint" / project.name
+    return cache_root() / project.name
 
 
 def stored(version: Version, project: Project = VLLM) -> Sources | None:

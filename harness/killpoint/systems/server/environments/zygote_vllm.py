@@ -1,0 +1,66 @@
+"""What the zygote imports for vLLM, and how it runs vLLM's command line.
+
+The platform for CPUs starts every process anew, so that each imports vLLM again. Here they are
+forked, as vLLM does it on GPUs; nothing else of vLLM is changed. What a forked play shows is to be
+shown once by an ordinary start, because forks inherit what new processes do not.
+"""
+
+import importlib
+import multiprocessing
+import sys
+from typing import Any
+
+_MODULES = (
+    "vllm",
+    "vllm.entrypoints.cli.main",
+    "vllm.entrypoints.cli.serve",
+    "vllm.entrypoints.cli.benchmark.main",
+    "vllm.entrypoints.cli.collect_env",
+    "vllm.entrypoints.cli.download_kernels",
+    "vllm.entrypoints.cli.launch",
+    "vllm.entrypoints.cli.openai",
+    "vllm.entrypoints.cli.preload",
+    "vllm.entrypoints.cli.run_batch",
+    "vllm.entrypoints.cli.snapshot",
+    "vllm.entrypoints.openai.api_server",
+    "vllm.entrypoints.launchers.api_server.entry",
+    "vllm.entrypoints.launchers.app",
+    "vllm.entrypoints.serve",
+    "vllm.entrypoints.openai.completion.serving",
+    "vllm.entrypoints.openai.chat_completion.serving",
+    "vllm.v1.engine.core",
+    "vllm.v1.engine.async_llm",
+    "vllm.v1.engine.coordinator",
+    "vllm.v1.engine.input_processor",
+    "vllm.v1.executor.multiproc_executor",
+    "vllm.v1.worker.cpu_worker",
+    "vllm.v1.worker.cpu_model_runner",
+    "vllm.v1.attention.backends.cpu_attn",
+    "vllm.model_executor.models.llama",
+    "vllm.model_executor.model_loader.default_loader",
+    "transformers.models.llama.configuration_llama",
+    "transformers.tokenization_utils_fast",
+)
+"""Of several releases: what one does not have is imported when it is asked for."""
+
+
+def preload() -> None:
+    """Import vLLM, single-threaded, and have it fork its processes."""
+    fork = multiprocessing.get_context("fork")
+
+    def get_context(_method: "str | None" = None) -> Any:
+        return fork
+
+    multiprocessing.get_context = get_context
+    for name in _MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            sys.stdout.write(f"not imported ahead: {error}\n")
+    platforms = importlib.import_module("vllm.platforms")
+    assert platforms.current_platform.device_type == "cpu", platforms.current_platform
+
+
+def serve() -> None:
+    """Run ``vllm serve …``, as ``sys.argv`` has it."""
+    importlib.import_module("vllm.entrypoints.cli.main").main()
