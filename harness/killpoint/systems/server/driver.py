@@ -25,7 +25,7 @@ from killpoint.scenario import AnyStep, Fault, Scenario
 from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
-from killpoint.systems.server.process_tree import FRONT, ProcessTree, signalled
+from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
 from killpoint.systems.server.program import ServerProgram, Topology
 from killpoint.systems.server.steps import (
     ServerAlive,
@@ -64,6 +64,7 @@ UNSTATED = 30.0
 _ABOVE = 5.0
 """Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
 _CLIENTS = 12
+_SLOWEST = 5.0
 
 
 class Stalled(Exception):
@@ -91,6 +92,8 @@ class Driver:
         self._parts: dict[str, int] = {}
         self._known: set[str] = set()
         self._gone = False
+        self._took = 0.0
+        """Seconds that the start and the control took: how fast this machine is now."""
         self._watching: list[asyncio.Task[None]] = []
 
     async def play(self) -> None:
@@ -117,10 +120,9 @@ class Driver:
             case ServerStart():
                 await self._start(step)
             case ServerControl():
-                if not await self._load.control(step.clients, step.within):
-                    raise Stalled("not every client was answered before anything was done")
+                await self._control(step)
             case ServerLoad():
-                self._load.begin(step.clients, step.deadline)
+                self._load.begin(step.clients, step.deadline + self._allowed())
             case ServerPhase():
                 await self._phase(step)
             case ServerServe():
@@ -137,7 +139,7 @@ class Driver:
                 if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._parts:
                     self.log.write("told-to-end")
             case ServerAlive():
-                await self._alive(step.within)
+                await self._alive(step.within + self._allowed())
             case ServerGone():
                 await self._gone_within(self._leaves_within(step))
             case Fault():
@@ -161,13 +163,27 @@ class Driver:
                 self._watching.append(asyncio.ensure_future(watch))
         ready = self._is_ready if step.until == "ready" else self._has_begun
         within = self._program.start_within
-        if not await self._until(ready, within):
+        if not await self._until(ready, within * _slowed()):
             said = last_line(self._output)
             after = f"within {within:g} s" if not self._gone else "before it ended"
             self.log.write("not-ready", said=said)
             raise Stalled(f"the server was not {step.until} {after}: {said}")
         self.segments |= self.tree.segments()
+        self._took = time.monotonic() - began
         self.log.write("ready" if step.until == "ready" else "begun", s=_since(began))
+
+    async def _control(self, step: ServerControl) -> None:
+        began = time.monotonic()
+        if not await self._load.control(step.clients, step.within * _slowed()):
+            raise Stalled("not every client was answered before anything was done")
+        self._took += time.monotonic() - began
+
+    def _allowed(self) -> float:
+        """Seconds beyond a bound of ours: twice what a start and all answers took undisturbed.
+
+        A part that is started again needs a start, and what it had begun is begun anew.
+        """
+        return 2 * self._took
 
     async def _is_ready(self) -> bool:
         if (await self._health()).status != 200:
@@ -175,7 +191,7 @@ class Driver:
         return await self._serves()
 
     async def _has_begun(self) -> bool:
-        return any(name != FRONT for name in self._parts)
+        return any(not name.startswith((FRONT, HELPER)) for name in self._parts)
 
     async def _serves(self) -> bool:
         """Whether a short request is answered."""
@@ -354,6 +370,11 @@ def _free_port(host: str) -> int:
     with socket.socket(family) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def _slowed() -> float:
+    """By how much this machine is slower now than a quiet one, for a start that computes a lot."""
+    return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), _SLOWEST)
 
 
 def _since(began: float) -> float:
