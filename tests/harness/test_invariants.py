@@ -27,7 +27,7 @@ def test_an_unknown_id_is_bad_usage_and_says_what_there_is() -> None:
 def test_needs_are_capabilities_and_the_minimum_asks_for_something(item: object) -> None:
     found = next(each for each in CATALOGUE if each is item)
     assert set(found.needs) <= set(get_args(Capability))
-    stacks = ("queue", "group", "pool", "pipe", "waves", "coordinator", "engine")
+    stacks = ("queue", "group", "pool", "pipe", "waves", "coordinator", "engine", "server")
     assert found.needs[0] in (*stacks, "coordinator_process")
     assert found.minimum
     assert all(least > 0 for least in found.minimum.values())

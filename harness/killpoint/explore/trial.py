@@ -356,7 +356,7 @@ class Trial:
             self._note_leaks(judged.play, held)
             return judged
         again: list[int] = []
-        if self._is_to_confirm(violation) and isinstance(self._player, PlaysAlone):
+        if self._is_to_confirm(judged.play, violation) and isinstance(self._player, PlaysAlone):
             judged, again = self._alone(self._player, judged, violation, held)
         if judged.violation is not None:
             self._convict(judged, again)
@@ -408,8 +408,9 @@ class Trial:
             self._record(again.play, f"{self.outcome.id}-doubt")
         return again
 
-    def _is_to_confirm(self, violation: Violation) -> bool:
-        return self._confirms and violation.kind in TIMED and self._known(violation) is None
+    def _is_to_confirm(self, play: Play, violation: Violation) -> bool:
+        doubtful = violation.kind in TIMED or play.provisional
+        return self._confirms and doubtful and self._known(violation) is None
 
     def _alone(
         self, player: PlaysAlone, first: Judged, violation: Violation, held: list[Play]

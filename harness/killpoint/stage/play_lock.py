@@ -65,6 +65,17 @@ def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
 
 
 @contextmanager
+def one_server(within: float = ALONE_WITHIN) -> Generator[bool]:
+    """Hold the lock of whole servers, of which one at a time is played; whether it was got in time.
+
+    Raises:
+        CannotWork: the folder of the lock cannot be used.
+    """
+    with _open("server") as held:
+        yield _locked(held, fcntl.LOCK_EX, time.monotonic() + within)
+
+
+@contextmanager
 def _passed(name: str) -> Generator[None]:
     """Hold a lock shared, having passed its gate."""
     with _open(_GATES[name]) as gate, _open(name) as held:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -49,7 +50,7 @@ from killpoint.stage.mounts import OwnShm
 from killpoint.stage.netns import Hosts
 from killpoint.stage.waiting import Stalled
 from killpoint.stage.zygote_client import Zygote
-from killpoint.systems.base import System
+from killpoint.systems.base import Player, System
 from killpoint.systems.registry import system_of
 from killpoint.targets.protocol import QueueShape
 
@@ -126,6 +127,8 @@ class Play(msgspec.Struct):
     """What this machine does not permit, and the scenario needs; empty as a rule."""
     shared: bool = False
     """Whether the same play was given before, to be judged by another invariant."""
+    provisional: bool = False
+    """Whether the target was started otherwise than its users start it."""
 
 
 class Stage:
@@ -143,8 +146,11 @@ class Stage:
         except OSError as error:
             raise CannotWork(f"no place for the plays: {error}") from error
         self._count = 0
-        self._shared: dict[bytes, Play] = {}
-        """Plays that several invariants judge, by what is played."""
+        self._shared: dict[tuple[bytes, bool], list[Play]] = {}
+        """Plays that several invariants judge, by what is played, and whether alone."""
+        self._asked: Counter[tuple[bytes, bool, str]] = Counter()
+        """How many of them each case was given."""
+        self._players: dict[str, Player] = {}
         self._with_torch: Zygote | None = None
         try:
             self.zygote = Zygote(spec, self.root)
@@ -160,6 +166,8 @@ class Stage:
 
     def close(self) -> None:
         """End the zygote and remove every play's folder."""
+        for player in self._players.values():
+            player.close()
         if self._with_torch is not None:
             self._with_torch.close()
         self.zygote.close()
@@ -190,36 +198,49 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
+        system = system_of(scenario)
+        if system is not None:
+            return self._play_shared(system, scenario, alone=True)
         with play_lock.alone() as alone:
-            system = system_of(scenario)
-            play = self._play_by(system, scenario) if system else self._play(scenario)
+            play = self._play(scenario)
         if not alone:
             play.stalled = play.stalled or "other plays on this machine did not end"
         return play
 
-    def _play_shared(self, system: System, scenario: Scenario) -> Play:
-        """Play it alone, or give what the same play gave before."""
-        key = system.key(scenario)
-        known = self._shared.get(key)
-        if known is not None:
-            return msgspec.structs.replace(known, scenario=scenario, shared=True)
-        play = self.play_alone(scenario)
-        self._shared[key] = play
+    def _play_shared(self, system: System, scenario: Scenario, *, alone: bool = False) -> Play:
+        """Play it while no other server is played, or give what the same play gave before.
+
+        A case that asks once more is given another play, or what that gave another case.
+        """
+        key = system.key(scenario), alone
+        given = self._asked[*key, scenario.case]
+        self._asked[*key, scenario.case] += 1
+        known = self._shared.setdefault(key, [])
+        if given < len(known):
+            return msgspec.structs.replace(known[given], scenario=scenario, shared=True)
+        beside = play_lock.alone() if alone else play_lock.beside_others(long=True)
+        with play_lock.one_server() as first, beside as undisturbed:
+            play = self._play_by(system, scenario, ordinary=alone)
+        if not (first and undisturbed):
+            play.stalled = play.stalled or "other plays on this machine did not end"
+        known.append(play)
         return play
 
-    def _play_by(self, system: System, scenario: Scenario) -> Play:
+    def _play_by(self, system: System, scenario: Scenario, *, ordinary: bool) -> Play:
         began = time.monotonic()
         self._count += 1
         folder = self.root / str(self._count)
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
-            played = system.play(self.spec, scenario, folder)
+            if system.name not in self._players:
+                self._players[system.name] = system.player(self.spec, self.root)
+            played = self._players[system.name].play(scenario, folder, ordinary=ordinary)
             history = History.read(folder)
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         seconds = time.monotonic() - began
         told = played.ledger, played.unreached, played.stalled
-        return Play(scenario, history, *told, folder, seconds)
+        return Play(scenario, history, *told, folder, seconds, provisional=played.provisional)
 
     def _play(self, scenario: Scenario) -> Play:
         began = time.monotonic()
@@ -321,7 +342,7 @@ class Stage:
 
     def forget(self, play: Play) -> None:
         """Remove a play's folder, unless another invariant may judge it."""
-        if not any(kept.folder == play.folder for kept in self._shared.values()):
+        if not any(kept.folder == play.folder for each in self._shared.values() for kept in each):
             shutil.rmtree(play.folder, ignore_errors=True)
 
 

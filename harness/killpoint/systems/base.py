@@ -23,10 +23,31 @@ class Played(msgspec.Struct):
     """Why it could not be played to its end, empty if it was."""
     unreached: list[str]
     """What was to be done, and was not."""
+    provisional: bool = False
+    """Whether the target was started in a way that is not its users': what the play shows is told
+    once an ordinary one has shown it too."""
+
+
+class Player(Protocol):
+    """What plays scenarios of one system on one target; whatever it keeps for that, it ends."""
+
+    def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
+        """Play it; logs go into ``folder``, the target's files into its ``t``.
+
+        Everything that was started for the play has ended when it returns.
+
+        Args:
+            ordinary: whether the target is to be started as its users start it.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what was kept between plays."""
+        ...
 
 
 class System(Protocol):
-    """One kind of thing that is put on trial. Its plays are alone on the machine."""
+    """One kind of thing that is put on trial. Of such plays there is one at a time on a machine."""
 
     name: str
 
@@ -38,9 +59,6 @@ class System(Protocol):
         """The same for scenarios that are one play, judged by different invariants."""
         ...
 
-    def play(self, spec: str, scenario: Scenario, folder: Path) -> Played:
-        """Play it on the target of a resolved spec; logs go into ``folder``, files into its ``t``.
-
-        Everything that it started has ended when it returns.
-        """
+    def player(self, spec: str, root: Path) -> Player:
+        """What plays its scenarios on the target of a resolved spec; ``root``: a folder for it."""
         ...

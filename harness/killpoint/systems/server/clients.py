@@ -160,7 +160,7 @@ class Load:
         asked = self.asked[client]
         self._count += 1
         number = self._count
-        reply, completion = HttpReply(), Completion(stream=asked.stream, tokens=asked.tokens)
+        reply, completion = HttpReply(), Completion(asked.tokens)
         mine = self.open[number] = Open(client, asked.stream)
         self.log.write("ask", n=number, client=client, stream=asked.stream, phase=phase)
 

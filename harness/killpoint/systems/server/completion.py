@@ -21,7 +21,7 @@ _FINISHED = ("stop", "length")
 class Completion:
     """What a client has of one completion."""
 
-    def __init__(self, *, stream: bool, tokens: int) -> None:
+    def __init__(self, tokens: int) -> None:
         self.text = ""
         self.pieces = 0
         self.finish = ""
@@ -29,7 +29,7 @@ class Completion:
         self.used: int | None = None
         """Tokens that the server says it has generated."""
         self._done = False
-        self._stream = stream
+        """Whether the last event, or the whole answer, was taken."""
         self._tokens = tokens
 
     def take(self, reply: HttpReply) -> None:
@@ -37,7 +37,8 @@ class Completion:
         if reply.status == 200 and reply.is_stream:
             for event in reply.events():
                 self._event(event)
-        elif reply.over and reply.ended:
+        elif reply.ended and not self._done:
+            self._done = True
             self._whole(bytes(reply.body), reply.status)
 
     def end(self, reply: HttpReply, undisturbed: str | None) -> tuple[End, str]:

@@ -22,11 +22,10 @@ from pathlib import Path
 
 from killpoint.history.log import Log
 from killpoint.scenario import AnyStep, Fault, Scenario
-from killpoint.stage import late_ticks
 from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
-from killpoint.systems.server.process_tree import FRONT, ProcessTree, signalled
+from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
 from killpoint.systems.server.program import ServerProgram, Topology
 from killpoint.systems.server.steps import (
     ServerAlive,
@@ -53,6 +52,7 @@ _SIGNALS = {
 _EACH = 0.1
 """Seconds between two looks at the tree."""
 _HEALTH_EACH, _HEALTH_WITHIN = 0.25, 5.0
+_TICK, _LATE = 0.02, 0.005
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds in which one short request, asked alone, is answered by a server that serves."""
@@ -64,6 +64,7 @@ UNSTATED = 30.0
 _ABOVE = 5.0
 """Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
 _CLIENTS = 12
+_SLOWEST = 5.0
 
 
 class Stalled(Exception):
@@ -90,8 +91,9 @@ class Driver:
         self._load = Load(self._address, self.log, self._asked(_CLIENTS))
         self._parts: dict[str, int] = {}
         self._known: set[str] = set()
-        self._over = False
         self._gone = False
+        self._took = 0.0
+        """Seconds that the start and the control took: how fast this machine is now."""
         self._watching: list[asyncio.Task[None]] = []
 
     async def play(self) -> None:
@@ -100,14 +102,13 @@ class Driver:
         Raises:
             Stalled: the server does not become ready, and nothing was done to it.
         """
-        late_ticks.watch(self.log, lambda: self._over)
+        self._watching.append(asyncio.ensure_future(self._watch_clock()))
         try:
             for step in self._scenario.steps:
                 if not self.unreached:
                     await self._do(step)
             await self._load.close()
         finally:
-            self._over = True
             for task in self._watching:
                 task.cancel()
             await asyncio.gather(*self._watching, return_exceptions=True)
@@ -119,10 +120,9 @@ class Driver:
             case ServerStart():
                 await self._start(step)
             case ServerControl():
-                if not await self._load.control(step.clients, step.within):
-                    raise Stalled("not every client was answered before anything was done")
+                await self._control(step)
             case ServerLoad():
-                self._load.begin(step.clients, step.deadline)
+                self._load.begin(step.clients, step.deadline + self._allowed())
             case ServerPhase():
                 await self._phase(step)
             case ServerServe():
@@ -139,7 +139,7 @@ class Driver:
                 if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._parts:
                     self.log.write("told-to-end")
             case ServerAlive():
-                await self._alive(step.within)
+                await self._alive(step.within + self._allowed())
             case ServerGone():
                 await self._gone_within(self._leaves_within(step))
             case Fault():
@@ -158,18 +158,32 @@ class Driver:
         self.log.write("server-start", topology=self._topology, drain=self._program.drain)
         self.tree.begin(self._supervisor.start(argv, variables, folder, self._output))
         self._look()
-        if not self._watching:
+        if len(self._watching) == 1:
             for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
                 self._watching.append(asyncio.ensure_future(watch))
         ready = self._is_ready if step.until == "ready" else self._has_begun
         within = self._program.start_within
-        if not await self._until(ready, within):
+        if not await self._until(ready, within * _slowed()):
             said = last_line(self._output)
             after = f"within {within:g} s" if not self._gone else "before it ended"
             self.log.write("not-ready", said=said)
             raise Stalled(f"the server was not {step.until} {after}: {said}")
         self.segments |= self.tree.segments()
+        self._took = time.monotonic() - began
         self.log.write("ready" if step.until == "ready" else "begun", s=_since(began))
+
+    async def _control(self, step: ServerControl) -> None:
+        began = time.monotonic()
+        if not await self._load.control(step.clients, step.within * _slowed()):
+            raise Stalled("not every client was answered before anything was done")
+        self._took += time.monotonic() - began
+
+    def _allowed(self) -> float:
+        """Seconds beyond a bound of ours: twice what a start and all answers took undisturbed.
+
+        A part that is started again needs a start, and what it had begun is begun anew.
+        """
+        return 2 * self._took
 
     async def _is_ready(self) -> bool:
         if (await self._health()).status != 200:
@@ -177,7 +191,7 @@ class Driver:
         return await self._serves()
 
     async def _has_begun(self) -> bool:
-        return any(name != FRONT for name in self._parts)
+        return any(not name.startswith((FRONT, HELPER)) for name in self._parts)
 
     async def _serves(self) -> bool:
         """Whether a short request is answered."""
@@ -269,6 +283,15 @@ class Driver:
 
     # -- looking on ---------------------------------------------------------------------------
 
+    async def _watch_clock(self) -> None:
+        """The control of verdicts about time: how late a plain wait is, beside all the others."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_TICK)
+            late = time.monotonic() - before - _TICK
+            if late > _LATE:
+                self.log.write("late-tick", ns=int(late * 1e9))
+
     async def _watch_tree(self) -> None:
         while True:
             self._look()
@@ -347,6 +370,11 @@ def _free_port(host: str) -> int:
     with socket.socket(family) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def _slowed() -> float:
+    """By how much this machine is slower now than a quiet one, for a start that computes a lot."""
+    return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), _SLOWEST)
 
 
 def _since(began: float) -> float:

@@ -16,7 +16,7 @@ from killpoint.stage.lookout import family, listeners
 from killpoint.stage.process_watch import ProcessWatch
 from killpoint.systems.server.program import PartKind
 
-FRONT = "front"
+FRONT, HELPER = "front", "helper"
 _HELPERS = re.compile(r"multiprocessing\.(resource_tracker|forkserver)")
 _NUMBERED: tuple[PartKind, ...] = ("api-server", "core", "prefill", "worker")
 
@@ -55,8 +55,8 @@ class ProcessTree:
         gone = [pid for pid in self._named if pid not in alive]
         ended = [Ended(self._named.pop(pid), self._status(pid)) for pid in gone]
         for pid in alive:
-            if pid not in self._named:
-                self._name(pid, self._free(self._kind(pid)))
+            if self._named.get(pid, HELPER).startswith(HELPER):
+                self._rename(pid, self._kind(pid))
         return {name: pid for pid, name in self._named.items()}, ended
 
     def pids(self) -> list[int]:
@@ -79,8 +79,16 @@ class ProcessTree:
 
     def _name(self, pid: int, name: str) -> None:
         self._named[pid] = name
+        if pid in self._watches:
+            return
         with contextlib.suppress(OSError):
             self._watches[pid] = ProcessWatch(pid, name)
+
+    def _rename(self, pid: int, kind: str) -> None:
+        """Give a process its name; one that takes its title only now is no helper any more."""
+        if pid not in self._named or kind != HELPER:
+            self._named.pop(pid, None)
+            self._name(pid, self._free(kind))
 
     def _status(self, pid: int) -> int | None:
         watch = self._watches.pop(pid, None)
@@ -102,7 +110,7 @@ class ProcessTree:
         for kind, pattern in self._titles.items():
             if pattern.search(title):
                 return kind
-        return "helper" if _HELPERS.search(title) or self._titles else "worker"
+        return HELPER if _HELPERS.search(title) or self._titles else "worker"
 
 
 def title_of(pid: int) -> str:

@@ -27,10 +27,11 @@ class Zygote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A process with the engine imported, of which plays are forks: a start costs seconds."""
 
     command: list[str]
-    """What starts it; ``{socket}`` stands for the path of the Unix socket that it listens at. A
-    connection is one play: a line of JSON ``{"argv", "env", "cwd", "log"}`` in, ``PID`` and a
-    newline out as it is forked, in a session of its own."""
-    ready_within: float = 120.0
+    """What starts it; ``{socket}`` stands for the path of the Unix socket that it listens at once
+    it is ready. A connection is one play: the launcher behind it speaks, in lines of JSON, as
+    :mod:`.launcher` does, and forks the servers that it is told to start
+    (:mod:`.environments.zygote` has the rest)."""
+    ready_within: float = 300.0
 
 
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -44,7 +44,8 @@ class ServerLoad(Step, tag="server-load"):
 
     clients: _Clients = 12
     deadline: Seconds = 60.0
-    """When a client gives up a request."""
+    """When a client gives up a request: so many seconds, and twice what the start of the server and
+    the control took in this play, since what had begun on a part that died is begun anew."""
 
 
 class ServerPhase(Step, tag="server-phase"):

@@ -1,33 +1,53 @@
-"""The launcher as the driver of a play sees it: it starts servers, and says how the front ended."""
+"""The launcher as the driver of a play sees it: it starts servers, and says how the front ended.
+
+It is a process of its own (:mod:`.launcher`), or a fork of a zygote with the engine imported, which
+speaks the same lines of JSON: then a start costs a second or two.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from killpoint.errors import CannotWork
+from killpoint.stage.diagnosis import last_line
+from killpoint.systems.server.program import Zygote
 
 _LAUNCHER = "killpoint.systems.server.launcher"
-_ANSWERS_WITHIN = 30.0
-_LEAVES_WITHIN = 20.0
+_ANSWERS_WITHIN = 60.0
+_LEAVES_WITHIN = 30.0
+_LOOKS = 0.01
 _SCRUBBED = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
 
 
-class Supervisor:
-    """A launcher process, and what it has said. Use as a context manager."""
+class Line(Protocol):
+    """The way to a launcher."""
+
+    def send(self, data: bytes) -> None:
+        """Bytes for it."""
+        ...
+
+    def receive(self) -> bytes:
+        """What it has said, without waiting; nothing if it said nothing."""
+        ...
+
+    def close(self) -> None:
+        """Let it end what is below it, and leave."""
+        ...
+
+
+class OwnProcess:
+    """A launcher that is a process of ours."""
 
     def __init__(self) -> None:
-        """Start it.
-
-        Raises:
-            CannotWork: it does not answer.
-        """
+        """Start it."""
         path = {"PYTHONPATH": os.pathsep.join(sys.path)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", _LAUNCHER],
@@ -40,9 +60,100 @@ class Supervisor:
         assert self._process.stdout
         self._in, self._out = self._process.stdin, self._process.stdout
         os.set_blocking(self._out.fileno(), False)
+
+    def send(self, data: bytes) -> None:
+        """See :class:`Line`."""
+        self._in.write(data)
+        self._in.flush()
+
+    def receive(self) -> bytes:
+        """See :class:`Line`."""
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._out.fileno(), 1 << 16)
+        return b""
+
+    def close(self) -> None:
+        """See :class:`Line`."""
+        with contextlib.suppress(BrokenPipeError):
+            self._in.close()
+        try:
+            self._process.wait(_LEAVES_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._out.close()
+
+
+class EngineZygote:
+    """A process that has an engine imported, of which launchers are forks."""
+
+    def __init__(self, how: Zygote, folder: Path) -> None:
+        """Start it, and wait until it can be connected to.
+
+        Raises:
+            CannotWork: it ended, or was not ready in its time.
+        """
+        self.path, said = folder / "zygote", folder / "zygote.err"
+        command = [word.replace("{socket}", str(self.path)) for word in how.command]
+        with said.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        end = time.monotonic() + how.ready_within
+        while not self.path.exists():
+            if self._process.poll() is not None or time.monotonic() > end:
+                self.close()
+                why = last_line(said)
+                raise CannotWork(f"the zygote of the server was not ready to be forked: {why}")
+            time.sleep(_LOOKS)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+
+class ForkedProcess:
+    """A launcher that was forked from a zygote."""
+
+    def __init__(self, zygote: EngineZygote) -> None:
+        """Have it forked."""
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(zygote.path))
+
+    def send(self, data: bytes) -> None:
+        """See :class:`Line`."""
+        self._socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """See :class:`Line`."""
+        with contextlib.suppress(BlockingIOError, ConnectionResetError):
+            return self._socket.recv(1 << 16, socket.MSG_DONTWAIT)
+        return b""
+
+    def close(self) -> None:
+        """See :class:`Line`."""
+        self._socket.close()
+
+
+class Supervisor:
+    """A launcher, and what it has said. Use as a context manager."""
+
+    def __init__(self, line: Line) -> None:
+        """Wait until it is there.
+
+        Raises:
+            CannotWork: it does not answer.
+        """
+        self._line = line
         self._rest = b""
         self._ends: dict[int, int] = {}
         self._said: dict[str, Any] = {}
+        self.pid = 0
         try:
             self.pid = int(self._await("ready"))
         except BaseException:
@@ -72,8 +183,7 @@ class Supervisor:
         given |= {key: value for key, value in variables.items() if value}
         env = {key: value for key, value in given.items() if variables.get(key, "x")}
         order = {"argv": argv, "env": env, "cwd": str(folder), "log": str(log)}
-        self._in.write(json.dumps(order).encode() + b"\n")
-        self._in.flush()
+        self._line.send(json.dumps(order).encode() + b"\n")
         return int(self._await("started"))
 
     def status_of(self, pid: int) -> int | None:
@@ -82,28 +192,24 @@ class Supervisor:
         return self._ends.get(pid)
 
     def close(self) -> None:
-        """End every process below it, and it."""
-        with contextlib.suppress(BrokenPipeError):
-            self._in.close()
-        try:
-            self._process.wait(_LEAVES_WITHIN)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._out.close()
+        """End every process below it, and it; return once it has left."""
+        self._line.close()
+        end = time.monotonic() + _LEAVES_WITHIN
+        while self.pid and Path(f"/proc/{self.pid}").exists() and time.monotonic() < end:
+            time.sleep(_LOOKS)
 
     def _await(self, word: str) -> Any:
         end = time.monotonic() + _ANSWERS_WITHIN
         while word not in self._said:
             self._read()
-            if self._process.poll() is not None or time.monotonic() > end:
+            if time.monotonic() > end:
                 raise CannotWork(f"the launcher of servers did not say {word!r}")
             if word not in self._said:
-                time.sleep(0.01)
+                time.sleep(_LOOKS)
         return self._said.pop(word)
 
     def _read(self) -> None:
-        while data := _read_some(self._out.fileno()):
+        while data := self._line.receive():
             self._rest += data
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
@@ -112,10 +218,3 @@ class Supervisor:
                 self._ends[said["ended"]] = said["status"]
             else:
                 self._said |= said
-
-
-def _read_some(fd: int) -> bytes:
-    try:
-        return os.read(fd, 1 << 16)
-    except BlockingIOError:
-        return b""

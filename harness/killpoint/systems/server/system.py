@@ -13,10 +13,15 @@ from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.base import Played
+from killpoint.systems.base import Played, Player
 from killpoint.systems.server.driver import Driver, Stalled
 from killpoint.systems.server.program import ServerProgram
-from killpoint.systems.server.supervisor import Supervisor
+from killpoint.systems.server.supervisor import (
+    EngineZygote,
+    ForkedProcess,
+    OwnProcess,
+    Supervisor,
+)
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
 
@@ -35,17 +40,45 @@ class ServerSystem:
         plain = msgspec.structs.replace(scenario, case="", judges=[], title="", target="")
         return msgspec.json.encode(plain)
 
-    def play(self, spec: str, scenario: Scenario, folder: Path) -> Played:
-        """Start a server, let clients ask, do what is to be done to it, and end what is left."""
+    def player(self, spec: str, root: Path) -> Player:
+        """What plays servers of a resolved spec."""
+        return ServerPlayer(spec, root)
+
+
+class ServerPlayer:
+    """See :class:`killpoint.systems.base.Player`. It keeps the zygote of the server, if any."""
+
+    def __init__(self, spec: str, root: Path) -> None:
         target = build(spec)
         if not isinstance(target, HasServer):
             raise BadUsage(f"target {spec}: it cannot be started as a server")
-        program = target.server_program()
+        self._program: ServerProgram = target.server_program()
+        self._root = root
+        self._zygote: EngineZygote | None = None
+
+    def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
+        """Start a server, let clients ask, do what is to be done to it, and end what is left."""
         assert scenario.server is not None
-        if not program.plays_in(scenario.server.topology):
+        if not self._program.plays_in(scenario.server.topology):
             return _lacking(folder, f"the target has no {scenario.server.topology} topology")
-        with Supervisor() as supervisor:
-            return _played(program, scenario, folder, supervisor)
+        forked = self._program.zygote is not None and not ordinary
+        line = ForkedProcess(self._ready()) if forked else OwnProcess()
+        with Supervisor(line) as supervisor:
+            played = _played(self._program, scenario, folder, supervisor)
+        played.provisional = forked
+        return played
+
+    def close(self) -> None:
+        """End the zygote."""
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
+
+    def _ready(self) -> EngineZygote:
+        if self._zygote is None:
+            assert self._program.zygote is not None
+            self._zygote = EngineZygote(self._program.zygote, self._root)
+        return self._zygote
 
 
 def _lacking(folder: Path, why: str) -> Played:
@@ -72,9 +105,8 @@ def _played(
         names = {path.name for path in supervisor.shm.iterdir()}
     left = books.look(names, temporary, driver.tree.pids(), supervisor.shm)
     left.all_killed = _all_killed(History.read(folder))
-    gone = msgspec.structs.replace(left, processes=[])  # the launcher ends those
-    if supervisor.shared_shm:
-        books.remove(gone, temporary)
+    if supervisor.shared_shm:  # the launcher ends processes, and its own mounts end with it
+        books.remove(msgspec.structs.replace(left, processes=[]), temporary)
     return Played(left, stalled, driver.unreached)
 
 

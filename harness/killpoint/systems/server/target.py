@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from killpoint.errors import BadUsage
+from killpoint.systems.server import environments
 from killpoint.systems.server.program import ServerProgram
 from killpoint.systems.server.program_file import load_program
 from killpoint.targets.protocol import Capability
 
 PREFIX = "serve:"
-FORMS = "serve:refengine, serve:FILE.toml"
+FORMS = f"refengine, FILE.toml, {environments.FORMS}"
+"""What can stand after ``serve:``."""
 
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
 """``request N of the ring``: to these the reference's model has more than four hundred tokens to
@@ -54,6 +57,7 @@ def resolve(spec: str) -> str:
 
     Raises:
         BadUsage: there is no such server, or its file is none.
+        CannotWork: its environment cannot be made here.
     """
     what = spec.removeprefix(PREFIX)
     if what.endswith(".toml"):
@@ -63,13 +67,30 @@ def resolve(spec: str) -> str:
         if importlib.util.find_spec("refengine") is None:
             raise BadUsage("target serve:refengine: the package refengine is not installed here")
         return spec
-    raise BadUsage(f"unknown server {what!r}; expected one of: {FORMS}")
+    environments.program(what, offline=_offline(), tell=_tell)
+    if "==" not in what:
+        return PREFIX + str(Path(what).expanduser().absolute())
+    return spec
 
 
 def build(spec: str) -> ServerTarget:
     """The target of a resolved spec."""
     what = spec.removeprefix(PREFIX)
-    return ServerTarget(load_program(Path(what)) if what.endswith(".toml") else _refengine())
+    if what.endswith(".toml"):
+        return ServerTarget(load_program(Path(what)))
+    if what == "refengine":
+        return ServerTarget(_refengine())
+    return ServerTarget(environments.program(what, offline=True, tell=_tell))
+
+
+def _tell(line: str) -> None:
+    """What the making of an environment says."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201  # a command's own progress
+
+
+def _offline() -> bool:
+    """Whether nothing is to be fetched."""
+    return os.environ.get("KILLPOINT_OFFLINE", "") not in ("", "0")
 
 
 def _refengine() -> ServerProgram:

