@@ -21,8 +21,8 @@ from killpoint.scenario import Ready, Scenario
 from killpoint.verdict import Violation
 
 _WITHIN = 2.0
-_OUT_OF_TIME = 0.9
-"""The part of those seconds after which an ending has given up, and did not just end."""
+_OUT_OF_TIME = 0.5
+"""The part of those seconds after which an ending may have given up: it does so before they end."""
 _TEARDOWN = 2.0
 """Seconds granted to an interpreter for its own modules, torch among them, on a busy machine."""
 
