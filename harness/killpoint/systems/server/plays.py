@@ -222,5 +222,40 @@ _PLAYS = (
         [*_told("kill"), ServerGone(_ORPHANS_FOR)],
         "data-parallel",
     ),
+    NamedPlay(
+        "prefill-killed",
+        "prefill and decode are apart, and the one that prefills is killed amid twelve answers",
+        ("E1", "E2", "E5"),
+        _killed("prefill-0"),
+        "apart",
+    ),
+    NamedPlay(
+        "sigterm-with-prefill-apart",
+        "prefill and decode are apart: SIGTERM in the midst of twelve answers",
+        ("E6", "E5"),
+        [*_told("sigterm"), ServerGone()],
+        "apart",
+    ),
+    NamedPlay(
+        "api-server-killed",
+        "one of two front ends is killed in the midst of twelve answers",
+        ("E1", "E5", "E7"),
+        _killed("api-server-0"),
+        "front-ends",
+    ),
+    NamedPlay(
+        "sigterm-with-front-ends",
+        "SIGTERM to a server of two front ends in the midst of twelve answers",
+        ("E6", "E5"),
+        [*_told("sigterm"), ServerGone()],
+        "front-ends",
+    ),
+    NamedPlay(
+        "front-killed-with-front-ends",
+        "the front of two front ends is killed in the midst of twelve answers",
+        ("E8",),
+        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
+        "front-ends",
+    ),
 )
 PLAYS: tuple[NamedPlay, ...] = _PLAYS
