@@ -47,6 +47,7 @@ from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
+from killpoint.systems.server.environments import FORMS as ENGINES
 from killpoint.systems.server.environments.command import add_parser as add_environment_parser
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, is_server
@@ -333,6 +334,7 @@ def _list_targets() -> Iterator[str]:
         "sglang@PATH      the queue of an SGLang working tree",
         "serve:refengine  the reference implementation's server, judged from outside as a whole",
         "serve:FILE.toml  any OpenAI-compatible server, told in a file (docs/servers.md)",
+        f"serve:…          a real engine's server (docs/environments.md): {ENGINES}",
         "module:object    your own adapter (docs/own-implementation.md)",
     )
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID, CATALOGUE, invariant
 from killpoint.targets.protocol import Capability
@@ -36,4 +36,4 @@ def test_needs_are_capabilities_and_the_minimum_asks_for_something(item: object)
 @pytest.mark.parametrize("item", CATALOGUE, ids=lambda item: item.id)
 def test_there_are_cases_enough_for_the_minimum(item: object) -> None:
     found = next(each for each in CATALOGUE if each is item)
-    assert sum(case.invariant == found.id for case in CASES) >= found.minimum.get("cases", 0)
+    assert sum(case.invariant == found.id for case in EVERY_CASE) >= found.minimum.get("cases", 0)

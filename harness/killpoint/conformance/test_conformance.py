@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.cases import CASES
+from killpoint.cases import asked_of
 from killpoint.cases.case import Case
 from killpoint.plugin import Referee
+from killpoint.targets.registry import is_server
 
 
-def _item(case: Case) -> object:
-    """A case as an item; those that need a GPU can be chosen by their mark."""
-    return pytest.param(case, id=case.id, marks=[pytest.mark.gpu] * ("cuda" in case.needs))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The cases that a target of the kind is asked; those that need a GPU can be chosen by mark."""
+    target: str = metafunc.config.getoption("--target") or "refengine"
+    cases = asked_of(server=is_server(target))
+    items = [
+        pytest.param(case, id=case.id, marks=[pytest.mark.gpu] * ("cuda" in case.needs))
+        for case in cases
+    ]
+    metafunc.parametrize("case", items)
 
 
-@pytest.mark.parametrize("case", [_item(case) for case in CASES])
 def test_case(case: Case, referee: Referee) -> None:
     """The case is held; `unsupported` is a skip, `inconclusive` and `violated` are failures."""
     referee.judge(case)

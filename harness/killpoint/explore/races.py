@@ -11,11 +11,12 @@ _FULL = 10
 """Times as many under ``--full``."""
 
 
-def race(trial: Trial, scenario: Scenario, of: str) -> None:
+def race(trial: Trial, scenario: Scenario, of: str, plays: int | None = None) -> None:
     """Play a scenario whose outcome its target's threads decide among themselves.
 
     Args:
         of: what the plays are, such as ``plays with 2 senders and 1 receiver at a time``.
+        plays: how many; None: as many as plays that last a second or two.
 
     Raises:
         Violated: it has been violated often enough.
@@ -23,7 +24,8 @@ def race(trial: Trial, scenario: Scenario, of: str) -> None:
     """
     runs = trial.outcome.runs
     try:
-        for _ in trial.over(range(_PLAYS * (_FULL if trial.full else 1))):
+        many = plays or _PLAYS * (_FULL if trial.full else 1)
+        for _ in trial.over(range(many)):
             trial.play(scenario)
     finally:
         judged = trial.outcome.runs - runs

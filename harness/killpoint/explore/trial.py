@@ -183,6 +183,7 @@ class Trial:
         self._confirms = confirms
         self._left_anyhow: dict[str, dict[str, int]] = {}
         self._said_nothing = 0
+        self._recorded = False
         self._sweeping = 0
         self.keeps_latest = False
         """Whether a violation takes the place of those before it: they are shrunk, play by play."""
@@ -240,8 +241,9 @@ class Trial:
             if longer is not None and self._examine(play).finding is None:
                 play = self._hold(held, self._player.play(self._on_device(longer)))
             judged = self._judge(play, may_miss, held)
-            if self.plays == len(held):
-                self._record(play, self.outcome.id)
+            if not self._recorded:
+                self._recorded = True
+                self._record(judged.play, self.outcome.id)
         finally:
             for each in held:
                 self._player.forget(each)

@@ -45,12 +45,20 @@ class NamedPlay(msgspec.Struct, frozen=True):
 
 
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
+_AS_USERS = ServerStart(ordinary=True)
+"""What becomes of signals to the front is played so."""
+_BEGUN = ServerStart("begun", ordinary=True)
+_UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
 _END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
 _BACK: list[AnyStep] = [ServerAlive(_BACK_WITHIN), ServerServe(3.0)]
 
 
 def _struck(fault: FaultName, part: str) -> list[AnyStep]:
     return [*_UP, Fault(fault, part)]
+
+
+def _told(fault: FaultName) -> list[AnyStep]:
+    return [*_UP_AS_USERS, Fault(fault, "front")]
 
 
 def _killed(part: str) -> list[AnyStep]:
@@ -72,14 +80,14 @@ _PLAYS = (
         "sigterm-in-decode",
         "SIGTERM while twelve clients are in the midst of their answers",
         ("E6", "E5", "E7"),
-        [*_struck("sigterm", "front"), ServerGone()],
+        [*_told("sigterm"), ServerGone()],
     ),
     NamedPlay(
         "sigterm-in-prefill",
         "SIGTERM when every client has asked, and none has a token",
         ("E6", "E5"),
         [
-            *[ServerStart(), ServerControl(), ServerLoad(), ServerPhase("prefill")],
+            *[_AS_USERS, ServerControl(), ServerLoad(), ServerPhase("prefill")],
             *[Fault("sigterm", "front"), ServerGone()],
         ],
     ),
@@ -87,13 +95,13 @@ _PLAYS = (
         "sigterm-while-starting",
         "SIGTERM when the first part has been started, and the server is not ready",
         ("E6", "L1"),
-        [ServerStart("begun"), Fault("sigterm", "front"), ServerGone()],
+        [_BEGUN, Fault("sigterm", "front"), ServerGone()],
     ),
     NamedPlay(
         "sigint-in-decode",
         "SIGINT while twelve clients are in the midst of their answers",
         ("E6", "E7"),
-        [*_struck("sigint", "front"), ServerGone()],
+        [*_told("sigint"), ServerGone()],
     ),
     NamedPlay(
         "worker-killed-in-decode",
@@ -111,7 +119,7 @@ _PLAYS = (
         "worker-killed-while-draining",
         "SIGTERM in the midst of twelve answers, then a worker is killed",
         ("E6", "E5"),
-        [*_struck("sigterm", "front"), ServerServe(0.3), Fault("kill", "worker-0"), ServerGone()],
+        [*_told("sigterm"), ServerServe(0.3), Fault("kill", "worker-0"), ServerGone()],
     ),
     NamedPlay(
         "core-killed-while-starting",
@@ -147,19 +155,19 @@ _PLAYS = (
         "front-killed-in-decode",
         "the front is killed in the midst of twelve answers",
         ("E8", "E5"),
-        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
     ),
     NamedPlay(
         "front-killed-idle",
         "the front is killed when nobody asks anything",
         ("E8",),
-        [ServerStart(), ServerControl(), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [_AS_USERS, ServerControl(), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
     ),
     NamedPlay(
         "front-killed-while-starting",
         "the front is killed when the first part has been started",
         ("E8",),
-        [ServerStart("begun"), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [_BEGUN, Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
     ),
     NamedPlay(
         "clients-hang-up",
@@ -204,15 +212,50 @@ _PLAYS = (
         "sigterm-with-replicas",
         "SIGTERM to a server of two replicas in the midst of twelve answers",
         ("E6", "E5"),
-        [*_struck("sigterm", "front"), ServerGone()],
+        [*_told("sigterm"), ServerGone()],
         "data-parallel",
     ),
     NamedPlay(
         "front-killed-with-replicas",
         "the front of two replicas is killed in the midst of twelve answers",
         ("E8",),
-        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
         "data-parallel",
+    ),
+    NamedPlay(
+        "prefill-killed",
+        "prefill and decode are apart, and the one that prefills is killed amid twelve answers",
+        ("E1", "E2", "E5"),
+        _killed("prefill-0"),
+        "apart",
+    ),
+    NamedPlay(
+        "sigterm-with-prefill-apart",
+        "prefill and decode are apart: SIGTERM in the midst of twelve answers",
+        ("E6", "E5"),
+        [*_told("sigterm"), ServerGone()],
+        "apart",
+    ),
+    NamedPlay(
+        "api-server-killed",
+        "one of two front ends is killed in the midst of twelve answers",
+        ("E1", "E5", "E7"),
+        _killed("api-server-0"),
+        "front-ends",
+    ),
+    NamedPlay(
+        "sigterm-with-front-ends",
+        "SIGTERM to a server of two front ends in the midst of twelve answers",
+        ("E6", "E5"),
+        [*_told("sigterm"), ServerGone()],
+        "front-ends",
+    ),
+    NamedPlay(
+        "front-killed-with-front-ends",
+        "the front of two front ends is killed in the midst of twelve answers",
+        ("E8",),
+        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
+        "front-ends",
     ),
 )
 PLAYS: tuple[NamedPlay, ...] = _PLAYS

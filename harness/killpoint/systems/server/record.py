@@ -89,7 +89,8 @@ class Life:
         said: dict[str, str] = {}
         for event in self.history.of("seen"):
             frame = next(iter(_words(event, "stack")), "")
-            word = "is stopped" if event.text("state") == "T" else f"waits in {frame}"
+            # Where one that runs stood is chance; where one waits is why it is still there.
+            word = {"T": "is stopped", "R": "runs"}.get(event.text("state"), f"waits in {frame}")
             said.setdefault(kind_of(event.text("part")), word)
         order = ["front", *sorted(set(said) - {"front"})]
         return "; ".join(f"{kind} {said[kind]}" for kind in order if kind in said)

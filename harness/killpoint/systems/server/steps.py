@@ -30,6 +30,9 @@ class ServerStart(Step, tag="server-start"):
     until: Literal["ready", "begun"] = "ready"
     """When the next step follows. ``ready``: health says so, and a request was answered;
     ``begun``: a first part has been started beside the front, and none is ready."""
+    ordinary: bool = False
+    """It is started as its users start it, though it could be forked from a process that has it
+    imported: what it makes of a signal hangs together with how its parts were started."""
 
 
 class ServerControl(Step, tag="server-control"):

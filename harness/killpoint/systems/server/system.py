@@ -12,10 +12,11 @@ from killpoint.errors import BadUsage
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import Scenario
+from killpoint.scenario import AnyStep, Scenario
 from killpoint.systems.base import Played, Player
 from killpoint.systems.server.driver import Driver, Stalled
 from killpoint.systems.server.program import ServerProgram
+from killpoint.systems.server.steps import ServerStart
 from killpoint.systems.server.supervisor import (
     EngineZygote,
     ForkedProcess,
@@ -61,7 +62,8 @@ class ServerPlayer:
         assert scenario.server is not None
         if not self._program.plays_in(scenario.server.topology):
             return _lacking(folder, f"the target has no {scenario.server.topology} topology")
-        forked = self._program.zygote is not None and not ordinary
+        as_users = ordinary or any(_is_ordinary(step) for step in scenario.steps)
+        forked = self._program.zygote is not None and not as_users
         line = ForkedProcess(self._ready()) if forked else OwnProcess()
         with Supervisor(line) as supervisor:
             played = _played(self._program, scenario, folder, supervisor)
@@ -79,6 +81,10 @@ class ServerPlayer:
             assert self._program.zygote is not None
             self._zygote = EngineZygote(self._program.zygote, self._root)
         return self._zygote
+
+
+def _is_ordinary(step: AnyStep) -> bool:
+    return isinstance(step, ServerStart) and step.ordinary
 
 
 def _lacking(folder: Path, why: str) -> Played:

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from killpoint.errors import BadUsage
 from killpoint.systems.server import environments
-from killpoint.systems.server.program import ServerProgram
+from killpoint.systems.server.program import ServerProgram, Topology
 from killpoint.systems.server.program_file import load_program
 from killpoint.targets.protocol import Capability
 
@@ -67,7 +67,7 @@ def resolve(spec: str) -> str:
         if importlib.util.find_spec("refengine") is None:
             raise BadUsage("target serve:refengine: the package refengine is not installed here")
         return spec
-    environments.program(what, offline=_offline(), tell=_tell)
+    environments.made(what, offline=_offline(), tell=_tell)
     if "==" not in what:
         return PREFIX + str(Path(what).expanduser().absolute())
     return spec
@@ -97,16 +97,19 @@ def _refengine() -> ServerProgram:
     import importlib.metadata
 
     version = importlib.metadata.version("killpoint")
+    topologies: dict[Topology, list[str]] = {
+        "tensor-parallel": ["--tensor-parallel", "2"],
+        "data-parallel": ["--data-parallel", "2"],
+        "apart": ["--prefill", "1"],
+    }
+    if importlib.util.find_spec("refengine.serving.front_ends") is not None:
+        topologies["front-ends"] = ["--front-ends", "2"]
     command = [sys.executable, "-m", "refengine.cli", "serve", "--host", "{host}"]
     return ServerProgram(
         name="serve:refengine",
         version=version,
         command=[*command, "--port", "{port}", "--blocks", "512", "--drain", "20"],
-        topologies={
-            "tensor-parallel": ["--tensor-parallel", "2"],
-            "data-parallel": ["--data-parallel", "2"],
-            "apart": ["--prefill", "1"],
-        },
+        topologies=topologies,
         environment={"PYTHONPATH": _path()},
         model="refengine",
         metrics="/metrics",
@@ -115,6 +118,7 @@ def _refengine() -> ServerProgram:
             "coordinator": r"^refengine:coor",
             "core": r"^refengine:core",
             "prefill": r"^refengine:pref",
+            "api-server": r"^refengine:front",
             "worker": r"^refengine:\d",
         },
         survives=True,

