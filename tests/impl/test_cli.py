@@ -51,6 +51,7 @@ def _made(monkeypatch: pytest.MonkeyPatch, script: Script | None) -> list[FakeEn
         (["serve", "--device", "tpu"], "--device"),
         (["serve", "--port", "65536"], "--port"),
         (["serve", "--drain", "-1"], "--drain"),
+        (["serve", "--front-ends", "0"], "--front-ends"),
         (["serve", "--step-timeout", "0"], "times"),
         (["serve", "--api-key-file", "/dev/null"], "no key"),
     ],

@@ -121,6 +121,14 @@ def test_without_restarts_what_is_gone_stays_away(
         made.until(lambda: any("it stays away" in each for each in caplog.messages))
     made.until(lambda: made.desk.ask(lambda book, _: not book.replicas["core-0"].coming))
     assert len(made.cores.all) == 1
+    assert str(made.supervisor.failure).startswith("core-0 cannot serve: it was killed")
+
+
+def test_as_long_as_one_that_decodes_is_left_nothing_has_failed(house: Any) -> None:
+    made = house(data_parallel=2, restart=False).start()
+    made.kill("core-0")
+    made.until(lambda: made.desk.ask(lambda book, _: not book.replicas["core-0"].coming))
+    assert made.supervisor.failure is None
 
 
 # -- the coordinator ------------------------------------------------------------------------------
@@ -167,6 +175,7 @@ def test_without_a_coordinator_that_comes_back_no_core_stays(house: Any) -> None
     made.until(lambda: made.supervisor.pids() == {})
     made.until(lambda: not made.desk.ask(lambda book, now: book.health(now, alive=True)).ready)
     made.until(lambda: made.desk.quiet() == 0.0)  # it has left the one that is gone
+    assert str(made.supervisor.failure).startswith("coordinator cannot serve")
 
 
 # -- KV links -------------------------------------------------------------------------------------

@@ -214,6 +214,7 @@ class FrontEnds:
             case Ready():
                 handle.ready = True
                 self._roster.serves(handle.name)
+                self._pushed = float("-inf")
             case Submit():
                 self._submit(handle, message)
             case Cancel(number):
@@ -276,6 +277,7 @@ class FrontEnds:
         again = self._roster.ended(name, self._clock())
         _log.warning("%s %s; %s", name, cause, "it is started again" if again else "it stays away")
         self._totals.retire(name)
+        self._pushed = float("-inf")  # the others are to say so at once
         handle = self._handles.pop(name, None)
         if handle is not None:
             handle.end()

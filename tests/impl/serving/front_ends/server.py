@@ -54,6 +54,14 @@ class Engine(FakeEngine):
 command.Engine = Engine
 sys.exit(cli.main(["serve", "--port", "0", "--front-ends", "2", *sys.argv[1:]]))
 """
+NO_FRONT_ENDS = (
+    """
+import itertools
+from refengine.serving.front_ends import handle
+handle.be_front_end = itertools.chain  # in the child: returns at once
+"""
+    + _SERVE
+)
 FINISH, FLOOD = signal.SIGUSR1, signal.SIGUSR2
 """What the engine is told by: end every answer; give more of each, without end."""
 WHOLE = "first and last"

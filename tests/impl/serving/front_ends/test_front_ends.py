@@ -15,15 +15,16 @@ from ..process import SECONDS, Client, ended, serving, until
 from .server import (
     FINISH,
     FLOOD,
+    NO_FRONT_ENDS,
     WHOLE,
     Streamed,
     Tree,
     client_of,
+    front_ends,
     look,
     metrics,
     pids,
     said,
-    states,
     stopped,
     streams_of_each,
     two_front_ends,
@@ -47,10 +48,8 @@ def test_a_killed_front_end_tears_its_own_answers_alone_and_comes_back() -> None
             process.send_signal(FINISH)
             whole.rest()
         assert (whole.text, whole.finish, whole.done) == (WHOLE, "length", True)
-        until(lambda: set(states(client).values()) == {"ready"}, "another front end")
-        now = pids(client)
-        assert now["front-end-0"] != killed["front-end-0"]
-        assert now["front-end-1"] == killed["front-end-1"]
+        until(lambda: _another(client, "front-end-0", killed), "another front end")
+        assert pids(client)["front-end-1"] == killed["front-end-1"]
         with client_of(client, "front-end-0") as anew:
             again = Streamed(anew, process)
             process.send_signal(FINISH)
@@ -128,8 +127,7 @@ def test_one_that_stays_stopped_is_replaced() -> None:
         os.kill(before["front-end-0"], signal.SIGSTOP)
         with pytest.raises(_TORN):
             torn.rest()
-        until(lambda: states(client)["front-end-0"] == "ready", "another front end")
-        assert pids(client)["front-end-0"] != before["front-end-0"]
+        until(lambda: _another(client, "front-end-0", before), "another front end")
         process.terminate()
         assert ended(process)[0] == 0
 
@@ -172,6 +170,15 @@ def test_a_signal_ends_it_while_front_ends_start() -> None:
 
 
 @pytest.mark.full
+def test_front_ends_that_never_come_up_end_the_server_with_a_status() -> None:
+    with serving(sys.executable, "-c", NO_FRONT_ENDS) as (process, _):
+        status, out, err = ended(process)
+    assert (status, out) == (70, "")
+    assert err.splitlines()[-1] == "refengine serve: the HTTP server has ended by itself"
+    assert sum("it stays away" in line for line in err.splitlines()) == 2
+
+
+@pytest.mark.full
 def test_signals_for_the_whole_group_leave_front_ends_to_their_parent() -> None:
     with two_front_ends() as (process, client), client_of(client, "front-end-0") as one:
         stream = Streamed(one, process)
@@ -182,6 +189,11 @@ def test_signals_for_the_whole_group_leave_front_ends_to_their_parent() -> None:
         process.send_signal(FINISH)
         assert stream.rest().text == WHOLE
         assert ended(process) == (0, "", "")
+
+
+def _another(client: Client, name: str, before: dict[str, int]) -> bool:
+    now = front_ends(client)[name]
+    return now["state"] == "ready" and now["pid"] != before[name]
 
 
 def _nobody_listens(client: Client) -> None:
