@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.environments.tiny_model import PROMPTS
 from killpoint.systems.server.program import ServerProgram, Zygote
 
@@ -53,7 +55,7 @@ def vllm(
         cpu: whether it is a build for the CPU; one for GPUs is started with its own defaults.
     """
     flags = [word for pair in (_FLAGS | (_CPU_FLAGS if cpu else {})).items() for word in pair]
-    path = {"PYTHONPATH": str(site or "")}
+    path = {"PYTHONPATH": os.pathsep.join(str(each) for each in (site, PLUGIN) if each)}
     fixed = path | _QUIET | (_CPU if cpu else {})
     command = [str(python), str((site or python.parent.parent) / "bin" / "vllm"), "serve"]
     served = [str(model), "--host", "{host}", "--port", "{port}", "--enforce-eager"]

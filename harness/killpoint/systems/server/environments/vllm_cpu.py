@@ -30,8 +30,8 @@ BUILDER = (
     " project's own; its wheels are pinned by hash"
 )
 _HYBRID = re.compile(r"(?P<python>[0-9.]+)\+cpu-kernels-(?P<kernels>[0-9.]+)$")
-_CHECKED_WITHIN = 600.0
-"""Seconds for the first import, which compiles every module, on a machine that is busy."""
+_CHECKED_WITHIN = 1800.0
+"""Seconds for the first import, which compiles every module, on a machine that is very busy."""
 
 
 class Engine(msgspec.Struct, frozen=True):
@@ -252,7 +252,12 @@ def _asked(python: Path, program: str, environment: dict[str, str]) -> str:
             timeout=_CHECKED_WITHIN,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        waited = (
+            f"its Python was asked {program!r}, and had not answered after {error.timeout:.0f} s"
+        )
+        raise CannotWork(f"the environment of {python} does not run: {waited}") from error
+    except OSError as error:
         raise CannotWork(f"the environment of {python} does not run: {error}") from error
     if ran.returncode:
         last = (ran.stderr.strip().splitlines() or [f"status {ran.returncode}"])[-1]
