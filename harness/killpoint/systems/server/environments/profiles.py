@@ -23,6 +23,8 @@ _QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"
 _CPU = {
     "OMP_NUM_THREADS": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    # Its presence counts: without it a replica of 0.33.0 asks for a memory node of its own.
+    "VLLM_CPU_SIM_MULTI_NUMA": "0",
     "TORCHDYNAMO_DISABLE": "1",  # the first request compiles for half a minute otherwise
 }
 _PER_PLAY = {

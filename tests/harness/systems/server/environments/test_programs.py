@@ -68,6 +68,7 @@ def test_its_environment_is_its_own(release: Path, tmp_path: Path) -> None:
     assert variables["PYTHONPATH"] == f"{release}:{PLUGIN}"
     assert variables["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"
     assert variables["OMP_NUM_THREADS"] == variables["TORCHDYNAMO_DISABLE"] == "1"
+    assert "VLLM_CPU_SIM_MULTI_NUMA" in variables
     assert variables["HF_HUB_OFFLINE"] == variables["VLLM_NO_USAGE_STATS"] == "1"
     assert variables["PYTHONFAULTHANDLER"] == ""
     for name in ("VLLM_RPC_BASE_PATH", "VLLM_CACHE_ROOT", "HF_HOME"):
