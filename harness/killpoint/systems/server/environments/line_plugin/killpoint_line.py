@@ -1,0 +1,107 @@
+"""Strikes a process of an engine before an exact source line; the engine's files stay as they are.
+
+vLLM loads it in each of its processes, as a plugin. It does nothing unless ``KILLPOINT_LINE`` is
+set: JSON as :class:`killpoint.systems.server.environments.line_fault.LineFault` writes it. The
+function is replaced, where its class or module holds it, by one that traces its own lines and calls
+it. What is done, and where, is written to a file before it is done; so is that the function is
+armed, and what went wrong while it was. Only the standard library is needed.
+"""
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+
+_ARMED = []
+_LOCK = threading.Lock()
+
+
+def register():
+    """Arm the function, once in this process."""
+    text = os.environ.get("KILLPOINT_LINE")
+    if not text or _ARMED:
+        return
+    fault = json.loads(text)
+    _ARMED.append(fault)
+    try:
+        line = _arm(fault)
+    except Exception as error:
+        _note(fault, "failed", error=f"{type(error).__name__}: {error}")
+    else:
+        _note(fault, "armed", line=line)
+
+
+def _arm(fault):
+    owner = importlib.import_module(fault["module"])
+    *classes, name = fault["function"].split(".")
+    for each in classes:
+        owner = getattr(owner, each)
+    held = inspect.getattr_static(owner, name)
+    function = held.__func__ if isinstance(held, (staticmethod, classmethod)) else held
+    code = inspect.unwrap(function).__code__
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR):
+        raise TypeError(f"{fault['function']} is a coroutine or a generator: it runs in pieces")
+    at = _line_number(code, fault["line"])
+    left = [fault["nth"]]
+
+    def in_function(frame, event, _argument):
+        if event == "line" and frame.f_lineno == at and _is_due(fault, left):
+            _strike(fault, code, at)
+        return in_function
+
+    def tracer(frame, _event, _argument):
+        return in_function if frame.f_code is code else None
+
+    @functools.wraps(function)
+    def traced(*arguments, **named):
+        before = sys.gettrace()
+        sys.settrace(tracer)
+        try:
+            return function(*arguments, **named)
+        finally:
+            sys.settrace(before)
+
+    setattr(owner, name, type(held)(traced) if function is not held else traced)
+    return at
+
+
+def _line_number(code, text):
+    lines, first = inspect.getsourcelines(code)
+    found = [first + index for index, line in enumerate(lines) if text in line]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} lines of {code.co_qualname} hold {text!r}; expected one")
+    return found[0]
+
+
+def _is_due(fault, left):
+    if not re.search(fault["title"], _title()):
+        return False
+    with _LOCK:
+        left[0] -= 1
+        return left[0] == 0
+
+
+def _title():
+    with open("/proc/self/cmdline", "rb") as file:
+        return file.read().replace(b"\0", b" ").decode(errors="replace")
+
+
+def _strike(fault, code, at):
+    _note(fault, fault["act"], line=at, file=code.co_filename, function=code.co_qualname)
+    number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "terminate": signal.SIGTERM}
+    os.kill(os.getpid(), number[fault["act"]])
+
+
+def _note(fault, what, **more):
+    said = {"what": what, "pid": os.getpid(), "title": _title(), "time": time.monotonic(), **more}
+    file = os.open(fault["marks"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(file, json.dumps(said).encode() + b"\n")
+    finally:
+        os.close(file)
