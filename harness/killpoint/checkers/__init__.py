@@ -41,7 +41,6 @@ from killpoint.checkers.leaks import nothing_left
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.server import checks as servers
 
 _JUDGES: dict[str, Checker] = {
     "R1": ring.transitions,
@@ -110,7 +109,9 @@ def _by_system(id: str) -> Checker:
 
     def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
         if scenario.server is not None:
-            return servers.judge(id, scenario, history, ledger)
+            from killpoint.systems.server import checks  # they build on this package
+
+            return checks.judge(id, scenario, history, ledger)
         if own is None:
             raise Inconclusive(f"{id} is judged of whole servers alone")
         return own(scenario, history, ledger)

@@ -237,7 +237,8 @@ class Driver:
                 told = await asyncio.to_thread(seen, pid)
                 self.log.write("seen", part=part, pid=pid, **told)
         ports = await asyncio.to_thread(self.tree.ports)
-        self.log.write("looked-on", s=within, left=sorted(self._parts), ports=len(ports))
+        said = last_line(self._output)
+        self.log.write("looked-on", s=within, left=sorted(self._parts), ports=len(ports), said=said)
 
     def _leaves_within(self, step: ServerGone) -> float:
         if step.within is not None:

@@ -18,7 +18,7 @@ from killpoint.systems.server.program import PartKind
 
 FRONT, HELPER = "front", "helper"
 _HELPERS = re.compile(r"multiprocessing\.(resource_tracker|forkserver)")
-_NUMBERED: tuple[PartKind, ...] = ("api-server", "core", "prefill", "worker")
+_NUMBERED: tuple[PartKind, ...] = ("api-server", "core", "prefill", "worker", "helper")
 
 
 class Ended(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -12,6 +13,8 @@ from killpoint.history.record import History
 
 SECOND = 1_000_000_000
 UNSTATED_DRAIN = 30.0
+_LIBRARY = re.compile(r"\((asyncio|uvloop|threading|selectors|queue|zmq|concurrent|<)")
+"""Frames that say how something waits; the first one outside them says what for."""
 _KINDS = ("api-server", "core", "prefill", "worker")
 
 
@@ -88,7 +91,9 @@ class Life:
         """Where the parts stood that still lived though they should not have, one of each kind."""
         said: dict[str, str] = {}
         for event in self.history.of("seen"):
-            frame = next(iter(_words(event, "stack")), "")
+            frames = _words(event, "stack")
+            own = [frame for frame in frames if not _LIBRARY.search(frame)]
+            frame = next(iter(own or frames), "")
             # Where one that runs stood is chance; where one waits is why it is still there.
             word = {"T": "is stopped", "R": "runs"}.get(event.text("state"), f"waits in {frame}")
             said.setdefault(kind_of(event.text("part")), word)

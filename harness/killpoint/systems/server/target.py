@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -94,8 +95,6 @@ def _offline() -> bool:
 
 
 def _refengine() -> ServerProgram:
-    import importlib.metadata
-
     version = importlib.metadata.version("killpoint")
     topologies: dict[Topology, list[str]] = {
         "tensor-parallel": ["--tensor-parallel", "2"],

@@ -175,3 +175,12 @@ def test_l1_what_no_survivor_was_left_to_remove_is_excused_only_where_all_were_k
 def test_a_server_to_which_nothing_happened_says_nothing(id: str) -> None:
     with pytest.raises(Inconclusive):
         ServerTape().judged(id)
+
+
+def test_a_part_is_told_by_the_first_frame_outside_of_libraries_and_one_that_runs_by_none() -> None:
+    tape = _told().asks(3, "open", 25).at(60, "looked-on")
+    stack = ["Runner.run (asyncio/runners.py:118)", "serve (engine/front.py:9)"]
+    tape.at(60, "seen", part="front", stack=stack, state="S")
+    tape.at(60, "seen", part="core-0", stack=["step (engine/core.py:1)"], state="R")
+    cause = _cause(tape, "E6", "hang")
+    assert "front waits in serve (engine/front.py:9); core runs" in cause
