@@ -84,6 +84,13 @@ def test_the_exhibit_shows_the_finding_and_not_without_its_bug(id: str) -> None:
 
 
 @pytest.mark.full
+def test_a_writer_that_waits_for_a_dead_reader_is_told_without_its_bug() -> None:
+    spec = release_files(NEWEST).spec
+    assert _outcome(spec, "Q7/reader-dies-idle").kind == "hang"
+    assert _outcome(without(spec, ["deaf-writer"]), "Q7/reader-dies-idle").outcome == "held"
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("id", [e.id for e in findings().values() if e.no_switch_off])
 def test_the_exhibit_of_who_has_no_switch_off_shows_it_in_its_range(id: str) -> None:
     entry = finding(id)
