@@ -1,4 +1,4 @@
-"""A front end's engine: requests go by number, news come back, silence is not taken for health."""
+"""A front end's engine: requests go by number, news come back; silence is not health."""
 
 from __future__ import annotations
 
