@@ -57,6 +57,8 @@ class Judgement(msgspec.Struct):
     seconds: float = 0.0
     left_out: list[str] = []
     """Cases that the budget left no time for."""
+    files: dict[str, str] = {}
+    """Where the target's own files lie, by their path in its package."""
 
     def status(self) -> int:
         """Exit status of ``check``: 1 a violation, 3 inconclusive or nothing ran, else 0."""
@@ -151,6 +153,7 @@ def judge(
         verdicts,
         round(time.monotonic() - began, 1),
         left_out,
+        loaded.files,
     )
 
 

@@ -86,6 +86,9 @@ class Difference(msgspec.Struct):
     """Findings that the first run shows, and whose cases all hold in the second."""
     races: list[str] = []
     """Cases that ended otherwise by chance: the intervals of their rates overlap."""
+    repeated: list[CaseChange] = []
+    """Cases that ended otherwise although the same judge asked the same of the same code: what they
+    show depends on a race, or on the machine."""
 
     def status(self) -> int:
         """1: something new is violated; 3: something that held is undecided now; else 0."""
@@ -103,27 +106,49 @@ def diff(first: StoredRun, second: StoredRun) -> Difference:
     after = {case.id: case for case in second.cases()}
     for id in dict.fromkeys([*after, *before]):
         _case(found, before.get(id), after.get(id))
+    same = first.repeats(second)
+    if same:
+        _set_aside(found, {id for id in after if _is_told_by_rates(before.get(id), after[id])})
     found.weaker = [
         StrengthLoss(id, before[id].strength, case.strength)
         for id, case in after.items()
-        if id in before and _is_weaker(before[id], case)
+        if id in before and not same and _is_weaker(before[id], case)
     ]
     for id in dict.fromkeys([*second.invariants, *first.invariants]):
         was, now = (
             run.invariants[id].verdict if id in run.invariants else _NOT_RUN
             for run in (first, second)
         )
-        by_chance = any(case.split("/")[0] == id for case in found.races)
-        if was != now and not by_chance:
+        chance = [*found.races, *(change.id for change in found.repeated)]
+        if was != now and not any(case.split("/")[0] == id for case in chance):
             found.verdicts.append(VerdictChange(id, was, now))
-    found.came = list(_came(first, second, found.races))
+    found.came = [] if same else list(_came(first, second, found.races))
     held = {case.id for case in second.cases() if case.outcome == "held"}
     found.fixed = [
         row
         for row in first.findings
-        if second.schema > 1 and row.id not in _ids(second) and held.issuperset(row.cases)
+        if second.schema > 1
+        and not same
+        and row.id not in _ids(second)
+        and held.issuperset(row.cases)
     ]
     return found
+
+
+def _set_aside(found: Difference, by_rates: set[str]) -> None:
+    """Of two runs of the same code, what is no change of it.
+
+    That is all but what was not asked of both, and what has rates, which are apart.
+    """
+    for changes in (found.new, found.changed, found.gone, found.undecided, found.decided):
+        kept = [c for c in changes if _NOT_RUN in (c.before, c.after) or c.id in by_rates]
+        found.repeated += [change for change in changes if change not in kept]
+        changes[:] = kept
+
+
+def _is_told_by_rates(before: StoredCase | None, after: StoredCase) -> bool:
+    decided = before is not None and {before.outcome, after.outcome} <= {"held", "violated"}
+    return decided and bool(after.chances or (before and before.chances))
 
 
 def _came(first: StoredRun, second: StoredRun, races: Sequence[str]) -> Iterator[Row]:
@@ -144,7 +169,7 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
     told = after or before
     if told is None:
         return
-    if before is not None and after is not None and by_chance(before, after):
+    if _is_race(before, after):
         found.races.append(told.id)
         return
     change = CaseChange(told.id, was, now, told.cause, told.signature, replay=told.replay or "")
@@ -169,8 +194,20 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
 
 def by_chance(before: StoredCase, after: StoredCase) -> bool:
     """Whether a case was violated in one run alone, and its rates do not tell the runs apart."""
-    if {before.outcome, after.outcome} != {"held", "violated"}:
+    return {before.outcome, after.outcome} == {"held", "violated"} and _overlap(before, after)
+
+
+def _is_race(before: StoredCase | None, after: StoredCase | None) -> bool:
+    """Whether a race broke the promise in one run alone, or in two ways, about as often."""
+    if before is None or after is None:
         return False
+    both = before.outcome == after.outcome == "violated"
+    otherwise = both and before.signatures.isdisjoint(after.signatures)
+    return by_chance(before, after) or (otherwise and _overlap(before, after))
+
+
+def _overlap(before: StoredCase, after: StoredCase) -> bool:
+    """Whether there are rates, and those of both may be the same."""
     one, other = before.chances, after.chances
     if not (one or other):
         return False

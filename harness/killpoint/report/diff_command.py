@@ -23,8 +23,9 @@ def add_parser(commands: Any) -> None:
         "diff",
         help="two runs: new, changed and gone violations, what is undecided or weaker now",
         description="Violations are the same if their signatures are: case, kind, and cause without"
-        " its numbers and paths. Exit status: 1 something is violated anew; 3 something that held"
-        " before is inconclusive now, or was not run; else 0.",
+        " its numbers and paths. Where the same killpoint asked the same of the same code, byte for"
+        " byte, what differs is no change of it, and is told as chance. Exit status: 1 something is"
+        " violated anew; 3 something that held before is inconclusive now, or was not run; else 0.",
     )
     parser.add_argument("first", type=Path, metavar="RUN", help="folder of the run before")
     parser.add_argument("second", type=Path, metavar="RUN", help="folder of the run now")
@@ -64,6 +65,8 @@ def lines(found: Difference) -> Iterator[str]:
     yield from _few([f"  {v.id}: {v.before} -> {v.after}" for v in found.verdicts])
     yield from _few([f"  weaker: {s.id}: {s.before} -> {s.after}" for s in found.weaker])
     yield from _few([f"  by chance: {id}: the rates of both runs overlap" for id in found.races])
+    for change in found.repeated:
+        yield f"  by chance or by the machine: {_undecided(change)}"
     counts = {
         "new": len(found.new),
         "changed": len(found.changed),

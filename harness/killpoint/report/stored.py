@@ -114,6 +114,8 @@ class StoredTarget(msgspec.Struct):
 
     name: str
     version: str
+    code: str = ""
+    """Digest of its own files; empty if they were not known, or the run is from before it."""
 
     def label(self) -> str:
         """Name and version, in a phrase."""
@@ -135,8 +137,19 @@ class StoredRun(msgspec.Struct):
     """1: from before there were findings in it; its violations have neither place nor finding."""
     findings: list[Row] = []
     """What its violations belong to, the worst impact first, as it was known then."""
+    judge: str = ""
+    """Digest of what judged; empty if the run is from before it was told."""
     folder: Path = Path()
     """Where it lies; set by :func:`read`, never stored."""
+
+    def repeats(self, other: StoredRun) -> bool:
+        """Whether both asked the same of the same code, so that what differs is no change of it."""
+        if not (self.target.code and self.judge):
+            return False
+        mine, theirs = (
+            (run.target, run.judge, run.seed, run.device, run.full) for run in (self, other)
+        )
+        return mine == theirs
 
     def cases(self) -> list[StoredCase]:
         """Every case of every invariant, in the card's order."""

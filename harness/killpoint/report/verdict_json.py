@@ -10,6 +10,7 @@ import msgspec
 
 from killpoint.findings.rows import rows
 from killpoint.judge import Judgement
+from killpoint.report.same_code import judge_digest, target_digest
 from killpoint.report.stored import NEWEST, StoredRun
 from killpoint.verdict import Rate
 
@@ -19,7 +20,12 @@ def as_dict(judgement: Judgement) -> dict[str, Any]:
     found = rows(case for verdict in judgement.verdicts for case in verdict.cases)
     return {
         "schema": NEWEST,
-        "target": {"name": judgement.name, "version": judgement.version},
+        "target": {
+            "name": judgement.name,
+            "version": judgement.version,
+            "code": target_digest(judgement.files),
+        },
+        "judge": judge_digest(),
         "notes": judgement.notes,
         "seed": judgement.seed,
         "device": judgement.device,

@@ -165,6 +165,42 @@ def test_rates_whose_intervals_overlap_do_not_differ(tmp_path: Path, before: int
     assert found.status() == 0
 
 
+@pytest.mark.parametrize("other", ["duplicate", "crash"])
+def test_a_race_that_breaks_the_promise_in_two_ways_is_one(tmp_path: Path, other: Kind) -> None:
+    ways: list[CaseOutcome] = []
+    for kind in ("lost", other):
+        outcome = case("Q13/two-senders", "violated", kind=kind, cause=f"it was {kind}")
+        outcome.rates = [Rate("the promise was broken", "plays", 2, 3)]
+        ways.append(outcome)
+    found = _diff(tmp_path, *ways)
+    assert (found.changed, found.races, found.status()) == ([], ["Q13/two-senders"], 0)
+
+
+def _same_code(folder: Path, before: CaseOutcome, now: CaseOutcome, **unlike: str) -> Difference:
+    runs = [stored(folder / name, outcome) for name, outcome in (("1", before), ("2", now))]
+    for run, more in zip(runs, ({}, unlike), strict=True):
+        run.target.code, run.judge = more.get("code", "c"), more.get("judge", "j")
+    return diff(*runs)
+
+
+@pytest.mark.parametrize("pair", [(_HELD, _HUNG), (_HUNG, _HELD), (_HELD, _unsure())])
+def test_what_differs_without_a_change_of_the_code_is_chance(
+    tmp_path: Path, pair: tuple[CaseOutcome, CaseOutcome]
+) -> None:
+    found = _same_code(tmp_path, *pair)
+    assert (found.new, found.gone, found.undecided, found.verdicts) == ([], [], [], [])
+    assert [change.id for change in found.repeated] == ["Q6/a"]
+    assert found.status() == 0
+    assert "by chance or by the machine: Q6/a" in "\n".join(lines(found))
+
+
+@pytest.mark.parametrize("unlike", [{"code": "d"}, {"judge": "k"}, {"code": ""}])
+def test_another_code_or_judge_is_a_change(tmp_path: Path, unlike: dict[str, str]) -> None:
+    found = _same_code(tmp_path, _HELD, _HUNG, **unlike)
+    assert [change.id for change in found.new] == ["Q6/a"]
+    assert (found.repeated, found.status()) == ([], 1)
+
+
 def test_rates_whose_intervals_are_apart_do(tmp_path: Path) -> None:
     found = _diff(tmp_path, _struck(0), _struck(30))
     assert [change.id for change in found.new] == ["Q6/a"]

@@ -77,7 +77,8 @@ def test_verdict_json_has_the_shape_that_scripts_rely_on(tmp_path: Path) -> None
     path = verdict_json.write(_judgement(), tmp_path)
     assert path == tmp_path / "verdict.json"
     found = json.loads(path.read_text("utf-8"))
-    assert found["target"] == {"name": "t", "version": "1"}
+    assert found["target"] == {"name": "t", "version": "1", "code": ""}
+    assert len(found["judge"]) == 64
     assert (found["seed"], found["device"]) == (4, "cpu")
     item = found["invariants"]["R2"]
     assert (item["level"], item["verdict"], item["strength"]) == ("MUST", "violated", "strength 2")

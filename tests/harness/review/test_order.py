@@ -48,8 +48,10 @@ def test_exhibits_of_what_changed_are_asked_first_then_its_systems():
     order = in_order(CASES, [change], entries_of("vllm@tree"))
     assert {case.id for case in order} == {case.id for case in CASES}
     ids = [case.id for case in order]
-    assert ids[0] == "G4/host-killed-in-any-call"
-    of_file = {e.exhibit for e in entries_of("vllm@x") if e.place.file == change.file}
+    known = [e for e in entries_of("vllm@x") if e.place.file == change.file]
+    of_function = {e.exhibit for e in known if e.place.function in change.functions}
+    assert set(ids[: len(of_function)]) == of_function > {"G4/host-killed-in-any-call"}
+    of_file = {e.exhibit for e in known}
     assert set(ids[: len(of_file)]) == of_file
     systems = [system_of(case) for case in order[len(of_file) :]]
     group, pipe = systems.count("group"), systems.count("pipe")

@@ -1,0 +1,35 @@
+"""Digests by which two runs are known to have judged the same code with the same judge."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def target_digest(files: Mapping[str, str]) -> str:
+    """Of a target's own files, by their contents; empty if they are not known."""
+    try:
+        return _digest((name, Path(path).read_bytes()) for name, path in sorted(files.items()))
+    except OSError:
+        return ""
+
+
+def judge_digest() -> str:
+    """Of killpoint's own files, the interpreter's version, and those of all that is installed."""
+    code = ((str(path), path.read_bytes()) for path in sorted(_PACKAGE.rglob("*.py")))
+    installed = sorted(f"{each.name} {each.version}" for each in importlib.metadata.distributions())
+    return _digest([*code, ("installed", "\n".join([sys.version, *installed]).encode())])
+
+
+def _digest(parts: Iterable[tuple[str, bytes]]) -> str:
+    found, empty = hashlib.sha256(), True
+    for name, content in parts:
+        found.update(f"{name} {len(content)}\n".encode())
+        found.update(content)
+        empty = False
+    return "" if empty else found.hexdigest()
