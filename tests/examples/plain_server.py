@@ -200,14 +200,14 @@ if LIE == "litters":
 told = threading.Event()
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, lambda *_: told.set())
+if LIE == "hangs-at-sigterm":
+    TICK = 0.2  # no answer is whole by the end of the drain
 child("core", wait, life[0])
 child("worker", work, asks[0], ticks[1])
 for fd in (life[0], asks[0], ticks[1]):
     os.close(fd)
 if told.wait(STARTS):
     sys.exit(0)
-if LIE == "hangs-at-sigterm":
-    TICK = 0.2
 server = Server(("127.0.0.1", PORT), Handler)
 threading.Thread(target=tick, args=(asks[1], ticks[0]), daemon=True).start()
 threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

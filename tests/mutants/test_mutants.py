@@ -76,7 +76,11 @@ def test_mutants_are_caught_by_their_cases(
 
 
 def test_every_invariant_that_can_hold_has_a_mutant() -> None:
-    judged = {item.id for item in CATALOGUE if item.id != "Q13"}
+    others = {
+        "Q13",
+        *(item.id for item in CATALOGUE if "server" in item.needs),
+    }  # test_lying_servers
+    judged = {item.id for item in CATALOGUE} - others
     broken = [*CAUGHT.values(), *CAUGHT_PIPES.values(), *CAUGHT_ENGINES.values()]
     caught = {mutant.invariant for mutant in MUTANTS} | {case.split("/")[0] for case, _ in broken}
     assert judged - caught == set()

@@ -9,6 +9,7 @@ import pytest
 
 from killpoint.cases import SERVER_CASES
 from killpoint.explore.trial import Trial
+from killpoint.invariants import CATALOGUE
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
@@ -28,6 +29,11 @@ LONG_LIES = (
     ("orphans", "E8/front-killed-in-decode", "leak"),
     ("health-lies", "E4/worker-stopped", "no-error"),
 )
+
+
+def test_every_clause_that_is_asked_of_servers_has_a_lie() -> None:
+    caught = {case.split("/")[0] for _, case, _ in (*LIES, *LONG_LIES)}
+    assert caught == {item.id for item in CATALOGUE if "server" in (*item.needs, item.instead)}
 
 
 def _stage(folder: Path, lie: str = "") -> Stage:
