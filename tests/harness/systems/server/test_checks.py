@@ -151,6 +151,13 @@ def test_e9_what_hung_up_holds_nothing_after_5_s(gauge: float, broken: bool) -> 
     assert (tape.violation("E9") is not None) == broken
 
 
+def test_e9_one_look_as_answers_end_together_excuses_nothing() -> None:
+    tape = ServerTape().goes_on(2, 12).at(3, "gauge", open=18.0).at(3.5, "hung-up", client=0)
+    for second, count in ((10, 15.0), (10.5, 3.0), (11, 15.0)):
+        tape.at(second, "gauge", open=count)
+    assert tape.asks(2, "whole", 11).violation("E9") is not None
+
+
 def test_e9_others_are_answered() -> None:
     tape = ServerTape().at(3, "reads-nothing").asks(2, "error", 9, status=500)
     assert "others got no answer" in _cause(tape, "E9", "lost")
