@@ -59,7 +59,7 @@ class _Bench:
 
     def loaded(self) -> SimpleNamespace:
         known = {"notes": [], "capabilities": [], "disclaimers": []}
-        return SimpleNamespace(name="none", version="1", **known)
+        return SimpleNamespace(name="none", version="1", files={}, **known)
 
     def take(self) -> None:
         pass
