@@ -59,6 +59,9 @@ class Judgement(msgspec.Struct):
     """Cases that the budget left no time for."""
     files: dict[str, str] = {}
     """Where the target's own files lie, by their path in its package."""
+    spec: str = ""
+    """How the target was asked for: the same files may be edited as they are loaded."""
+    depth: Depth = "line"
 
     def status(self) -> int:
         """Exit status of ``check``: 1 a violation, 3 inconclusive or nothing ran, else 0."""
@@ -154,6 +157,8 @@ def judge(
         round(time.monotonic() - began, 1),
         left_out,
         loaded.files,
+        target,
+        depth,
     )
 
 

@@ -11,12 +11,16 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parents[1]
 
 
-def target_digest(files: Mapping[str, str]) -> str:
-    """Of a target's own files, by their contents; empty if they are not known."""
+def target_digest(spec: str, files: Mapping[str, str]) -> str:
+    """Of a target's own files and how it was asked for; empty if its files are not known.
+
+    ``vllm==X`` with and without a finding has the same files: they are edited as they are loaded.
+    """
     try:
-        return _digest((name, Path(path).read_bytes()) for name, path in sorted(files.items()))
+        read = [(name, Path(path).read_bytes()) for name, path in sorted(files.items())]
     except OSError:
         return ""
+    return _digest([("asked for", spec.encode()), *read]) if read else ""
 
 
 def judge_digest() -> str:
@@ -27,9 +31,8 @@ def judge_digest() -> str:
 
 
 def _digest(parts: Iterable[tuple[str, bytes]]) -> str:
-    found, empty = hashlib.sha256(), True
+    found = hashlib.sha256()
     for name, content in parts:
         found.update(f"{name} {len(content)}\n".encode())
         found.update(content)
-        empty = False
-    return "" if empty else found.hexdigest()
+    return found.hexdigest()

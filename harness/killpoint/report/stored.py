@@ -115,7 +115,8 @@ class StoredTarget(msgspec.Struct):
     name: str
     version: str
     code: str = ""
-    """Digest of its own files; empty if they were not known, or the run is from before it."""
+    """Digest of its own files and how it was asked for; empty if they were not known, or the run is
+    from before it was told."""
 
     def label(self) -> str:
         """Name and version, in a phrase."""
@@ -137,6 +138,8 @@ class StoredRun(msgspec.Struct):
     """1: from before there were findings in it; its violations have neither place nor finding."""
     findings: list[Row] = []
     """What its violations belong to, the worst impact first, as it was known then."""
+    depth: str = "line"
+    """How fine the points of the sweeps were."""
     judge: str = ""
     """Digest of what judged; empty if the run is from before it was told."""
     folder: Path = Path()
@@ -147,7 +150,8 @@ class StoredRun(msgspec.Struct):
         if not (self.target.code and self.judge):
             return False
         mine, theirs = (
-            (run.target, run.judge, run.seed, run.device, run.full) for run in (self, other)
+            (run.target, run.judge, run.seed, run.device, run.depth, run.full)
+            for run in (self, other)
         )
         return mine == theirs
 

@@ -180,6 +180,7 @@ def _same_code(folder: Path, before: CaseOutcome, now: CaseOutcome, **unlike: st
     runs = [stored(folder / name, outcome) for name, outcome in (("1", before), ("2", now))]
     for run, more in zip(runs, ({}, unlike), strict=True):
         run.target.code, run.judge = more.get("code", "c"), more.get("judge", "j")
+        run.depth = more.get("depth", "line")
     return diff(*runs)
 
 
@@ -194,7 +195,9 @@ def test_what_differs_without_a_change_of_the_code_is_chance(
     assert "by chance or by the machine: Q6/a" in "\n".join(lines(found))
 
 
-@pytest.mark.parametrize("unlike", [{"code": "d"}, {"judge": "k"}, {"code": ""}])
+@pytest.mark.parametrize(
+    "unlike", [{"code": "d"}, {"judge": "k"}, {"code": ""}, {"depth": "opcode"}]
+)
 def test_another_code_or_judge_is_a_change(tmp_path: Path, unlike: dict[str, str]) -> None:
     found = _same_code(tmp_path, _HELD, _HUNG, **unlike)
     assert [change.id for change in found.new] == ["Q6/a"]
