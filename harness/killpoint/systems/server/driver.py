@@ -26,7 +26,12 @@ from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
 from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
-from killpoint.systems.server.program import ServerProgram, Topology
+from killpoint.systems.server.program import (
+    GONE_WITHIN,
+    UNSTATED_DRAIN,
+    ServerProgram,
+    Topology,
+)
 from killpoint.systems.server.steps import (
     ServerAlive,
     ServerCalm,
@@ -56,11 +61,6 @@ _TICK, _LATE = 0.02, 0.005
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds in which one short request, asked alone, is answered by a server that serves."""
-GRACE = 10.0
-"""Seconds beyond the drain in which the whole tree is to be gone (E6), and after the front's death
-(E8)."""
-UNSTATED = 30.0
-"""The drain of a server that states none (E6)."""
 _ABOVE = 5.0
 """Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
 _CLIENTS = 12
@@ -155,7 +155,8 @@ class Driver:
         argv = self._program.argv(self._topology, self._address.port, folder)
         variables = self._program.variables(self._address.port, folder) | {"TMPDIR": str(folder)}
         self._gone = False
-        self.log.write("server-start", topology=self._topology, drain=self._program.drain)
+        how = {"drain": self._program.drain, "usual": self._program.usual_start}
+        self.log.write("server-start", topology=self._topology, **how)
         self.tree.begin(self._supervisor.start(argv, variables, folder, self._output))
         self._look()
         if len(self._watching) == 1:
@@ -243,8 +244,8 @@ class Driver:
     def _leaves_within(self, step: ServerGone) -> float:
         if step.within is not None:
             return step.within
-        drain = UNSTATED if self._program.drain is None else self._program.drain
-        return drain + GRACE + _ABOVE
+        drain = UNSTATED_DRAIN if self._program.drain is None else self._program.drain
+        return drain + GONE_WITHIN + _ABOVE
 
     # -- faults -------------------------------------------------------------------------------
 

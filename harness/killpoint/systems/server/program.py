@@ -20,6 +20,10 @@ PartKind = Literal["front", "api-server", "coordinator", "core", "prefill", "wor
 """What a process of the tree is. ``front`` is the process that was started, whatever its title;
 ``api-server`` one beside it that answers clients; ``helper`` one that holds nothing of a request,
 such as a resource tracker."""
+UNSTATED_DRAIN = 30.0
+"""Seconds: the drain of a server that states none (E6)."""
+GONE_WITHIN = 10.0
+"""Seconds beyond the drain (E6), and after the front's end (E8), in which the tree is gone."""
 Drain = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 
 
@@ -79,6 +83,11 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Prompts whose answers are that long, at least twelve; empty: any."""
     zygote: Zygote | None = None
     """None: it can only be started anew."""
+
+    @property
+    def usual_start(self) -> float:
+        """Seconds to readiness on a quiet machine, at most."""
+        return self.start_within / 3
 
     def plays_in(self, topology: Topology) -> bool:
         """Whether it can be started so."""

@@ -12,7 +12,6 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 
 SECOND = 1_000_000_000
-UNSTATED_DRAIN = 30.0
 _LIBRARY = re.compile(r"\((asyncio|uvloop|threading|selectors|queue|zmq|concurrent|<)")
 """Frames that say how something waits; the first one outside them says what for."""
 _KINDS = ("api-server", "core", "prefill", "worker")
@@ -67,6 +66,10 @@ class Life:
     """When no process of it was left."""
     until: int = 0
     drain: float | None = None
+    usual: float = 0.0
+    """Seconds that a start takes at most on a quiet machine; 0: not known."""
+    slow: float = 1.0
+    """By how much this start took longer: what a bound of ours is stretched by."""
 
     def first(self, *faults: str, part: str | None = None) -> Strike:
         """The first such strike.
@@ -121,7 +124,12 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
         case "server-start":
             drain = event.data.get("drain")
             of.drain = float(drain) if isinstance(drain, int | float) else None
+            usual = event.data.get("usual")
+            of.usual = float(usual) if isinstance(usual, int | float) else 0.0
             of.gone = of.front_ended = None
+        case "ready" if of.usual:
+            took = event.data.get("s")
+            of.slow = max(1.0, float(took) / of.usual if isinstance(took, int | float) else 1.0)
         case "ask":
             made = Request(event.number("n"), event.t, event.text("phase") == "control")
             made.stream = event.data.get("stream") is True

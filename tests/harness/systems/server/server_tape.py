@@ -16,10 +16,10 @@ PARTS = ["core-0", "front", "worker-0", "worker-1"]
 class ServerTape:
     """A server that is up, and what happens to it."""
 
-    def __init__(self, drain: float | None = 5.0) -> None:
+    def __init__(self, drain: float | None = 5.0, *, slow: float = 1.0) -> None:
         self.events: list[Event] = []
         self._count = 0
-        self.at(0.0, "server-start", topology="tensor-parallel", drain=drain)
+        self.at(0.0, "server-start", topology="tensor-parallel", drain=drain, usual=1 / slow)
         self.tree(0.0, *PARTS)
         self.at(1.0, "ready", s=1.0)
 

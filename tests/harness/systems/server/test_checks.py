@@ -98,6 +98,27 @@ def test_e6_the_tree_is_gone_10_s_after_the_drain() -> None:
     assert "core and workers still lived" in _cause(tape, "E6", "hang")
 
 
+def test_e6_a_slow_machine_has_more_time_and_a_bound_that_was_not_reached_tells_nothing() -> None:
+    slow = ServerTape(slow=4.0).strikes(4, "sigterm", "front").tree(40).at(60, "looked-on")
+    assert slow.judged("E6").violations == []
+    for tape in (ServerTape(slow=4.0), ServerTape(slow=4.0).asks(2, "hang", 8)):
+        with pytest.raises(Inconclusive, match=r"4\.0 times"):
+            tape.strikes(4, "sigterm", "front").tree(5, "core-0").at(20, "looked-on").judged("E6")
+
+
+def test_e6_what_fails_as_the_drain_ends_has_more_time_to_arrive_on_a_slow_machine() -> None:
+    for slow, found in ((1.0, "hang"), (4.0, None)):
+        tape = ServerTape(slow=slow).asks(2, "error", 12.5).strikes(4, "sigterm", "front")
+        told = tape.tree(13).at(90, "looked-on").judged("E6").violations
+        assert [each.kind for each in told] == ([found] if found else [])
+
+
+def test_e6_a_client_that_gave_up_before_the_drain_was_over_tells_nothing() -> None:
+    tape = ServerTape(60.0).asks(2, "hang", 40).strikes(4, "sigterm", "front").tree(41)
+    with pytest.raises(Inconclusive):
+        tape.at(90, "looked-on").judged("E6")
+
+
 def test_e6_a_new_request_is_refused() -> None:
     tape = _told().asks(6, "whole", 7).tree(9).at(20, "looked-on")
     assert "neither 503 nor no connection" in _cause(tape, "E6", "no-error")
@@ -134,6 +155,19 @@ def test_e8_orphans_are_told_with_what_they_wait_on() -> None:
     assert "core and workers still lived" in cause
     assert "hold its ports" in cause
     assert "core waits in poll (core.py:9)" in cause
+
+
+def test_e8_a_slow_machine_has_more_time() -> None:
+    tape = ServerTape(slow=3.0).strikes(4, "kill", "front").tree(4.1, "core-0").tree(30)
+    assert tape.at(44, "looked-on").judged("E8").counts == {"deaths": 1}
+    short = ServerTape(slow=5.0).strikes(4, "kill", "front").tree(4.1, "core-0")
+    with pytest.raises(Inconclusive, match=r"5\.0 times"):
+        short.at(44, "looked-on").judged("E8")
+
+
+def test_e7_a_front_that_was_stopped_first_is_judged_by_its_signal() -> None:
+    tape = ServerTape().strikes(3, "sigterm", "front").strikes(4, "stop", "front").ends(9, code=1)
+    assert "sent SIGTERM" in _cause(tape.tree(9), "E7", "no-error")
 
 
 def test_e8_a_tree_that_goes_late_is_late_and_one_that_leaves_things_leaks() -> None:
