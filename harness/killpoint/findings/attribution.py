@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -74,6 +75,7 @@ class Attribution:
         self._tell = tell
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
+        self._settled_before: Counter[tuple[str, str, str]] = Counter()
 
     @property
     def plays(self) -> bool:
@@ -122,6 +124,7 @@ class Attribution:
     def of(self, case: str, violation: CaseViolation) -> None:
         """Say of one violation whose it is, and what decided that."""
         violation.finding, violation.how = self._settled(case, violation)
+        self._settled_before[*_like(case, violation), violation.finding] += 1
         if self._known:
             said = f"{violation.finding} ({violation.how})"
             self._tell(f"{case}: {violation.kind}: {said}")
@@ -182,10 +185,20 @@ class Attribution:
         return mine, f"its switch-off ends it together with that of {names}, and none alone does"
 
     def _candidates(self, case: str, violation: CaseViolation) -> list[str]:
-        """Those with a switch-off, the likeliest first: whose exhibit it is, or whose place."""
+        """Those with a switch-off, the likeliest first.
+
+        Whose exhibit it is, which violations of this invariant and kind were found to be, or whose
+        place it names.
+        """
         text = " ".join((violation.cause, *violation.evidence))
+        like = _like(case, violation)
+
+        def rank(each: Finding) -> tuple[int, int]:
+            before = self._settled_before[*like, each.id]
+            return 4 * bool(before) + _near(each, case, violation, text), before
+
         able = [each for each in self._known if each.id in SWITCH_OFFS]
-        able.sort(key=lambda each: -_near(each, case, violation, text))
+        able.sort(key=rank, reverse=True)
         return [each.id for each in able]
 
     def _plays(self, scenario: Scenario, violation: CaseViolation, off: Sequence[str]) -> Says:
@@ -249,6 +262,11 @@ def _needed(candidates: list[str], ends: Callable[[Sequence[str]], bool]) -> lis
         if row < 1:
             break
     return []
+
+
+def _like(case: str, violation: CaseViolation) -> tuple[str, str]:
+    """What violations have in common that are often of one finding: invariant, and kind."""
+    return case.partition("/")[0], violation.kind
 
 
 def _tells(entry: Finding, violation: CaseViolation) -> bool:

@@ -127,6 +127,24 @@ def test_the_place_that_a_violation_names_is_tried_first(replay: str, settle: Se
     assert len(tried) <= 4
 
 
+def test_what_others_of_its_invariant_and_kind_were_is_tried_first(
+    replay: str, settle: Settle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(CaseViolation("hang", "", replay=replay), lambda off: True)
+    plays: list[tuple[str, ...]] = []
+
+    def says(_self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]) -> Says:
+        plays.append((*off,))
+        return "held" if "starved-publication" in off else "shows"
+
+    monkeypatch.setattr(Attribution, "_plays", says)
+    with Attribution("vllm==0.33.0") as whose:
+        for case in ("Q1/any", "Q1/other", "Q2/any"):
+            plays.clear()
+            whose.of(case, CaseViolation("hang", "", replay=replay))
+            assert (plays[1] == ("starved-publication",)) is (case == "Q1/other")
+
+
 def test_words_that_one_mechanism_alone_has_need_no_play(settle: Settle) -> None:
     cause = "reader 0 got message 1 again, in the place of message 3, with stale loads"
     assert settle(CaseViolation("duplicate", cause), lambda off: True).finding == "stale-flag"
