@@ -215,10 +215,13 @@ def _check(options: argparse.Namespace) -> int:
             shrinking=options.shrink,
             first=options.first,
         )
+        verdict_json.write(judgement, folder)
         if options.attribution:
             end = began + options.budget if options.budget is not None else None
-            _attribute(judgement, target, options.jobs, end, watcher)
-        verdict_json.write(judgement, folder)
+            try:
+                _attribute(judgement, target, options.jobs, end, watcher)
+            finally:
+                verdict_json.write(judgement, folder)
     if options.store_durations is not None:
         store(options.store_durations, (case for v in judgement.verdicts for case in v.cases))
     if options.json:
@@ -265,7 +268,7 @@ def _write_report(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _run_folder(out: Path, target: str) -> Generator[Path]:
-    """A new folder for this run; removed again if nothing could be judged."""
+    """A new folder for this run; removed again if nothing was judged."""
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     name = "".join(c if c.isalnum() or c in ".-=" else "-" for c in target).strip("-")
     made = [parent for parent in (out, *out.parents) if not parent.exists()]
@@ -274,6 +277,9 @@ def _run_folder(out: Path, target: str) -> Generator[Path]:
     try:
         yield folder
     except BaseException:
+        if (folder / "verdict.json").is_file():
+            print(f"judged before that: {folder}", file=sys.stderr)
+            raise
         import shutil
 
         shutil.rmtree(folder, ignore_errors=True)

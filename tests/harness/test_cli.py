@@ -9,7 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,11 @@ from killpoint import cli
 from killpoint.cases import CASES
 from killpoint.cli import command_line, main
 from killpoint.faults import FAULTS
+from killpoint.findings.attribution import Attribution
 from killpoint.invariants import CATALOGUE
 from killpoint.report.html import document
 from killpoint.stage.stage import Stage
+from killpoint.verdict import CaseOutcome
 
 Leftovers = Callable[[], set[str]]
 
@@ -217,6 +219,22 @@ def test_an_interrupt_is_told_as_one_also_where_python_wraps_it(
     monkeypatch.setattr(cli, "plan", pressed)
     assert main(["check"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_an_interrupt_while_violations_are_attributed_leaves_the_run_and_what_was_settled(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(_self: Attribution, cases: Sequence[CaseOutcome], *_: object) -> None:
+        next(c for c in cases if c.violations).violations[0].finding = "late-replies"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Attribution, "of_cases", pressed)
+    words = ["check", "--target", "broken_groups:LosesOne", "--only", "G1/lanes-apart"]
+    assert main([*words, "--shrink", "0", "--jobs", "1"]) == 130
+    (written,) = folder.glob("runs/*/verdict.json")
+    told = f"judged before that: {written.parent.relative_to(folder)}\ninterrupted\n"
+    assert capsys.readouterr().err.endswith(told)
+    assert json.loads(written.read_text())["findings"][0]["id"] == "late-replies"
 
 
 def test_a_shard_without_a_case_ran_nothing(folder: Path) -> None:
