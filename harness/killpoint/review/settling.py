@@ -25,6 +25,7 @@ from killpoint.scenario import load
 from killpoint.signature import signature
 from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
+from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.verdict import CaseViolation
 
 _TRIES = 3
@@ -135,7 +136,16 @@ def _drop_other_words(found: Review, pairs: _Pairs) -> None:
         if any(not _are_two(new[1], twin) for _, twin in twins) or others:
             pairs.new.remove(new)
             pairs.same.append(new)
-            found.otherwise.append(f"{new[0].id}: {new[1].kind}: {new[1].cause}")
+            words = f"{new[0].id}: {new[1].kind}: {new[1].cause}"
+            known = [g[1].finding for g in twins if new[1].finding == NEW]
+            ended = [id for id in known if id in SWITCH_OFFS]
+            if ended and not others:
+                found.unsure.append(
+                    f"{words}; the base's violation of this kind ends with {ended[0]} switched off,"
+                    " and this one does not: a second bug, or the same in changed code"
+                )
+            else:
+                found.otherwise.append(words)
     for gone in [*pairs.gone]:
         shown = (*pairs.new, *pairs.same)
         twins = [s for s in shown if s[0].id == gone[0].id and s[1].kind == gone[1].kind]

@@ -127,6 +127,16 @@ def test_two_findings_in_one_case_are_two(settled: Settled):
     assert [each.id for each in settled(*sides, ("base",), whose).gone] == ["deaf-writer"]
 
 
+def test_what_no_switch_off_ends_is_not_folded_away_where_one_ends_its_twin(settled: Settled):
+    sides = _case("violated", "stuck in a"), _case("violated", "stuck in b")
+    found = settled(*sides, ("head",), {"stuck in b": "deaf-writer"})
+    assert (found.new, found.otherwise, found.status()) == ([], [], 3)
+    assert "Q1/x: hang: stuck in a; the base's" in found.unsure[0]
+    assert "deaf-writer switched off" in found.unsure[0]
+    found = settled(*sides, ("head",), {"stuck in b": "silent-cut"})
+    assert (len(found.otherwise), found.status()) == (1, 0)
+
+
 def test_what_a_race_decides_is_neither(settled: Settled):
     rates = [[Rate("hung", "kills", hits, 60)] for hits in (1, 0)]
     found = settled(
