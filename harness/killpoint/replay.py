@@ -1,4 +1,4 @@
-"""Playing one scenario file again, on the target it was found on or on another."""
+"""Playing a scenario file again, on the target it was found on or on another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Replayed(msgspec.Struct):
 
 
 def replay(file: Path, target: str | None = None, folder: Path | None = None) -> Replayed:
-    """Play the scenario in ``file`` once and judge it.
+    """Play the scenario in ``file`` and judge it: once, or as often as it says.
 
     Args:
         target: as after ``--target``; by default the one named in the file, else the reference.
@@ -86,14 +86,15 @@ def play_once(
             target=spec,
             confirms=confirms,
         )
-        outcomes.append(trial.judge(lambda trial: _once(trial, scenario), lacking))
+        outcomes.append(trial.judge(lambda trial: play_as_told(trial, scenario), lacking))
     words = {outcome.outcome for outcome in outcomes}
     if "violated" in words:
         return Replayed("reproduced", outcomes)
     return Replayed("held" if words == {"held"} else "not-reached", outcomes)
 
 
-def _once(trial: Trial, scenario: Scenario) -> None:
+def play_as_told(trial: Trial, scenario: Scenario) -> None:
+    """Play a scenario as its file has it: explored, simulated, in a series, or so many times."""
     if scenario.orders is not None:
         explore(trial, scenario, _EXPLORING)
     elif scenario.wakes is not None:
@@ -103,4 +104,5 @@ def _once(trial: Trial, scenario: Scenario) -> None:
     elif series(scenario) is not None:
         strike_at_random_times(trial, scenario)
     else:
-        trial.play(scenario)
+        for _ in range(scenario.plays):
+            trial.play(scenario)

@@ -58,3 +58,10 @@ def test_above_each_number_of_a_point_it_is_said_what_it_counts() -> None:
 def test_instructions_are_told_from_lines() -> None:
     told = _told(_killed(msgspec.structs.replace(_AT, depth="opcode")))
     assert "over the instructions of the target's own code" in told
+
+
+def test_a_race_says_how_often_it_is_played() -> None:
+    assert "How often" not in _told(_killed(_AT))
+    raced = msgspec.structs.replace(_killed(_AT), plays=20)
+    assert "How often: up to 20 plays, until one shows it" in _told(raced)
+    assert parse(replay_text(raced), "x.toml") == raced

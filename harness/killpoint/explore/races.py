@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Scenario
 from killpoint.verdict import Rate
@@ -9,6 +11,8 @@ from killpoint.verdict import Rate
 _PLAYS = 3
 _FULL = 10
 """Times as many under ``--full``."""
+_REPLAYED = 20
+"""Plays that a replay has at most to show again what one of a few showed."""
 
 
 def race(trial: Trial, scenario: Scenario, of: str, plays: int | None = None) -> None:
@@ -22,6 +26,7 @@ def race(trial: Trial, scenario: Scenario, of: str, plays: int | None = None) ->
         Violated: it has been violated often enough.
         Unsupported: the target said that it cannot do it.
     """
+    scenario = msgspec.structs.replace(scenario, plays=plays or _REPLAYED)
     runs = trial.outcome.runs
     try:
         many = plays or _PLAYS * (_FULL if trial.full else 1)

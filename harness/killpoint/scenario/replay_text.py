@@ -49,6 +49,11 @@ def _head(scenario: Scenario, summary: str, cause: str) -> str:
         if id in BY_ID
     ]
     told += [f"What was seen: {cause}"] if cause else []
+    if scenario.plays > 1:
+        told.append(
+            f"How often: up to {scenario.plays} plays, until one shows it: what its threads or"
+            " processes do first differs from play to play."
+        )
     told.append(
         "`killpoint replay` of this file ends with status 1 if that is seen again, 0 if it is not,"
         " 3 if a point was not reached."

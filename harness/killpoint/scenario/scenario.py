@@ -82,6 +82,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     without it leaves the case unsupported)."""
     start: StartMethod = "zygote"
     seed: int = 0
+    plays: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    """How often a replay plays it, until it is violated: what its threads do first differs."""
     observe: bool = False
     """Record every store to the slots' flags, in one order over all roles."""
     restart: bool = False
