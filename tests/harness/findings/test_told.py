@@ -28,6 +28,11 @@ _LOOKED = "ended in an AttributeError of the code that looks, which does not nam
         ("rank-2's join failed, and its error does not name rank-0: Error", ["unnamed-rank"]),
         ("rank-0's join failed after an exception had struck rank-0 at x.py:5", ["half-joined"]),
         ("rank-0's gather failed after an exception had struck rank-0 at x:5", ["half-gathered"]),
+        (
+            "after an exception had struck rank-0 at x.py:3 in recv_obj, rank-0's receive from"
+            " rank-2 gave object 1, not 0",
+            ["half-gathered"],
+        ),
         ("the send of message 3 failed after an exception had struck writer at x.py:5", []),
     ],
 )
