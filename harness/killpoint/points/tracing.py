@@ -16,6 +16,9 @@ from typing import Any
 OnLine = Callable[[CodeType, int], None]
 """Called with the code and its line; what it raises appears there."""
 
+PASSED_OVER: dict[str, frozenset[int]] = {}
+"""By file, lines that are no points, and are not counted: what the harness adds to a target's code,
+so that the same number means the same place with it and without."""
 _TOOL = 4
 _MONITORING: Any = getattr(sys, "monitoring", None)
 """3.12 and later have it."""
@@ -102,7 +105,7 @@ class Traced:
         if os.getpid() != self._pid:
             abandon()
             return None
-        if event == self._event:
+        if event == self._event and _is_point(frame.f_code, frame.f_lineno or 0):
             self._on_line(frame.f_code, frame.f_lineno or 0)
         return self._step
 
@@ -154,5 +157,10 @@ class Monitored:
         if threading.get_ident() == self._thread:
             if self._opcodes:  # the frame below this one is the target's
                 place = sys._getframe(1).f_lineno or 0  # pyright: ignore[reportPrivateUsage] # the only way to frames
-            self._on_line(code, place)
+            if _is_point(code, place):
+                self._on_line(code, place)
         return None
+
+
+def _is_point(code: CodeType, line: int) -> bool:
+    return line not in PASSED_OVER.get(code.co_filename, ())

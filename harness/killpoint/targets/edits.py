@@ -7,6 +7,7 @@ by its line: so it fits several releases, and says so where it does not.
 from __future__ import annotations
 
 import ast
+import difflib
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -152,6 +153,19 @@ class Edits:
     @staticmethod
     def _indented(code: str, columns: int) -> str:
         return textwrap.indent(textwrap.dedent(code).strip("\n"), " " * columns) + "\n"
+
+
+def added(before: str, after: str) -> frozenset[int]:
+    """The lines of a text, from 1, that another one has nothing in the place of.
+
+    Of lines that took the place of fewer ones the last are those that stand for them: what is put
+    before a statement is new, also where the statement itself is another one now.
+    """
+    lines = before.splitlines(), after.splitlines()
+    found: set[int] = set()
+    for _, i1, i2, j1, j2 in difflib.SequenceMatcher(None, *lines, autojunk=False).get_opcodes():
+        found |= {*range(j1 + 1, max(j1, j2 - (i2 - i1)) + 1)}
+    return frozenset(found)
 
 
 def calls(inside: ast.AST, name: str) -> list[ast.Call]:

@@ -18,6 +18,7 @@ import pytest
 
 from killpoint.points.lines import lines
 from killpoint.points.opcodes import opcodes
+from killpoint.points.tracing import PASSED_OVER
 
 _SOURCE = """
 def add(numbers):
@@ -210,3 +211,13 @@ def _others_lines(watch: Watch) -> set[int]:
 @either
 def test_only_the_operations_own_thread_is_met(watch: Watch) -> None:
     assert _others_lines(watch) == {threading.get_ident()}
+
+
+@either
+def test_lines_that_are_passed_over_are_no_points(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _count(watch, "guarded", [])
+    lines_of = sorted({line for _, line in whole})
+    monkeypatch.setitem(PASSED_OVER, "<target>", frozenset(lines_of[1:3]))
+    assert _count(watch, "guarded", []) == [e for e in whole if e[1] not in lines_of[1:3]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+from killpoint.targets.edits import DoesNotFit, Edits, added, around, calls, statement
 
 SOURCE = '''"""Doc: ä."""
 from __future__ import annotations
@@ -90,3 +90,19 @@ def test_several_edits_are_made_at_once_where_the_text_was() -> None:
 def test_what_does_not_fit_says_so(change: str) -> None:
     with pytest.raises(DoesNotFit):
         edited(change)
+
+
+@pytest.mark.parametrize(
+    ("after", "new"),
+    [
+        ("a\nb\nc", []),
+        ("a\nx\ny\nb\nc", [2, 3]),
+        ("a\nB\nc", []),
+        ("a\nx\nB\nc", [2]),
+        ("a\nc\nz", [3]),
+        ("a\nx\n    b\n    c", [2]),
+        ("c", []),
+    ],
+)
+def test_lines_that_stand_for_none_are_added(after: str, new: list[int]) -> None:
+    assert added("a\nb\nc", after) == frozenset(new)

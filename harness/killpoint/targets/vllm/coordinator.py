@@ -237,8 +237,7 @@ def served(sources: Sources, path: Path, socket: Callable[..., object]) -> Modul
         for name, contents in stand_ins.items():
             sys.modules[name] = ModuleType(name)
             sys.modules[name].__dict__.update(contents)
-        code = compile(sources.code(path), str(path), "exec", dont_inherit=True)
-        exec(code, module.__dict__)
+        exec(sources.compiled(path), module.__dict__)
     except ImportError as error:
         raise CannotWork(f"{sources.spec}: its coordinator cannot be imported: {error}") from error
     finally:

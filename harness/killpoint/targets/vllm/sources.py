@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import hashlib
 from pathlib import Path
+from types import CodeType
 from typing import ClassVar
 
 import msgspec
 from packaging.version import InvalidVersion, Version
 
 from killpoint.errors import BadUsage, CannotWork
+from killpoint.points.tracing import PASSED_OVER
+from killpoint.targets.edits import added
 from killpoint.targets.vllm import pool_features, switch_offs
 
 FOLDER = Path("vllm", "distributed", "device_communicators")
@@ -148,6 +151,17 @@ class Sources(msgspec.Struct, frozen=True):
             CannotWork: as :meth:`read`; or no part of a switch-off fits this copy.
         """
         return switch_offs.applied(self.off, path, self.read(path)) if self.off else self.read(path)
+
+    def compiled(self, path: Path) -> CodeType:
+        """A file's code, compiled; lines that a switch-off adds to it are no points.
+
+        Raises:
+            CannotWork: as :meth:`code`.
+        """
+        code = self.code(path)
+        if self.off:
+            PASSED_OVER[str(path)] = added(self.read(path).decode(), code.decode())
+        return compile(code, str(path), "exec", dont_inherit=True)
 
     def switched_off(self) -> list[str]:
         """For people: which findings' bugs are taken out, and which have no place here."""

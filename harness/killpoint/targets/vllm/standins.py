@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 
 from killpoint.errors import CannotWork
 from killpoint.targets.vllm import neighbours
@@ -102,11 +102,7 @@ class Unmodified(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the file, once its content is known to be what was stored."""
-        exec(self._code(), module.__dict__)
-
-    def _code(self) -> CodeType:
-        content = self._sources.code(self._file)
-        return compile(content, str(self._file), "exec", dont_inherit=True)
+        exec(self._sources.compiled(self._file), module.__dict__)
 
 
 class Replaced(Loader):

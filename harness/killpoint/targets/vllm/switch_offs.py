@@ -750,17 +750,18 @@ def _what_was_done_of_a_handshake_is_remembered(edits: Edits) -> None:
             and isinstance(each.func, ast.Attribute)
             and each.func.attr in exchanged
         ):
-            edits.instead(each, f"step(lambda: {ast.unparse(each)})")
+            given = ", ".join(map(ast.unparse, (each.func, *each.args)))
+            edits.instead(each, f"step({given})")
     edits.begin(
         meeting,
         """
         done = self.handshake = getattr(self, "handshake", [])
         earlier = iter([*done])
 
-        def step(call):
+        def step(call, *given):
             for result in earlier:
                 return result
-            done.append(call())
+            done.append(call(*given))
             return done[-1]
         """,
     )
