@@ -10,6 +10,7 @@ import sys
 import time
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,9 +56,9 @@ def _start(folder: Path, fault: LineFault | None) -> subprocess.Popen[bytes]:
     )
 
 
-def _fault(**more: object) -> LineFault:
+def _fault(**more: Any) -> LineFault:
     given = {"module": "engine", "function": "Worker.step", "line": "after = number"}
-    return LineFault(**(given | more))  # type: ignore[arg-type]
+    return LineFault(**given | more)
 
 
 def test_it_dies_before_that_line_and_has_noted_it(tmp_path: Path) -> None:
