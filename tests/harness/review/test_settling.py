@@ -187,7 +187,8 @@ def test_of_what_is_new_it_is_told_whether_other_cases_show_it_on_both_sides(
     both: str, elsewhere: bool, settled: Settled
 ):
     tree = [_case("violated", "stuck in a"), _case("violated", "stuck in b", id="Q2/x")]
-    other = [tree[0], _case("held", id="Q2/x")]
+    tree[0].violations.append(CaseViolation("hang", "the same in other words"))
+    other = [_case("violated", "stuck in a"), _case("held", id="Q2/x")]
     whose = {"stuck in a": both, "stuck in b": "deaf-reader"}
     found = settled(tree, other, ("head",), whose)
     assert [(each.id, each.elsewhere) for each in found.new] == [("deaf-reader", elsewhere)]

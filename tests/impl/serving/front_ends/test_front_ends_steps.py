@@ -8,13 +8,16 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from refengine.engine import Delta
 from refengine.engine.settings import EngineSettings
+from refengine.executor.held import End
 from refengine.serving.front_ends import front_ends
 from refengine.serving.front_ends.front_ends import FrontEnds
 from refengine.serving.front_ends.handle import Handle
@@ -34,6 +37,7 @@ from refengine.serving.front_ends.messages import (
 from refengine.serving.http_side import Asked
 
 from ..fake_engine import FakeEngine
+from ..process import ENVIRONMENT, line_of
 
 _MOST = 1 << 20  # bytes that a front end may leave untaken
 _SETTINGS = EngineSettings(step_timeout=10.0, start_timeout=20.0)
@@ -153,6 +157,41 @@ def test_an_end_cancels_what_that_one_asked_for_and_nothing_else(
     server.engine.streams["b"].put(Delta((7,), "stop"))
     server.turn()
     assert other.hears() == [Made(((2, (7,), "stop"),))]
+
+
+OWNER = """
+import os, signal, socket, subprocess
+from refengine.engine.settings import EngineSettings
+from refengine.serving.front_ends.handle import Handle
+from refengine.serving.front_ends.process import Birth
+
+class Stopped:
+    def __init__(self, target, args, name):
+        self.hears = args[2].fileno()
+
+    def start(self):
+        self.pid = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[self.hears]).pid
+        os.kill(self.pid, signal.SIGSTOP)
+
+birth = Birth("front-end-0", 1, os.getpid(), EngineSettings(), "model", b"", 1.0)
+handle = Handle(birth, socket.socket(), 0.0, Stopped)
+print(handle.pid, flush=True)
+signal.pause()
+"""
+
+
+def test_the_kernel_ends_a_stopped_one_with_the_process_that_started_it() -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, env=ENVIRONMENT, text=True
+    )
+    with owner:
+        pidfd = os.pidfd_open(int(line_of(owner)))
+        owner.kill()
+    with closing(End(pidfd)):
+        ended, _, _ = select.select([pidfd], [], [], 10.0)
+        if not ended:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    assert ended
 
 
 def test_a_link_that_ends_is_an_end(server: Server, one: Idle) -> None:
@@ -334,10 +373,15 @@ def test_a_state_is_told_four_times_a_second_to_those_that_take_it(
 def test_idle_is_told_once_all_drain_and_nothing_is_open(
     server: Server, one: Idle, other: Idle
 ) -> None:
+    server.submitted(one, "a")
     server.side.drain()
     one.says(Pulse(0, True))
     server.turn()
     assert server.told == []
+    other.says(Pulse(0, True))
+    server.turn()
+    assert server.told == []  # its client has hung up, and the engine works on
+    server.engine.streams["a"].put(Delta((7,), "stop"))
     other.says(Pulse(1, True))
     server.turn()
     assert server.told == []

@@ -20,6 +20,7 @@ ENGINE = """
 import functools
 import sys
 import killpoint_line
+import other
 
 def decorated(function):
     @functools.wraps(function)
@@ -32,6 +33,7 @@ def free():
 
 class Worker:
     def step(self, number):
+        other.run()
         before = number
         print("before", before, flush=True)
         after = number
@@ -73,12 +75,15 @@ if __name__ == "__main__":
     print(*results, engine.Worker.step.__name__)
     assert sys.gettrace() is tracer
 """
+OTHER = "def run():\n" + "    x = 1\n" * 200
+"""A function with lines of the same numbers, in another file."""
 RESULTS = "fixed Worker wrapped free step"
 """The last line of a run that nothing struck."""
 
 
 def _start(folder: Path, fault: LineFault | None, *words: str) -> subprocess.Popen[bytes]:
     (folder / "engine.py").write_text(ENGINE)
+    (folder / "other.py").write_text(OTHER)
     given = fault.variables(folder / "marks") if fault else {}
     return subprocess.Popen(
         [sys.executable, str(folder / "engine.py"), "a-worker", *words],
