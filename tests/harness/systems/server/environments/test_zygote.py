@@ -63,14 +63,18 @@ class Play:
 def _zygote(folder: Path, **more: str) -> Generator[tuple[subprocess.Popen[bytes], Path]]:
     path = folder / "socket"
     command = [sys.executable, str(ZYGOTE), str(path), str(HERE / "stand_in.py")]
-    process = subprocess.Popen(command, env=os.environ | more, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=os.environ | more, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         _until(lambda: path.exists() or process.poll() is not None, "the zygote to listen")
         yield process, path
     finally:
         process.kill()
         process.wait(WITHIN)
+        assert process.stdin
         assert process.stderr
+        process.stdin.close()
         process.stderr.close()
 
 
@@ -154,7 +158,10 @@ def test_an_order_may_come_in_pieces_and_two_at_once(play: Play, tmp_path: Path)
     play.socket.sendall(order[:40])
     _until(lambda: not _untaken(play), "the launcher to take a piece")
     play.socket.sendall(order[40:] + order)
-    assert play.hear()["started"] != play.hear()["started"]
+    pids = {play.hear()["started"] for _ in range(2)}
+    log = tmp_path / "log"
+    _until(lambda: log.exists() and log.read_bytes().count(b"\n") == 2, "both servers to speak")
+    assert {json.loads(line)["pid"] for line in log.read_text().splitlines()} == pids
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
