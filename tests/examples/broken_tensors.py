@@ -108,7 +108,7 @@ class _Lost(Outgoing):
 
     def carry(self, about: bytes, payload: bytes) -> None:
         if bytes(payload[:4]) == b"bad!":
-            payload.release()  # pyright: ignore  # no such thing
+            payload.release()  # pyright: ignore[reportAttributeAccessIssue]  # no such thing
         super().carry(about, payload)
 
     def fail(self, error: BaseException) -> None:

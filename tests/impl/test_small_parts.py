@@ -41,13 +41,6 @@ class Post:
         return None
 
 
-def looks_before(strategy: Any, post: Post) -> int:
-    """How many bare looks there are before it does anything else."""
-    looks = itertools.count()
-    strategy.wait(lambda: next(looks) >= 10_000 or bool(post.did), post, None)
-    return next(looks)
-
-
 @pytest.mark.parametrize(("readers", "cores", "bare"), [(1, 2, True), (2, 2, False), (3, 2, False)])
 def test_bare_looks_are_for_those_with_a_core_of_their_own(readers: int, cores: int, bare: bool):
     strategy = Adaptive(readers, clock=Post().clock, cores=cores)

@@ -98,11 +98,11 @@ def _as_it_comes() -> list[AnyStep]:
     ]
 
 
-def _coordinator(fault: str) -> list[AnyStep]:
+def _coordinator_killed() -> list[AnyStep]:
     """It is gone in a wave; the next one serves all who come to it."""
     return [
         *_IN_A_WAVE,
-        Fault(fault, "coordinator"),  # pyright: ignore[reportArgumentType] # two words below
+        Fault("kill", "coordinator"),
         *until("lost", "engines", FRONT),
         CoordinatorStart(timeout=30.0),
         Connect(),
@@ -147,7 +147,7 @@ LOSS: tuple[Case, ...] = (
     of_coordinator(
         "C6/coordinator-killed",
         "the coordinator is killed in a wave; its parent starts the next one",
-        _coordinator("kill"),
+        _coordinator_killed(),
         needs=("peer_watch",),
     ),
     of_coordinator(

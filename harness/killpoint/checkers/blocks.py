@@ -32,8 +32,7 @@ class Transfer(Asked, kw_only=True):
     def digests(self) -> list[str]:
         """Fingerprints of the blocks that were sent, or that came."""
         event = self.began if self.op == "blocks-send" or self.ended is None else self.ended
-        found = event.data.get("digests")
-        return [str(each) for each in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] # as JSON gave it
+        return [str(each) for each in event.items("digests")]
 
     def within(self, field: str) -> float | None:
         """Its lease, or its timeout, in seconds."""

@@ -105,8 +105,7 @@ def _stuck(history: History, span: Span, engine: str, rank: int, due: int) -> li
 
 
 def _members(start: Event) -> list[int]:
-    found = start.data.get("members")
-    return [int(each) for each in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] # numbers, as they were logged
+    return [each for each in start.items("members") if isinstance(each, int)]
 
 
 def _back(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -11,6 +12,9 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.scenario import Message, RingWrite, Scenario, Send
 from killpoint.verdict import Violation
+
+_Odd = Literal["wrong-data", "duplicate", "reordered", "lost"]
+"""How a message that was received is not the next one."""
 
 
 class Sent(msgspec.Struct):
@@ -209,15 +213,15 @@ def _had(history: History, reader: str, call: Got) -> bool:
     return sum(c.seq == call.seq and c.outcome == "ok" for c in got(history, reader)) > 1
 
 
-def _odd(history: History, reader: str, call: Got, kind: str, how: str) -> Violation:
-    words = {
+def _odd(history: History, reader: str, call: Got, kind: _Odd, how: str) -> Violation:
+    words: dict[_Odd, str] = {
         "wrong-data": f"{reader} received message {call.seq}, {how}",
         "duplicate": f"{reader} received message {call.seq} a second time",
         "reordered": f"{reader} received message {call.seq} {how}: the order was shifted",
         "lost": f"{reader} received message {call.seq} {how}, which never arrived:"
         " it was skipped in silence",
     }
-    return Violation(kind, words[kind], _lines(history, reader))  # type: ignore[arg-type] # one of the four keys
+    return Violation(kind, words[kind], _lines(history, reader))
 
 
 def _again(history: History, reader: str, call: Got, before: list[Sent]) -> Violation:

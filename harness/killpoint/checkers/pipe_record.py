@@ -64,8 +64,7 @@ class Call(Asked, kw_only=True):
 
 
 def _looks(event: Event) -> str:
-    shape = event.data.get("shape")
-    dims = "x".join(str(each) for each in shape) if isinstance(shape, list) else ""  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] # as JSON gave it
+    dims = "x".join(str(each) for each in event.items("shape"))
     dtype = event.text("dtype")
     return "None" if dtype == "none" else f"{dtype} {dims or 'scalar'}"
 

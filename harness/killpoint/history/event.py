@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 
 
@@ -24,6 +26,11 @@ class Event(msgspec.Struct):
         """A field as a whole number."""
         found = self.data.get(key)
         return found if isinstance(found, int) else default
+
+    def items(self, key: str) -> list[object]:
+        """A field that is a list; empty if it is none."""
+        found = self.data.get(key)
+        return cast("list[object]", found) if isinstance(found, list) else []
 
     def line(self, start: int = 0) -> str:
         """The event as a line for people, time in ms since ``start``."""

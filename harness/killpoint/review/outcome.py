@@ -29,7 +29,7 @@ class Difference(msgspec.Struct):
 
     def rank(self) -> int:
         """The worst impact first."""
-        return list(IMPACTS).index(self.impact)  # pyright: ignore[reportArgumentType]
+        return list[str](IMPACTS).index(self.impact)
 
 
 class Review(msgspec.Struct):

@@ -8,7 +8,6 @@ import msgspec
 
 from killpoint.systems.step import Seconds, Step
 
-CoordinatorVerb = Literal["coordinator-start", "coordinator-close"]
 Counts = tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=0)]]
 """Requests that wait, and requests that run."""
 Rank = Annotated[int, msgspec.Meta(ge=0, le=4095)]

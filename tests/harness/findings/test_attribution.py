@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from killpoint.findings.attribution import Attribution, Says
 from killpoint.findings.rows import named_finding, rows, unattributed
 from killpoint.scenario import Scenario, dump
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
-from killpoint.verdict import CaseOutcome, CaseViolation
+from killpoint.verdict import CaseOutcome, CaseViolation, TargetLine
 
 Shows = Callable[[Sequence[str]], bool]
 Settle = Callable[[CaseViolation, Shows], CaseViolation]
@@ -110,8 +111,11 @@ def test_what_only_four_end_together_is_new(replay: str, settle: Settle) -> None
     assert (found.finding, found.how) == ("new", "no 3 findings' switch-offs end it")
 
 
-def test_without_a_file_nothing_is_played(settle: Settle) -> None:
-    assert settle(CaseViolation("hang", "reader-0 waited"), lambda off: False).finding == "new"
+@pytest.mark.parametrize("file", [None, "gone/replay.toml"])
+def test_without_a_file_nothing_is_played(file: str | None, settle: Settle) -> None:
+    violation = CaseViolation("hang", "reader-0 waited", replay=file)
+    found = settle(violation, lambda off: pytest.fail("it was played"))
+    assert (found.finding, found.how) == ("new", "it has no file that plays it again")
 
 
 def test_the_place_that_a_violation_names_is_tried_first(replay: str, settle: Settle) -> None:
@@ -127,6 +131,24 @@ def test_the_place_that_a_violation_names_is_tried_first(replay: str, settle: Se
     assert len(tried) <= 4
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"place": TargetLine("distributed/utils.py", "StatelessProcessGroup.expire_data")},
+        {"cause": "it waited in expire_data"},
+        {"evidence": ["rank-1: expire_data"]},
+    ],
+    ids=["its place", "its words", "its evidence"],
+)
+def test_what_names_the_place_of_a_finding_is_tried_with_its_switch_off(
+    more: dict[str, Any], replay: str, settle: Settle
+) -> None:
+    tried: list[tuple[str, ...]] = []
+    violation = CaseViolation(**{"kind": "hang", "cause": "", "replay": replay} | more)
+    settle(violation, lambda off: tried.append((*off,)) is None)
+    assert tried[1] == ("expiry-by-wall-clock",)
+
+
 def test_what_others_of_its_invariant_and_kind_were_is_tried_first(
     replay: str, settle: Settle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,10 +161,17 @@ def test_what_others_of_its_invariant_and_kind_were_is_tried_first(
 
     monkeypatch.setattr(Attribution, "_plays", says)
     with Attribution("vllm==0.33.0") as whose:
-        for case in ("Q1/any", "Q1/other", "Q2/any"):
+        for case, kind, words in (
+            ("Q1/any", "hang", ""),
+            ("Q1/other", "hang", ""),
+            ("Q1/other", "hang", "in MessageQueue.acquire_write (shm_broadcast.py:752)"),
+            ("Q1/other", "leak", ""),
+            ("Q2/any", "hang", ""),
+        ):
             plays.clear()
-            whose.of(case, CaseViolation("hang", "", replay=replay))
-            assert (plays[1] == ("starved-publication",)) is (case == "Q1/other")
+            whose.of(case, CaseViolation(kind, words, replay=replay))
+            like = (case, kind) == ("Q1/other", "hang")
+            assert (plays[1] == ("starved-publication",)) is like
 
 
 def test_words_that_one_mechanism_alone_has_need_no_play(settle: Settle) -> None:

@@ -45,7 +45,9 @@ def test_a_replay_is_played_once_and_its_ending_is_kept(
 def test_of_what_is_left_nothing_is_played_once_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    nobody = lambda _: pytest.fail("the target was got ready")  # noqa: E731
+    def nobody(_spec: str) -> None:
+        pytest.fail("the target was got ready")
+
     monkeypatch.setattr(replays, "resolve", nobody)
     _, row = stored(tmp_path)
     copies = {"one": tmp_path / "none.toml"}

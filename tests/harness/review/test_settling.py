@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
+from killpoint.cases.case import OPEN, scenario
+from killpoint.errors import CannotWork
+from killpoint.replay import Replayed
 from killpoint.report.stored import StoredCase
 from killpoint.review import settling
 from killpoint.review.change import ChangedFile
 from killpoint.review.comment import ending, markdown
 from killpoint.review.outcome import Review
 from killpoint.review.settling import Side, settle
-from killpoint.verdict import CaseViolation, CaseWord, Kind, Rate
+from killpoint.scenario import dump
+from killpoint.verdict import (
+    CaseOutcome,
+    CaseViolation,
+    CaseWord,
+    Kind,
+    Rate,
+    TargetLine,
+    Violation,
+)
 
 _SPECS = ("head", "base")
 Settled = Callable[..., Review]
@@ -31,22 +45,26 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settled:
         was: StoredCase | list[StoredCase] | None,
         shows: tuple[str, ...] = (),
         findings: dict[str, str] | None = None,
+        asks: bool = True,
+        seconds: float = 60,
     ) -> Review:
         def attribute(_spec: str, shown: list[settling._Shown], *_: object) -> None:
             for _case, violation in shown:
+                assert asks
+                assert violation.finding is None
                 violation.finding = (findings or {}).get(violation.cause, "new")
 
         monkeypatch.setattr(settling, "_shows", lambda spec, *_: spec in shows)
         monkeypatch.setattr(settling, "_attribute", attribute)
         found = Review("vllm@.", "main (1 one)", changes=[ChangedFile("queue.py", [])])
-        sides = [each if isinstance(each, list) else [each] for each in (now, was)]
+        sides = [deepcopy(each if isinstance(each, list) else [each]) for each in (now, was)]
         cases = [{case.id: case for case in side if case} for side in sides]
         for side in cases:
             for case in side.values():
                 for violation in case.violations:
                     violation.replay = str(file)
         head, base = (Side(spec, side) for spec, side in zip(_SPECS, cases, strict=True))
-        settle(found, head, base, jobs=1, end=time.monotonic() + 60)
+        settle(found, head, base, jobs=1, end=time.monotonic() + seconds, asks=asks)
         return found
 
     return settled
@@ -54,13 +72,13 @@ def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settled:
 
 def _case(
     outcome: CaseWord,
-    *causes: str,
+    *shown: str | CaseViolation,
     kind: Kind = "hang",
     rates: list[Rate] | None = None,
     id: str = "Q1/x",
 ):
-    violations = [CaseViolation(kind, cause) for cause in causes]
-    told = {"kind": kind, "cause": causes[0]} if causes else {}
+    violations = [CaseViolation(kind, each) if isinstance(each, str) else each for each in shown]
+    told = {"kind": violations[0].kind, "cause": violations[0].cause} if shown else {}
     return StoredCase(id, outcome, violations=violations, rates=rates or [], **told)
 
 
@@ -135,6 +153,127 @@ def test_what_no_switch_off_ends_is_not_folded_away_where_one_ends_its_twin(sett
     assert "deaf-writer switched off" in found.unsure[0]
     found = settled(*sides, ("head",), {"stuck in b": "silent-cut"})
     assert (len(found.otherwise), found.status()) == (1, 0)
+
+
+def test_beside_the_same_on_both_sides_other_words_of_its_kind_are_not_new(settled: Settled):
+    sides = _case("violated", "stuck in a", "stuck in b"), _case("violated", "stuck in a")
+    found = settled(*sides, ("head",))
+    assert (found.new, found.as_before) == ([], 1)
+    assert found.otherwise == ["Q1/x: hang: stuck in b"]
+    before = _case("violated", "stuck in a", "stuck in c")
+    found = settled(sides[0], before, ("head",), {"stuck in c": "deaf-writer"})
+    assert (len(found.otherwise), found.unsure, found.status()) == (1, [], 0)
+
+
+@pytest.mark.parametrize("beside", [[], ["stuck in a"]])
+def test_another_kind_is_another_violation(beside: list[str], settled: Settled):
+    hang, leak = CaseViolation("hang", "stuck in b"), CaseViolation("leak", "a file is left")
+    for one, other in ((hang, leak), (leak, hang)):
+        now, was = (_case("violated", *beside, each, kind="late") for each in (one, other))
+        found = settled(now, was, ("head",))
+        assert [each.cause for each in found.new] == [one.cause]
+        found = settled(now, was, ("base",))
+        assert [each.cause for each in found.gone] == [other.cause]
+
+
+def test_of_another_case_one_kind_is_another_violation(settled: Settled):
+    sides = [_case("violated", "stuck in a"), _case("violated", "stuck in b", id="Q2/x")]
+    found = settled(sides, [sides[0], _case("held", id="Q2/x")], ("head",))
+    assert [each.cases for each in found.new] == [["Q2/x"]]
+
+
+@pytest.mark.parametrize(("both", "elsewhere"), [("deaf-reader", True), ("deaf-writer", False)])
+def test_of_what_is_new_it_is_told_whether_other_cases_show_it_on_both_sides(
+    both: str, elsewhere: bool, settled: Settled
+):
+    tree = [_case("violated", "stuck in a"), _case("violated", "stuck in b", id="Q2/x")]
+    tree[0].violations.append(CaseViolation("hang", "the same in other words"))
+    other = [_case("violated", "stuck in a"), _case("held", id="Q2/x")]
+    whose = {"stuck in a": both, "stuck in b": "deaf-reader"}
+    found = settled(tree, other, ("head",), whose)
+    assert [(each.id, each.elsewhere) for each in found.new] == [("deaf-reader", elsewhere)]
+    found = settled(other, tree, ("base",), whose)
+    assert [(each.id, each.elsewhere) for each in found.gone] == [("deaf-reader", elsewhere)]
+
+
+def test_unasked_whose_it_is_each_is_new_by_its_kind_and_place(settled: Settled):
+    def shown(cause: str, function: str, id: str) -> StoredCase:
+        place = TargetLine("queue.py", function)
+        return _case("violated", CaseViolation("hang", cause, place=place), id=id)
+
+    now = [shown("a", "put", "Q1/a"), shown("b", "get", "Q1/b"), shown("c", "put", "Q1/c")]
+    found = settled(now, [_case("held", id=each.id) for each in now], ("head",), asks=False)
+    assert [(each.id, each.cases) for each in found.new] == [
+        ("new", ["Q1/a", "Q1/c"]),
+        ("new", ["Q1/b"]),
+    ]
+
+
+def test_what_there_was_no_time_to_play_again_is_told_as_that(settled: Settled):
+    found = settled(_case("violated", "stuck"), _case("held"), ("base",), seconds=0)
+    assert [each.again for each in found.new] == [False]
+    found = settled(_case("held"), _case("violated", "stuck"), ("head",), seconds=0)
+    assert [each.again for each in found.gone] == [False]
+
+
+def test_what_cannot_be_played_again_is_told_as_that(settled: Settled):
+    def shows(*_: object) -> bool:
+        raise CannotWork("there is no memory")
+
+    class Unable(tuple[str, ...]):
+        __contains__ = shows
+
+    found = settled(_case("violated", "stuck"), _case("held"), Unable())
+    assert (found.new, found.status()) == ([], 3)
+    assert found.unsure == ["Q1/x: hang; not played again: there is no memory"]
+
+
+def test_what_both_sides_show_is_as_before_and_what_both_decide_is_compared(settled: Settled):
+    now = [_case("violated", "stuck"), _case("held", id="Q2/x"), _case("held", id="Q3/x")]
+    was = [now[0], _case("inconclusive", id="Q2/x"), _case("held", id="Q3/x")]
+    found = settled(now, was)
+    assert (found.as_before, found.compared, found.status()) == (1, 2, 0)
+
+
+def test_those_that_bite_are_told_first(settled: Settled):
+    names = ["told-after-grace", "deaf-writer", "deaf-reader"]
+    now = [_case("violated", name, id=f"Q{n}/x") for n, name in enumerate(names)]
+    was = [_case("held", id=case.id) for case in now]
+    whose = {name: name for name in names}
+    assert [each.id for each in settled(now, was, ("head",), whose).new] == [
+        "deaf-reader",
+        "told-after-grace",
+        "deaf-writer",
+    ]
+    assert [each.impact for each in settled(was, now, ("base",), whose).gone] == [
+        "bites",
+        "minor",
+        "placed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("plays", "shows"),
+    [([["hang"]], True), ([[], ["leak"], ["leak", "hang"]], True), ([["leak"]] * 3, False)],
+)
+def test_three_plays_may_show_it_by_its_kind(
+    plays: list[list[Kind]], shows: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    left = iter(plays)
+
+    def play_once(*_: object) -> Replayed:
+        outcome = CaseOutcome("R3/stream", "R3", "held")
+        for kind in next(left):
+            outcome.add(Violation(kind, "as before"))
+        return Replayed("held", [outcome])
+
+    monkeypatch.setattr(settling, "resolve", str)
+    monkeypatch.setattr(settling, "Stage", nullcontext)
+    monkeypatch.setattr(settling, "play_once", play_once)
+    file = tmp_path / "replay.toml"
+    file.write_text(dump(scenario("R3/stream", *OPEN)), "utf-8")
+    assert settling._shows("vllm@.", file, CaseViolation("hang", "stuck")) is shows
+    assert not [*left]
 
 
 def test_what_a_race_decides_is_neither(settled: Settled):

@@ -83,11 +83,13 @@ def test_without_restarts_the_others_go_on_until_none_is_left():
         assert made.submit(PROMPTS[0], 24).result(PATIENCE).tokens == expected(PROMPTS[0])
         kill(made, "core-1")
         until(lambda: made.health().replicas[1].state == "dead", PATIENCE)
+        assert made.failure() is None
         for prompt in PROMPTS:
             assert made.submit(prompt, 24).result(PATIENCE).tokens == expected(prompt)
         kill(made, "core-0")
         until(lambda: made.health().replicas[0].state == "dead", PATIENCE)
         health = made.health()
         assert (health.alive, health.ready) == (True, False)
+        assert str(made.failure()).startswith("core-0 cannot serve: it was killed by SIGKILL")
         with pytest.raises(RequestFailed, match=r"core-0 .*SIGKILL"):
             made.submit(PROMPTS[0], 24).result(PATIENCE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import zmq
 
 from refengine.engine import Engine, EngineClosed, EngineFailed, wire
 from refengine.engine import engine as module
+from refengine.engine.front_end import FrontEnd
 from refengine.engine.messages import Begin, Cancel, Made
 from refengine.engine.request import Output, Request
 from refengine.engine.settings import EngineSettings
@@ -121,6 +124,34 @@ def test_how_it_is_and_of_what_it_is_made_can_be_asked(serve: Any) -> None:
     assert one.engine.settings.start_timeout == 9.0
 
 
+def test_without_restarts_it_has_failed_once_its_last_replica_is_gone(serve: Any) -> None:
+    one = serve(restart=False)
+    assert one.engine.failure() is None
+    os.kill(one.cores["core-0"].pid, signal.SIGKILL)
+    until(lambda: one.engine.failure() is not None, 5.0)
+    assert str(one.engine.failure()).startswith("core-0 cannot serve: it was killed by SIGKILL")
+
+
+def test_with_restarts_it_has_not_failed_when_one_is_gone(serve: Any) -> None:
+    one = serve()
+    os.kill(one.cores["core-0"].pid, signal.SIGKILL)
+    until(lambda: len(one.cores.lives("core-0")) == 2, 5.0)
+    assert one.engine.failure() is None
+
+
+def test_once_its_thread_has_ended_by_itself_it_has_failed(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = serve()
+
+    def tick(_book: object, _now: float) -> list[object]:
+        raise RuntimeError("a mistake of the front end's own")
+
+    monkeypatch.setattr(FrontEnd, "tick", tick)
+    until(lambda: one.engine.failure() is not None, 5.0)
+    assert str(one.engine.failure()) == "the front end cannot serve: its thread has ended"
+
+
 def test_closed_it_takes_and_has_nothing_any_more(serve: Any) -> None:
     one = serve()
     with one.engine as engine:
@@ -130,6 +161,7 @@ def test_closed_it_takes_and_has_nothing_any_more(serve: Any) -> None:
     with pytest.raises(EngineClosed, match="submit"):
         engine.submit((1,))
     assert not engine.health().alive
+    assert engine.failure() is None
     assert engine.parts() == {}
     engine.close()
 

@@ -3,15 +3,20 @@
 import contextlib
 import socket
 import threading
+from typing import Any
 
 import pytest
 
 from refengine.clock import monotonic
 from refengine.errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
+from refengine.pipe import meeting
+from refengine.pipe.door import Door
+from refengine.pipe.handshake import CONTROL
 from refengine.pipe.meeting import Neighbours, Party, meet
 from refengine.pipe.places import CPU, Place
 from refengine.security import Keys, SocketFactory
 
+from ..roles import until
 from ..striking import strikes
 from .pairs import HERE, Beside, free_port
 
@@ -97,13 +102,19 @@ def test_a_rank_that_comes_and_goes_is_called_dead():
     ],
 )
 def test_who_does_not_belong_is_refused_and_the_others_meet(
-    rank: int, size: int, place: Place, why: str
+    rank: int, size: int, place: Place, why: str, monkeypatch: pytest.MonkeyPatch
 ):
+    doors: list[Door] = []
+
+    class Seen(Door):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            doors.append(self)
+
+    monkeypatch.setattr(meeting, "Door", Seen)
     port = free_port()
     ranks = [Beside(meet, party(port, each, 3), 10.0) for each in (0, 1)]
-    while not _listens(port):
-        assert ranks[0].is_alive()
-    threading.Event().wait(0.1)  # rank 1 is there
+    until(lambda: any((1, CONTROL) in each.came for each in doors), 10.0)
     with pytest.raises(RankRefused, match=why):
         meet(party(port, rank, size, place=place), 5.0)
     ranks.append(Beside(meet, party(port, 2, 3), 10.0))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,15 +32,27 @@ def serving(*command: str, **environment: str) -> Generator[tuple[Process, Clien
         text=True,
         env=ENVIRONMENT | environment,
     )
-    assert process.stdout
     try:
-        first = process.stdout.readline()
+        first = line_of(process)
         assert first.startswith("listening at http://"), process.communicate()
         with closing(client_of(first.removeprefix("listening at ").strip())) as client:
             yield process, client
     finally:
         process.kill()
         process.communicate()
+
+
+def line_of(process: Process) -> str:
+    """The next line of its standard output; it is killed if none comes in time."""
+    assert process.stdout
+    killed = Timer(SECONDS, process.kill)
+    killed.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        killed.cancel()
+    assert line, f"no line in {SECONDS:g} s, or before its end: {process.communicate()[1]}"
+    return line
 
 
 def client_of(address: str) -> Client:

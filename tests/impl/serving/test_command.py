@@ -14,7 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from .process import ENVIRONMENT, SECONDS, Client, Process, ask, ended, read, ready, serving, until
+from .process import (
+    ENVIRONMENT,
+    SECONDS,
+    Client,
+    Process,
+    ask,
+    ended,
+    line_of,
+    read,
+    ready,
+    serving,
+    until,
+)
 
 _SERVE = """
 import sys, threading
@@ -57,8 +69,7 @@ def _serve(
 
 
 def _submitted(process: Process) -> None:
-    assert process.stdout
-    assert process.stdout.readline() == "submitted\n"
+    assert line_of(process) == "submitted\n"
 
 
 def _refuses(client: Client) -> bool:
@@ -177,8 +188,7 @@ def test_what_ends_for_good_by_itself_ends_it_with_a_status(what: str) -> None:
 
 def test_a_signal_ends_it_while_the_engine_starts() -> None:
     with _serve(start=_HANGS) as (process, client):
-        assert process.stdout
-        assert process.stdout.readline() == "starting\n"
+        assert line_of(process) == "starting\n"
         client.request("GET", "/health")
         status, answer = read(client)
         assert (status, answer["alive"], answer["ready"]) == (503, True, False)

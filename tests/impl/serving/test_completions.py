@@ -202,7 +202,7 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end() -> None:
 def test_a_client_that_hangs_up_while_it_asks_is_nobody_to_answer() -> None:
     async def play() -> None:
         exchange = Exchange("POST", PATH)
-        exchange._requests[1:] = []  # pyright: ignore[reportPrivateUsage]
+        exchange._requests[1:] = []  # pyright: ignore[reportPrivateUsage] # the body's end is not to come
         exchange.hang_up()
         await exchange.play(_app(FakeEngine()))
         assert exchange.sent == []

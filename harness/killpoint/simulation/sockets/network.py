@@ -53,10 +53,6 @@ class Network:
             ]
         return self._loaded
 
-    def on_the_way_to(self, owner: str) -> bool:
-        """Whether anything will arrive at a socket of this owner by itself."""
-        return any(lane.outbox and lane.destination.owner == owner for lane in self._lanes)
-
     def changed(self) -> None:
         """A pipe was filled or emptied."""
         self._loaded = None

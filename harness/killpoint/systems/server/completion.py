@@ -13,8 +13,6 @@ End = Literal["whole", "error", "torn", "no-answer", "refused", "truncated", "di
 ``torn``: the connection broke inside the answer; ``no-answer``: before it; ``refused``: there was
 no connection; ``truncated``: it passes for whole, and is not; ``differs``: it has other tokens than
 the same request had undisturbed; ``hang``: the client gave up."""
-TOLD: frozenset[End] = frozenset({"whole", "error", "torn", "no-answer", "refused"})
-"""Ends that no client mistakes for another."""
 _FINISHED = ("stop", "length")
 
 

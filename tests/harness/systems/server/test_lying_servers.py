@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.cases import SERVER_CASES
+from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.stage.stage import Stage
@@ -80,6 +81,6 @@ def test_the_honest_server_holds_what_the_lies_are_convicted_of(honest: Stage, i
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", SERVER_CASES, ids=lambda case: case.id)
-def test_the_honest_server_holds_everything(honest: Stage, case: object) -> None:
-    outcome = _judged(honest, getattr(case, "id"))  # noqa: B009  # a parameter has no type
+def test_the_honest_server_holds_everything(honest: Stage, case: Case) -> None:
+    outcome = _judged(honest, case.id)
     assert outcome.outcome in ("held", "unsupported"), outcome.cause

@@ -15,8 +15,8 @@ from killpoint.judge import judge, plan
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario, dump, parse
 from killpoint.stage.stage import Play
-from killpoint.systems.server.program import ServerProgram
 from killpoint.systems.server.program_file import load_program
+from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build, is_server, resolve
 
 START = '[[steps]]\ndo = "server-start"\n'
@@ -90,8 +90,8 @@ def test_the_example_is_a_server() -> None:
 
 def test_the_reference_can_be_started_in_its_topologies() -> None:
     target = build(resolve("serve:refengine"))
-    program = getattr(target, "server_program")()  # noqa: B009  # a Target need not have it
-    assert isinstance(program, ServerProgram)
+    assert isinstance(target, HasServer)
+    program = target.server_program()
     assert program.argv("data-parallel", 1, Path())[-2:] == ["--data-parallel", "2"]
     assert len(program.prompts) >= 12
 

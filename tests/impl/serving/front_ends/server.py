@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..process import SECONDS, Client, Process, ask, ready, serving, until
+from ..process import SECONDS, Client, Process, ask, line_of, ready, serving, until
 
 _SERVE = """
 import signal, sys, threading
@@ -187,8 +187,7 @@ class Streamed:
 
 def said(process: Process, expected: str) -> None:
     """The next line of its standard output."""
-    assert process.stdout
-    assert process.stdout.readline() == f"{expected}\n"
+    assert line_of(process) == f"{expected}\n"
 
 
 @dataclass

