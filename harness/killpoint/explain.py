@@ -39,11 +39,17 @@ def explain(id: str) -> str:
         ),
         *_bound(found),
         f"  needs: {', '.join(found.needs)}" + (f", or {found.instead}" if found.instead else ""),
-        f"  minimum strength: {least}",
+        f"  minimum strength: {least}{_then(found)}",
     ]
     lines.append("  cases:")
     lines += [f"    {c.id:42} {c.summary}" for c in EVERY_CASE if c.invariant == id]
     return "\n".join([*lines, *_cells(id)])
+
+
+def _then(found: Invariant) -> str:
+    """The minimum strength where it is judged in another way, if that is another."""
+    least = ", ".join(f"{count} {unit}" for unit, count in found.then.items())
+    return f"; of a {found.instead}: {least}" if least else ""
 
 
 def _bound(found: Invariant) -> list[str]:

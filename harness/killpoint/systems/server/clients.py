@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -19,6 +21,9 @@ COMPLETIONS = "/v1/completions"
 _PAUSE = 0.2
 """Seconds after an answer that was none, before the next request."""
 _CONNECTS_WITHIN = 5.0
+_WINDOW = 21
+"""Samples in which it is seen how much comes: two seconds of them."""
+_NEARLY = 0.8
 _LITTLE = 2048
 """Bytes that the kernel is to keep for a client that reads nothing."""
 
@@ -90,6 +95,33 @@ class Open:
     client: int
     stream: bool
     pieces: int = 0
+    chars: int = 0
+    last: int = 0
+    """When its last piece came, ns; 0: none has."""
+
+
+@dataclass
+class Pace:
+    """How much text comes now, and how much came undisturbed."""
+
+    undisturbed: float = 0.0
+    """Characters of streams a second, as every client asked at once."""
+    parts: set[str] = field(default_factory=set[str])
+    """What lived before the last fault."""
+    _seen: deque[tuple[float, int]] = field(
+        default_factory=lambda: deque["tuple[float, int]"](maxlen=_WINDOW)
+    )
+
+    def note(self, chars: int) -> None:
+        """So much has come so far."""
+        self._seen.append((time.monotonic(), chars))
+
+    def is_whole(self, since: float) -> bool:
+        """Whether lately, and not before that time, as much came as undisturbed, or nearly."""
+        if len(self._seen) < _WINDOW or self._seen[0][0] < since:
+            return False
+        (began, then), (t, now) = self._seen[0], self._seen[-1]
+        return now - then >= _NEARLY * self.undisturbed * (t - began)
 
 
 @dataclass
@@ -105,6 +137,8 @@ class Load:
     open: dict[int, Open] = field(default_factory=dict[int, Open])
     heard: int = 0
     """Pieces of streams that have come."""
+    chars: int = 0
+    """Characters of streams that have come: pieces are larger where their client is behind."""
     stopping: bool = False
     _count: int = 0
     _tasks: list[asyncio.Task[None]] = field(default_factory=list["asyncio.Task[None]"])
@@ -169,7 +203,11 @@ class Load:
             more = completion.pieces - mine.pieces
             if more and not mine.pieces:
                 self.log.write("first", n=number)
-            mine.pieces = completion.pieces
+            if more:
+                mine.last = time.monotonic_ns()
+            if mine.stream:
+                self.chars += len(completion.text) - mine.chars
+            mine.pieces, mine.chars = completion.pieces, len(completion.text)
             self.heard += more
 
         data = request("POST", COMPLETIONS, self.address.host, asked.body(self.address.model))
@@ -189,6 +227,7 @@ class Load:
             del self.open[number]
             facts = {"status": reply.status, "pieces": completion.pieces}
             facts |= {"finish": completion.finish, "bytes": len(completion.text)}
+            facts |= {"last": mine.last}
             self.log.write("answer", n=number, end=end, why=why, **facts)
         if phase == "control" and end == "whole":
             self.texts[client] = completion.text
