@@ -64,6 +64,8 @@ class Strangers:
         asked = {"target": step.role, "how": step.how, "ports": len(found), "owners": owners}
         self._log.write("intrude", **asked)
         lurks = step.how == "lurk"
+        if not found and not lurks:
+            return ""  # shut out: there is no port to come to
         order = Errand(
             step.how,
             [] if lurks else [(each.address, each.port) for each in found],
