@@ -59,7 +59,9 @@ def test_every_minimum_of_a_server_can_be_reached() -> None:
     for item in CATALOGUE:
         mine = [case for case in SERVER_CASES if case.invariant == item.id]
         assert not mine or "server" in (*item.needs, item.instead)
-        assert not mine or item.id == "L1" or len(mine) >= item.asked_of({"server"}).minimum["cases"]
+        assert (
+            not mine or item.id == "L1" or len(mine) >= item.asked_of({"server"}).minimum["cases"]
+        )
 
 
 def test_other_targets_are_unsupported_of_what_needs_a_server() -> None:

@@ -37,10 +37,11 @@ class Play:
     def hear(self) -> dict[str, Any]:
         return json.loads(self._lines.readline())
 
-    def start(self, folder: Path, *argv: str) -> int:
+    def start(self, folder: Path, *argv: str, umask: int | None = None) -> int:
         env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
         line = [sys.executable, str(folder / "engine"), *argv]
         order = {"argv": line, "env": env, "cwd": str(folder), "log": str(folder / "log")}
+        order |= {"umask": umask}
         self.socket.sendall(json.dumps(order).encode() + b"\n")
         return int(self.hear()["started"])
 
@@ -87,6 +88,11 @@ def _exists(pid: int) -> bool:
         return False
 
 
+def _umask(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("Umask")), 8)
+
+
 def _said(folder: Path) -> dict[str, Any]:
     (folder / "log").touch()
     _until(lambda: b"\n" in (folder / "log").read_bytes(), "the server to say what it has")
@@ -121,6 +127,16 @@ def test_a_play_has_a_dev_shm_of_its_own_where_it_may(play: Play, tmp_path: Path
     assert not Path("/dev/shm/stand-in").exists()
     seen = Path(f"/proc/{play.ready['ready']}/root/dev/shm/stand-in")
     assert seen.read_text() == "here"
+
+
+@pytest.mark.parametrize("umask", [None, 0, 0o037])
+def test_it_has_the_umask_that_its_play_asks_for(
+    play: Play, tmp_path: Path, umask: int | None
+) -> None:
+    pid = play.start(tmp_path, "wait", umask=umask)
+    _said(tmp_path)
+    own, its = (_umask(each) for each in (os.getpid(), pid))
+    assert its == (own if umask is None else umask)
 
 
 @pytest.mark.parametrize(("argv", "status"), [(["exit", "3"], 3), (["raise"], 1)])
