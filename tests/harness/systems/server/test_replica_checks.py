@@ -46,7 +46,7 @@ def _cause(tape: ServerTape, kind: str) -> str:
 def test_it_holds_if_others_go_on_and_the_dead_ones_requests_fail_at_once() -> None:
     tape = _comes_back(_killed(), 12).asks(8, "error", 10.5, status=500).asks(8, "whole", 12)
     tape.asks(11, "refused", 11.1).asks(16, "error", 16.1, status=503).asks(16, "whole", 18)
-    assert _held(_ended(tape.streams(10, 12, 60).streams(12, 16, 95), 16))
+    assert _held(_ended(tape.streams(10, 12, 60).streams(12, 20, 95), 20))
 
 
 def test_a_request_that_was_neither_retried_nor_failed_is_a_hang() -> None:
@@ -70,6 +70,12 @@ def test_what_fails_does_so_within_5_s(
     tape = _comes_back(_killed(slow=slow), 12).asks(asked, "error", failed, status=500)
     _ended(tape.streams(10, 30, 95), 30)
     assert _held(tape) if not late else "later than 5 s after core-1" in _cause(tape, "late")
+
+
+def test_a_machine_that_kept_a_plain_wait_waiting_gives_more_time() -> None:
+    tape = _comes_back(_killed(), 12).asks(8, "error", 15.5, status=500)
+    tape.at(12, "late-tick", ns=400_000_000).streams(10, 30, 95)
+    assert _held(_ended(tape, 30))
 
 
 @pytest.mark.parametrize(("asked", "status", "lost"), [(14, 500, False), (16, 500, True)])
@@ -144,6 +150,8 @@ def test_only_who_promises_it_must_start_the_replica_again(restarts: bool) -> No
 
 
 def test_a_play_without_another_replica_or_without_a_control_says_nothing() -> None:
+    with pytest.raises(Inconclusive, match="no replica was killed"):
+        ServerTape(parts=[*_ALL, "worker-0"]).strikes(4, "kill", "worker-0").judged("E3")
     with pytest.raises(Inconclusive, match="no replica was killed"):
         ServerTape().strikes(4, "kill", "core-0").judged("E3")
     bare = ServerTape(parts=_ALL).strikes(10, "kill", "core-1").streams(10, 30, 50)
