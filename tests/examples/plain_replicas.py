@@ -16,7 +16,7 @@ import signal
 import sys
 
 PORT, LIE = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-TICK, AGAIN, DRAIN, FAILS_AFTER = 0.02, 0.5, 3.0, 9.0
+TICK, AGAIN, DRAIN, FAILS_AFTER, KNOWN_AFTER = 0.02, 0.5, 3.0, 9.0, 5.5
 REPLICAS = 2
 DEATHS = []
 """When cores died, by the loop's clock."""
@@ -40,7 +40,7 @@ class Replica:
             be_core(tick)
         os.close(tick)
         self.alive, self.why = True, ""
-        return asyncio.ensure_future(self.live(ticks))
+        self.life = asyncio.ensure_future(self.live(ticks))
 
     async def live(self, ticks):
         reader = asyncio.StreamReader()
@@ -115,7 +115,7 @@ async def serve(reader, writer):
 
 async def answer(writer, asked):
     there = [each for each in ALL if each.alive]
-    late = DEATHS and asyncio.get_running_loop().time() - DEATHS[0] > FAILS_AFTER
+    late = DEATHS and asyncio.get_running_loop().time() - DEATHS[0] > KNOWN_AFTER
     if not there or TOLD.is_set() or (late and LIE == "fails-later-ones"):
         failed = 500 if there and not TOLD.is_set() else 503
         return whole(writer, failed, json.dumps({"error": {"message": "no replica takes it"}}))

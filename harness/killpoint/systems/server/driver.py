@@ -151,6 +151,7 @@ class Driver:
                 self.log.write("load-ended")
                 await self._load.calm()
                 self.log.write("calm")
+                await self._strangers.recall()
             case ServerStop():
                 self._look()
                 if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._parts:
@@ -172,7 +173,10 @@ class Driver:
         argv = self._program.argv(self._topology, self._address.port, folder)
         variables = self._program.variables(self._address.port, folder) | {"TMPDIR": str(folder)}
         self._gone = False
-        how: dict[str, object] = {"drain": self._program.drain, "host": self._program.host}
+        how: dict[str, object] = {
+            "drain": self._program.drain,
+            "host": _numeric(self._program.host),
+        }
         how |= {"usual": self._program.usual_start, "restarts": self._program.survives}
         self.log.write("server-start", topology=self._topology, **how)
         umask = self._scenario.umask
@@ -365,10 +369,12 @@ class Driver:
     async def _watch_gauge(self) -> None:
         names = self._program.open_requests
         while names and self._program.metrics:
+            began = time.monotonic()
             found = await fetch(self._address, "GET", self._program.metrics, _HEALTH_WITHIN)
             if found.status == 200:
-                shares = shared(found.body, self._program.by_replica)
-                self.log.write("gauge", open=summed(found.body, names), shares=shares)
+                told: dict[str, object] = {"shares": shared(found.body, self._program.by_replica)}
+                told |= {"open": summed(found.body, names), "s": _since(began)}
+                self.log.write("gauge", **told)
             await asyncio.sleep(_HEALTH_EACH)
 
     def _look(self) -> None:
@@ -438,6 +444,13 @@ def _free_port(host: str) -> int:
     with socket.socket(family) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def _numeric(host: str) -> str:
+    """The address that a name stands for, as the kernel lists it; one that stands for none."""
+    with contextlib.suppress(OSError):
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    return host
 
 
 def _slowed() -> float:

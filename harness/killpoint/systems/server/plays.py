@@ -200,8 +200,8 @@ _PLAYS = (
         "one of two replicas is killed in the midst of twelve answers",
         ("E3", "E1", "E2", "E5"),
         [
-            *[*_struck("kill", "core-1"), ServerServe(2.0), ServerAlive(_BACK_WITHIN)],
-            *[ServerRestored(), ServerServe(3.0), *_END],
+            *[*_UP[:3], ServerServe(1.0), _UP[3], Fault("kill", "core-1"), ServerServe(2.0)],
+            *[ServerAlive(_BACK_WITHIN), ServerRestored(), ServerServe(3.0), *_END],
         ],
         "data-parallel",
     ),

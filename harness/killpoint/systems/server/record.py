@@ -66,7 +66,7 @@ class Life:
     texts: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
     """When, characters that streams have got so far."""
     shares: list[tuple[int, list[float]]] = field(default_factory=list["tuple[int, list[float]]"])
-    """When, requests that each replica has, by the server's metrics."""
+    """When it was asked for, requests that each replica has, by the server's metrics."""
     front_ended: Event | None = None
     gone: int | None = None
     """When no process of it was left."""
@@ -171,7 +171,9 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             number = event.data.get("open")
             of.gauges.append((event.t, float(number) if isinstance(number, int | float) else 0.0))
             shares = cast("list[float]", event.data.get("shares") or [])
-            of.shares.append((event.t, [float(share) for share in shares]))
+            took = event.data.get("s", 0.0)
+            began = event.t - int(took * SECOND if isinstance(took, int | float) else 0)
+            of.shares.append((began, [float(share) for share in shares]))
         case "load-ended":
             of.asked_until = event.t
         case "front-ended":

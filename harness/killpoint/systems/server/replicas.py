@@ -133,10 +133,9 @@ def _largest_share(fault: _Fault) -> int | None:
     if not looked:
         return None
     at, shares = looked[-1]
-    # A look at metrics takes a while: who came or went about then may be counted, or not.
-    around = at - SECOND
-    changed = sum(around < each.asked <= t for each in fault.of.load())
-    changed += sum(around < (each.ended or 0) <= t for each in fault.of.load())
+    # Who came or went since metrics were asked for may be counted there, or not.
+    changed = sum(at < each.asked <= t for each in fault.of.load())
+    changed += sum(at < (each.ended or 0) <= t for each in fault.of.load())
     return int(max(shares)) + changed if sum(shares) > 0 else None
 
 

@@ -80,8 +80,9 @@ class Strangers:
         process = _started(name, self._folder, with_store=with_store)
         self._sent[name] = process
         assert process.stdin is not None
-        process.stdin.write(msgspec.json.encode(order))
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended: that is seen below
+            process.stdin.write(msgspec.json.encode(order))
+            process.stdin.close()
         end = time.monotonic() + _STANDS_WITHIN * (1 + len(found) / 2)
         while not self._stands(name):
             if process.poll() is not None or time.monotonic() > end:

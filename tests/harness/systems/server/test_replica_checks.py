@@ -103,6 +103,13 @@ def test_no_more_fail_than_one_replica_had_by_the_servers_metrics(failed: int, l
     assert _held(tape) if not lost else "no replica had more than 2" in _cause(tape, "lost")
 
 
+def test_who_came_since_the_metrics_were_asked_for_may_be_anybodys() -> None:
+    tape = _comes_back(_killed(), 12)
+    for asked in (8, 8, 9.95):
+        tape.asks(asked, "error", 10.2, status=500)
+    assert _held(_ended(tape.streams(10, 20, 95), 20))
+
+
 def test_without_metrics_by_replica_nobody_says_who_had_which_request() -> None:
     tape = _comes_back(_killed(), 12)
     for event in tape.events:
