@@ -25,6 +25,8 @@ _BACK_WITHIN = 15.0
 process is, in which all is as before. The first is the engine's own (E3 of engines)."""
 _ARRIVES = 1.0
 """Seconds after which nothing comes any more that a dead replica had sent."""
+_STALE = 0.5
+"""Seconds by which a server's metrics are older than the answer that tells them."""
 _WINDOW, _LONG_WINDOW = SECOND, 2 * SECOND
 _WHOLE = 0.7
 """Of the text that came undisturbed: more than half, as one of two replicas gives, and less than
@@ -86,12 +88,16 @@ def _unended(fault: _Fault) -> Violation | None:
 
 
 def _late(fault: _Fault) -> Violation | None:
-    """Requests that failed later than 5 s after the death, or after they were asked."""
+    """Requests that failed later than 5 s after the death, or after they were asked.
+
+    Those that were asked once it was known are no replica's that is dead: :func:`_elsewhere`.
+    """
     late: list[Request] = []
+    known = min(fault.bound(fault.strike.t, _TOLD_WITHIN), fault.until)
     for each in fault.of.load():
         since = max(fault.strike.t, each.asked)
-        asked = fault.strike.t < (each.ended or 0) and each.asked < fault.until
-        if asked and _failed(each) and (each.ended or 0) > fault.bound(since, _TOLD_WITHIN):
+        failed = _failed(each) and each.asked < known
+        if failed and (each.ended or 0) > fault.bound(since, _TOLD_WITHIN):
             late.append(each)
     if not late:
         return None
@@ -133,7 +139,8 @@ def _largest_share(fault: _Fault) -> int | None:
     if not looked:
         return None
     at, shares = looked[-1]
-    # Who came or went since metrics were asked for may be counted there, or not.
+    # Who came or went since metrics were made may be counted there, or not.
+    at -= int(_STALE * fault.of.slow * SECOND)
     changed = sum(at < each.asked <= t for each in fault.of.load())
     changed += sum(at < (each.ended or 0) <= t for each in fault.of.load())
     return int(max(shares)) + changed if sum(shares) > 0 else None

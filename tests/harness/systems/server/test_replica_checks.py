@@ -87,6 +87,11 @@ def test_what_is_asked_once_the_death_is_known_succeeds(
     assert _held(tape) if not lost else "although another replica was there" in _cause(tape, "lost")
 
 
+def test_what_is_asked_then_and_fails_late_is_lost_and_not_late() -> None:
+    tape = _comes_back(_killed(), 12).asks(16, "error", 25, status=500)
+    assert _cause(_ended(tape.streams(10, 30, 95), 30), "lost")
+
+
 @pytest.mark.parametrize(("last", "lost"), [(10.6, False), (12.0, True)])
 def test_a_stream_that_still_got_text_was_another_replicas(last: float, lost: bool) -> None:
     tape = _comes_back(_killed(), 12).asks(8, "error", 13, status=200, last=last)
@@ -105,7 +110,7 @@ def test_no_more_fail_than_one_replica_had_by_the_servers_metrics(failed: int, l
 
 def test_who_came_since_the_metrics_were_asked_for_may_be_anybodys() -> None:
     tape = _comes_back(_killed(), 12)
-    for asked in (8, 8, 9.95):
+    for asked in (8, 8, 9.5):
         tape.asks(asked, "error", 10.2, status=500)
     assert _held(_ended(tape.streams(10, 20, 95), 20))
 
