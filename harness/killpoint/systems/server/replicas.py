@@ -74,7 +74,7 @@ def survives_a_replica(of: Life, ledger: Ledger) -> Finding:
         raise Inconclusive("no replica was killed beside another one")
     fault = _Fault(of, strike, of.until if of.asked_until is None else of.asked_until)
     wrong = _unended(fault) or _late(fault) or _elsewhere(fault) or _service(fault)
-    return Finding([wrong]) if wrong else Finding([], {"kills": 1})
+    return Finding([wrong] if wrong else [], {"kills": 1})
 
 
 def _unended(fault: _Fault) -> Violation | None:
