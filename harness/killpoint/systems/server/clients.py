@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -21,9 +20,6 @@ COMPLETIONS = "/v1/completions"
 _PAUSE = 0.2
 """Seconds after an answer that was none, before the next request."""
 _CONNECTS_WITHIN = 5.0
-_WINDOW = 21
-"""Samples in which it is seen how much comes: two seconds of them."""
-_NEARLY = 0.8
 _LITTLE = 2048
 """Bytes that the kernel is to keep for a client that reads nothing."""
 
@@ -98,30 +94,6 @@ class Open:
     chars: int = 0
     last: int = 0
     """When its last piece came, ns; 0: none has."""
-
-
-@dataclass
-class Pace:
-    """How much text comes now, and how much came undisturbed."""
-
-    undisturbed: float = 0.0
-    """Characters of streams a second, as every client asked at once."""
-    parts: set[str] = field(default_factory=set[str])
-    """What lived before the last fault."""
-    _seen: deque[tuple[float, int]] = field(
-        default_factory=lambda: deque["tuple[float, int]"](maxlen=_WINDOW)
-    )
-
-    def note(self, chars: int) -> None:
-        """So much has come so far."""
-        self._seen.append((time.monotonic(), chars))
-
-    def is_whole(self, since: float) -> bool:
-        """Whether lately, and not before that time, as much came as undisturbed, or nearly."""
-        if len(self._seen) < _WINDOW or self._seen[0][0] < since:
-            return False
-        (began, then), (t, now) = self._seen[0], self._seen[-1]
-        return now - then >= _NEARLY * self.undisturbed * (t - began)
 
 
 @dataclass

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import socket
 import time
@@ -26,8 +25,9 @@ from killpoint.history.log import Log
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.stage import lookout
 from killpoint.stage.diagnosis import last_line, seen, state
-from killpoint.systems.server.clients import Address, Fetched, Load, Pace, fetch
+from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
+from killpoint.systems.server.measures import Pace, shared, summed
 from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
 from killpoint.systems.server.program import (
     GONE_WITHIN,
@@ -417,26 +417,6 @@ class Driver:
         known = self._program.prompts or [f"client {n} asks about the ring" for n in range(clients)]
         tokens = self._program.answer_tokens
         return [Asked(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)]
-
-
-def summed(metrics: str, names: list[str]) -> float:
-    """The sum of all samples of these gauges in a text of Prometheus' form."""
-    total = 0.0
-    for name in names:
-        for found in re.finditer(rf"^{re.escape(name)}(?:\{{.*\}})? (\S+)", metrics, re.MULTILINE):
-            with contextlib.suppress(ValueError):
-                total += float(found[1])
-    return total
-
-
-def shared(metrics: str, names: list[str]) -> list[float]:
-    """The sums of all samples of these gauges that have one set of labels, in its order."""
-    sums: dict[str, float] = {}
-    for name in names:
-        for found in re.finditer(rf"^{re.escape(name)}(\{{.*\}}) (\S+)", metrics, re.MULTILINE):
-            with contextlib.suppress(ValueError):
-                sums[found[1]] = sums.get(found[1], 0.0) + float(found[2])
-    return [sums[labels] for labels in sorted(sums)]
 
 
 def _free_port(host: str) -> int:

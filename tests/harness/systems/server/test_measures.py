@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from killpoint.systems.server import clients
-from killpoint.systems.server.clients import Pace
-from killpoint.systems.server.driver import shared, summed
+from killpoint.systems.server import measures
+from killpoint.systems.server.measures import Pace, shared, summed
 
 METRICS = """\
 # TYPE running gauge
@@ -32,7 +31,7 @@ def test_as_much_text_comes_as_undisturbed_or_nearly(
     each: int, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(clients, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(measures, "time", SimpleNamespace(monotonic=lambda: now))
     pace = Pace(undisturbed=100.0)
     for n in range(30):
         assert n > 20 or not pace.is_whole(0.0)
