@@ -8,6 +8,7 @@ from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID, Invariant
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, MEANING, Ending
+from killpoint.verdict import least
 
 
 def explain(id: str) -> str:
@@ -27,7 +28,6 @@ def explain(id: str) -> str:
     if found is None:
         known = ", ".join(BY_ID)
         raise BadUsage(f"no invariant or case {id!r}; expected a case's name or one of: {known}")
-    least = ", ".join(f"{count} {unit}" for unit, count in found.minimum.items())
     lines = [
         f"{found.id} ({found.level})",
         textwrap.fill(
@@ -39,7 +39,7 @@ def explain(id: str) -> str:
         ),
         *_bound(found),
         f"  needs: {', '.join(found.needs)}" + (f", or {found.instead}" if found.instead else ""),
-        f"  minimum strength: {least}",
+        f"  minimum strength: {least(found)}",
     ]
     lines.append("  cases:")
     lines += [f"    {c.id:42} {c.summary}" for c in EVERY_CASE if c.invariant == id]

@@ -24,6 +24,8 @@ class Invariant(msgspec.Struct, frozen=True):
     level: Level = "MUST"
     instead: str = ""
     """A capability that will do in place of all of ``needs``: then it is judged in another way."""
+    then: dict[str, int] = {}
+    """Least evidence where it is judged in that way; empty: as ``minimum`` has it."""
     bound: str = ""
     """Why the clause has the bound that it has, where that is ours and no caller's: then what comes
     later than the bound breaks a SHOULD, and what never comes the clause's own level."""
@@ -33,6 +35,12 @@ class Invariant(msgspec.Struct, frozen=True):
         if self.instead and self.instead in capabilities:
             return []
         return [word for word in self.needs if word not in capabilities]
+
+    def asked_of(self, capabilities: Collection[str]) -> Invariant:
+        """As it is judged of a target that has these."""
+        if self.then and self.instead in capabilities:
+            return msgspec.structs.replace(self, minimum=self.then)
+        return self
 
 
 _QUEUE = ("queue",)
@@ -475,6 +483,8 @@ CATALOGUE: tuple[Invariant, ...] = (
         " the replica restarted.",
         _ENGINE,
         {"cases": 2, "kills": 2},
+        instead="server",
+        then={"cases": 1, "kills": 1},
         bound="5 s and 10 s: what clients of an engine wait before they turn elsewhere",
     ),
     Invariant(
@@ -534,12 +544,16 @@ CATALOGUE: tuple[Invariant, ...] = (
         "Nothing listens wider than asked for; the default is loopback or ipc.",
         _QUEUE,
         {"cases": 3, "looks": 6},
+        instead="server",
+        then={"cases": 1, "looks": 4},
     ),
     Invariant(
         "S2",
         "ipc paths, sockets and segments are their owner's alone, under any umask.",
         _QUEUE,
         {"cases": 2, "paths": 4},
+        instead="server",
+        then={"cases": 1, "paths": 1},
     ),
     Invariant(
         "S3",
@@ -547,6 +561,8 @@ CATALOGUE: tuple[Invariant, ...] = (
         " never appear in a repr, log, environment or command line.",
         _QUEUE,
         {"cases": 4},
+        instead="server",
+        then={"cases": 1},
     ),
     Invariant(
         "S4",

@@ -209,6 +209,7 @@ def _verdict(
     left_out: Sequence[str],
     spared: Sequence[str] = (),
 ) -> InvariantVerdict:
+    item = item.asked_of(capabilities)
     cases = [outcome for outcome in outcomes if outcome.invariant == item.id]
     lacking = item.lacking(capabilities)
     missing, needless = (
@@ -405,7 +406,7 @@ class _Run:
         try:
             outcome = self._judged(trial, case)
             if outcome.outcome == "violated":
-                outcome.beyond = disclaimed(self._bench.loaded().disclaimers, case.id)
+                outcome.beyond = disclaimed(self._bench.loaded().disclaimers, case.id, outcome.kind)
         finally:
             self._bench.give(stage)
         with self._lock:

@@ -298,6 +298,15 @@ def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
     return ", ".join(missing)
 
 
+def least(invariant: Invariant) -> str:
+    """The minimum strength in words, and what it is where the invariant is judged another way."""
+    told, then = (
+        ", ".join(counted(count, unit) for unit, count in minimum.items())
+        for minimum in (invariant.minimum, invariant.then)
+    )
+    return f"{told}; of a {invariant.instead}: {then}" if then else told
+
+
 def counted(number: int, units: str) -> str:
     """A count with its noun, such as ``1 run`` for ``counted(1, "runs")``; ``units`` is plural.
 

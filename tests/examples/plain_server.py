@@ -4,16 +4,21 @@
 worker. The worker gives a tick every few milliseconds, and each open request gets a token with it.
 When a child dies or gives no tick any more, the front fails what is open, and ends with status 1.
 
+The worker listens on loopback as well, and speaks with nobody there.
+
 Lies: ``hangs-at-sigterm``, ``orphans``, ``truncates``, ``ends-with-0``, ``other-tokens``,
-``health-lies``, ``keeps-places``, ``remembers``, ``mute``, ``litters``.
+``health-lies``, ``keeps-places``, ``remembers``, ``mute``, ``litters``, ``listens-wide``,
+``open-to-all``, ``decodes``, ``tells-all``, ``drops-at-visits``.
 """
 
 import http.server
 import json
 import os
 import pathlib
+import pickle
 import select
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -51,9 +56,30 @@ def child(title, live, *mine):
 def wait(life):
     while os.read(life, 1) or LIE == "orphans":
         time.sleep(0.1)
+    NOTE.unlink(missing_ok=True)
+
+
+def meet(line):
+    """One who came to the worker's own port."""
+    if LIE == "tells-all":
+        line.sendall(b"client 0 asks about the ring")
+    if LIE == "drops-at-visits":
+        os._exit(1)
+    try:
+        pickle.loads(line.recv(1 << 16))
+    except Exception:
+        line.close()
+
+
+def visited(door):
+    while True:
+        threading.Thread(target=meet, args=(door.accept()[0],), daemon=True).start()
 
 
 def work(asks, ticks):
+    door = socket.create_server(("0.0.0.0" if LIE == "listens-wide" else "127.0.0.1", 0))
+    if LIE in ("decodes", "tells-all", "drops-at-visits"):
+        threading.Thread(target=visited, args=(door,), daemon=True).start()
     while os.read(asks, 1) or LIE == "orphans":
         time.sleep(TICK)
         try:
@@ -195,6 +221,12 @@ def end(why):
 
 life, asks, ticks = os.pipe(), os.pipe(), os.pipe()
 FDS = {*life, *asks, *ticks}
+note, name = tempfile.mkstemp(prefix="note-")
+NOTE = pathlib.Path(name)
+os.close(note)
+if LIE == "open-to-all":
+    NOTE.unlink()
+    NOTE.touch(0o622)  # its owner's alone, unless the umask lets others in
 if LIE == "litters":
     tempfile.mkstemp(prefix="litter-")
 told = threading.Event()
@@ -217,6 +249,8 @@ while not told.wait(0.05) and not STATE.failed:
 if not STATE.failed:
     server.server_close()
     end("the server ends")
+    NOTE.unlink(missing_ok=True)
     os._exit(0)
 end("a part has died")
+NOTE.unlink(missing_ok=True)
 os._exit(0 if LIE == "ends-with-0" else 1)

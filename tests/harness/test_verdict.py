@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from killpoint.cases import CASES
@@ -20,6 +21,7 @@ from killpoint.verdict import (
     combine,
     counted,
     failure_class,
+    least,
     pace,
     shortfall,
 )
@@ -250,3 +252,10 @@ def test_a_rate_is_a_part_of_the_strength() -> None:
 def test_a_count_agrees_with_its_noun(units: str, one: str) -> None:
     assert counted(1, units) == one
     assert counted(2, units) == f"2 {units}"
+
+
+def test_the_minimum_says_what_it_is_where_it_is_judged_another_way() -> None:
+    item = msgspec.structs.replace(_ITEM, instead="server", then={"cases": 1})
+    assert least(item) == "2 cases, 10 messages; of a server: 1 case"
+    assert shortfall(item.asked_of({"server"}), [_held()]) == ""
+    assert shortfall(item.asked_of({"queue"}), [_held()]) != ""

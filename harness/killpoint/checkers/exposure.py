@@ -36,7 +36,7 @@ def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) ->
     if not looks:
         raise Inconclusive("nobody was looked at")
     heard = list(history.of("listener"))
-    asked = _asked(scenario)
+    asked = _asked(scenario, history)
     if asked and not heard:
         raise Inconclusive("no TCP listener was found, although some party is to be reached by TCP")
     found: list[Violation] = []
@@ -46,8 +46,11 @@ def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) ->
     return Finding(found, {"looks": len(looks), "listeners": len(heard)})
 
 
-def _asked(scenario: Scenario) -> str:
+def _asked(scenario: Scenario, history: History) -> str:
     """The address that some party was asked to listen at, empty if none was."""
+    if scenario.server is not None:
+        start = history.first("server-start")
+        return start.text("host") if start is not None else ""
     if scenario.group is not None:
         return scenario.group.host
     if scenario.coordinator is not None:
@@ -146,7 +149,8 @@ def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) ->
     shut = [e for e in history.of("intrude") if e.text("how") != "flood" and not _reached(history)]
     if not stood and not keys and not (shut and _has_parts(scenario)):
         raise Inconclusive("no stranger reached a port, and no key was looked for")
-    found = _decoded(history) or _taken(history) or _peered(history) or _shown(history)
+    taken = _taken(history) or (_sent_to(history) if scenario.server is not None else [])
+    found = _decoded(history) or taken or _peered(history) or _shown(history)
     found = found or (_harmed(scenario, history, _ledger) if stood or shut else [])
     return Finding(found[:1], {"strangers": len(stood), "keys looked for": len(keys)})
 
@@ -158,7 +162,7 @@ def _reached(history: History) -> bool:
 
 def _has_parts(scenario: Scenario) -> bool:
     """Whether it is of a system that need not listen at all."""
-    return any((scenario.pool, scenario.engine, scenario.coordinator))
+    return any((scenario.pool, scenario.engine, scenario.coordinator, scenario.server))
 
 
 def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -230,6 +234,18 @@ def _taken(history: History) -> list[Violation]:
             way, port = event.text("way"), event.number("port")
             key = f" under key {event.text('key')}" if event.text("key") else ""
             cause = f"a stranger without a key read message {first} at port {port} ({way}{key})"
+            return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
+
+
+def _sent_to(history: History) -> list[Violation]:
+    """Whether a server's part sent a stranger what only a peer is sent, whatever it holds."""
+    for event in history.of("stranger-got"):
+        way, size = event.text("way"), event.number("size", 0)
+        if size and way.endswith(("socket", "store")):
+            key = f" under key {event.text('key')}" if event.text("key") else ""
+            cause = f"a stranger without a key was given a message at port {event.number('port')}"
+            cause += f" ({way}{key})"
             return [Violation("exposure", cause, evidence(history, [event]))]
     return []
 

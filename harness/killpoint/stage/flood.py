@@ -123,10 +123,10 @@ class Crowd:
                 left -= line.send(data)
                 data = data[-(1 << 20) :]
 
-    def lurk(self, pid: int) -> None:
+    def lurk(self, pid: int, spared: Sequence[int] = ()) -> None:
         """Come to every new port of a process's tree, and read what is said there."""
         with as_itself():
-            found = lookout.listeners(pid)
+            found = [heard for heard in lookout.listeners(pid) if heard.port not in spared]
             libraries = {heard: heard.library for heard in found}
         self._note_kept(libraries)
         for heard in found:
@@ -182,7 +182,9 @@ class Crowd:
             line.close()
 
 
-def stay(crowd: Crowd, folder: Path, name: str, pid: int, seconds: float) -> None:
+def stay(
+    crowd: Crowd, folder: Path, name: str, pid: int, seconds: float, spared: Sequence[int] = ()
+) -> None:
     """Until the director has put ``NAME.stop`` into the folder; with a pid, lurking."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -190,7 +192,7 @@ def stay(crowd: Crowd, folder: Path, name: str, pid: int, seconds: float) -> Non
             if (folder / f"{name}.stop").exists():
                 return
         if pid:
-            crowd.lurk(pid)
+            crowd.lurk(pid, spared)
         select.poll().poll(_TICK * 1000)
 
 

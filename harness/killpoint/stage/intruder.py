@@ -53,6 +53,10 @@ class Errand(msgspec.Struct):
     count: int
     pid: int = 0
     """For ``lurk``: whose tree of processes to watch."""
+    spared: list[int] = []
+    """For ``lurk``: ports that are not visited, since anybody may."""
+    words: list[str] = []
+    """Texts of which a message of a server is known, beside its number."""
 
 
 def run(name: str, folder: Path, data: bytes) -> None:
@@ -87,7 +91,7 @@ def _crowd(errand: Errand, log: Log, folder: Path, name: str) -> None:
     try:
         crowd.flood(errand.addresses)
         log.write("stranger-stands", how=errand.how, ports=len(errand.addresses), uid=uid)
-        stay(crowd, folder, name, errand.pid, _STAYS_AT_MOST)
+        stay(crowd, folder, name, errand.pid, _STAYS_AT_MOST, errand.spared)
         log.write("stranger-leaves", how=errand.how, ports=crowd.ports)
     finally:
         crowd.close()
@@ -221,6 +225,8 @@ class _Stranger:
 
     def _note(self, way: str, port: int, data: bytes, key: str = "") -> None:
         holds = payload.recognised(data, self._errand.seed, self._errand.count)
+        words = enumerate(self._errand.words)
+        holds = holds or [number for number, word in words if word.encode() in data]
         self._log.write(
             "stranger-got",
             way=way,

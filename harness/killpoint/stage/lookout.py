@@ -10,7 +10,7 @@ import ipaddress
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -58,8 +58,13 @@ def family(pid: int) -> list[int]:
 
 def listeners(pid: int) -> list[Listener]:
     """The TCP ports at which a process or one below it listens, each once."""
+    return listeners_of(family(pid))
+
+
+def listeners_of(pids: Sequence[int]) -> list[Listener]:
+    """The TCP ports at which these processes listen, each once, with the first that has it open."""
     found: dict[tuple[str, int], Listener] = {}
-    for each in family(pid):
+    for each in pids:
         own = _sockets(each)
         for table in ("tcp", "tcp6"):
             for address, port, inode in _listening(each, table):
@@ -68,15 +73,18 @@ def listeners(pid: int) -> list[Listener]:
     return list(found.values())
 
 
-def look(log: Log, role: str, pid: int, temporary: Path) -> None:
+def look(log: Log, role: str, pid: int, temporary: Path, pids: Sequence[int] | None = None) -> None:
     """Record what one role shows, in events that name it as their ``target``.
 
     Folders above ``temporary`` are ours: a socket's or file's chain of folders ends below it, as
     if it stood in the machine's own folder for temporary files.
+
+    Args:
+        pids: the processes of the role; None: ``pid`` and everything below it.
     """
-    pids = family(pid)
+    pids = family(pid) if pids is None else list(pids)
     log.write("looked", target=role, pid=pid, pids=pids)
-    for heard in listeners(pid):
+    for heard in listeners_of(pids):
         facts = {"address": heard.address, "port": heard.port, "pid": heard.pid}
         log.write("listener", target=role, **facts, by=_command(heard.pid))
     for each in pids:
@@ -91,6 +99,15 @@ def look(log: Log, role: str, pid: int, temporary: Path) -> None:
             found = Path(f"/proc/{each}/root/dev/shm", name).stat()
             facts = {"mode": stat.S_IMODE(found.st_mode), "owner": found.st_uid}
             log.write("segment-rights", target=role, name=name, pid=each, **facts)
+
+
+def look_at_shm(log: Log, role: str, pid: int) -> None:
+    """Record the rights of every name under the /dev/shm that a process sees, open or not."""
+    for path in sorted(Path(f"/proc/{pid}/root/dev/shm").iterdir()):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            facts = {"mode": stat.S_IMODE(found.st_mode), "owner": found.st_uid}
+            log.write("segment-rights", target=role, name=path.name, pid=pid, **facts)
 
 
 def look_at_files(log: Log, temporary: Path) -> None:

@@ -18,7 +18,7 @@ from killpoint.invariants import CATALOGUE
 from killpoint.report.columns import Column, date
 from killpoint.report.stored import StoredCase, StoredRun
 from killpoint.scenario import load
-from killpoint.verdict import CaseWord, Kind, VerdictWord
+from killpoint.verdict import CaseWord, Kind, VerdictWord, least
 
 _SUMMARIES = {case.id: case.summary for case in EVERY_CASE}
 _NO_SMALLER = "no smaller"
@@ -92,7 +92,7 @@ def clauses() -> dict[str, Clause]:
         item.id: Clause(
             item.level,
             item.clause,
-            ", ".join(f"{count} {unit}" for unit, count in item.minimum.items()),
+            least(item),
         )
         for item in CATALOGUE
     }

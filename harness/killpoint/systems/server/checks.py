@@ -1,4 +1,4 @@
-"""Judges of whole servers, by invariant id: what clients and a supervisor saw (E1-E10, L1)."""
+"""Judges of whole servers, by invariant id: what clients, a supervisor and strangers saw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import signal
 import statistics
 from collections.abc import Callable
 
-from killpoint.checkers.finding import Finding, Inconclusive, evidence
+from killpoint.checkers import exposure
+from killpoint.checkers.finding import Checker, Finding, Inconclusive, evidence
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
@@ -21,6 +22,7 @@ from killpoint.systems.server.record import (
     lines,
     listed,
 )
+from killpoint.systems.server.replicas import survives_a_replica
 from killpoint.verdict import Violation
 
 _ARRIVES = 1.0
@@ -251,10 +253,25 @@ def nothing_left(of: Life, ledger: Ledger) -> Finding:
     return Finding([Violation("leak", cause, [*lines(of), *ledger.lines()])], {"plays": 1})
 
 
+def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """S3: a stranger is given nothing and has nothing decoded, and no request is lost by it."""
+    found = exposure.strangers_shut_out(scenario, history, ledger)
+    of = life(history)
+    came = history.first("intrude")
+    open_then = [each for each in of.load() if came and (each.ended or of.until) > came.t]
+    costly = [each for each in open_then if each.end not in ("whole", "open")]
+    if costly and not found.violations:
+        cause = f"after strangers came, {len(costly)} of {len(open_then)} requests got no answer:"
+        cause += f" {counted_ends(costly)}"
+        found.violations = [Violation("lost", cause, lines(of, *answers(of, costly)))]
+    return found
+
+
 _NUMBERS = {"kill": signal.SIGKILL, "sigterm": signal.SIGTERM, "sigint": signal.SIGINT}
 _JUDGES: dict[str, Callable[[Life, Ledger], Finding]] = {
     "E1": every_request_ends,
     "E2": tokens_are_the_same,
+    "E3": survives_a_replica,
     "E4": health_never_lies,
     "E5": nothing_cut_short_passes,
     "E6": told_to_end_it_ends,
@@ -264,6 +281,12 @@ _JUDGES: dict[str, Callable[[Life, Ledger], Finding]] = {
     "E10": others_leave_no_trace,
     "L1": nothing_left,
 }
+_OF_ANY_TREE: dict[str, Checker] = {
+    "S1": exposure.listeners_as_asked,
+    "S2": exposure.owners_alone,
+    "S3": strangers_shut_out,
+}
+"""Judges of other systems that are asked of a server's tree as well."""
 
 
 def judge(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -272,10 +295,12 @@ def judge(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Find
     Raises:
         Inconclusive: the play says nothing of it.
     """
-    del scenario
+    of = life(history)
+    if id in _OF_ANY_TREE:
+        return _OF_ANY_TREE[id](scenario, history, ledger)
     if id not in _JUDGES:
         raise Inconclusive(f"{id} is not judged of a whole server")
-    return _JUDGES[id](life(history), ledger)
+    return _JUDGES[id](of, ledger)
 
 
 def _too_slow(of: Life, what: str) -> str:

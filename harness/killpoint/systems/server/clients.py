@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -90,6 +91,9 @@ class Open:
     client: int
     stream: bool
     pieces: int = 0
+    chars: int = 0
+    last: int = 0
+    """When its last piece came, ns; 0: none has."""
 
 
 @dataclass
@@ -105,6 +109,8 @@ class Load:
     open: dict[int, Open] = field(default_factory=dict[int, Open])
     heard: int = 0
     """Pieces of streams that have come."""
+    chars: int = 0
+    """Characters of streams that have come: pieces are larger where their client is behind."""
     stopping: bool = False
     _count: int = 0
     _tasks: list[asyncio.Task[None]] = field(default_factory=list["asyncio.Task[None]"])
@@ -169,7 +175,11 @@ class Load:
             more = completion.pieces - mine.pieces
             if more and not mine.pieces:
                 self.log.write("first", n=number)
-            mine.pieces = completion.pieces
+            if more:
+                mine.last = time.monotonic_ns()
+            if mine.stream:
+                self.chars += len(completion.text) - mine.chars
+            mine.pieces, mine.chars = completion.pieces, len(completion.text)
             self.heard += more
 
         data = request("POST", COMPLETIONS, self.address.host, asked.body(self.address.model))
@@ -189,6 +199,7 @@ class Load:
             del self.open[number]
             facts = {"status": reply.status, "pieces": completion.pieces}
             facts |= {"finish": completion.finish, "bytes": len(completion.text)}
+            facts |= {"last": mine.last}
             self.log.write("answer", n=number, end=end, why=why, **facts)
         if phase == "control" and end == "whole":
             self.texts[client] = completion.text

@@ -5,7 +5,9 @@ What it records, beside what clients do (:mod:`.clients`): ``server-start`` with
 streams have got and the requests that are open, ``gauge`` with what the server's own metrics say is
 open, ``tree`` with the parts that live whenever that changes, ``part-ended``, ``front-ended`` with
 its code or signal, ``gone`` once no process is left; of a fault ``intent``, ``fault`` and
-``struck``; ``seen`` of what still lives though it should not, with its stack.
+``struck``; ``load-ended`` when nobody asks any more, ``restored`` whether all was as before a fault
+then; ``seen`` of what still lives though it should not, with its stack; what a look from outside
+finds (:mod:`killpoint.stage.lookout`), and ``intrude`` of a stranger that is sent.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import socket
 import time
@@ -21,10 +22,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from killpoint.history.log import Log
-from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
+from killpoint.stage import lookout
 from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
+from killpoint.systems.server.measures import Pace, shared, summed
 from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
 from killpoint.systems.server.program import (
     GONE_WITHIN,
@@ -41,10 +44,12 @@ from killpoint.systems.server.steps import (
     ServerLoad,
     ServerPhase,
     ServerRefuse,
+    ServerRestored,
     ServerServe,
     ServerStart,
     ServerStop,
 )
+from killpoint.systems.server.strangers import Known, Strangers
 from killpoint.systems.server.supervisor import Supervisor
 
 _SIGNALS = {
@@ -89,6 +94,8 @@ class Driver:
         self._output = folder / "server.err"
         self._address = Address(program.host, _free_port(program.host), program.model)
         self._load = Load(self._address, self.log, self._asked(_CLIENTS))
+        self._strangers = Strangers(folder, self.log, scenario.seed)
+        self._pace = Pace()
         self._parts: dict[str, int] = {}
         self._known: set[str] = set()
         self._gone = False
@@ -107,8 +114,10 @@ class Driver:
             for step in self._scenario.steps:
                 if not self.unreached:
                     await self._do(step)
+            await self._strangers.recall()
             await self._load.close()
         finally:
+            self._strangers.close()
             for task in self._watching:
                 task.cancel()
             await asyncio.gather(*self._watching, return_exceptions=True)
@@ -131,9 +140,18 @@ class Driver:
                 self._load.leave(step.clients, never_read=step.never_read)
             case ServerRefuse():
                 await self._refuse()
+            case ServerRestored():
+                await self._restored(step.within + self._allowed())
+            case Look():
+                self._look()
+                await asyncio.to_thread(self._look_from_outside, dict(self._parts))
+            case Intrude():
+                await self._intrude(step)
             case ServerCalm():
+                self.log.write("load-ended")
                 await self._load.calm()
                 self.log.write("calm")
+                await self._strangers.recall()
             case ServerStop():
                 self._look()
                 if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._parts:
@@ -155,9 +173,14 @@ class Driver:
         argv = self._program.argv(self._topology, self._address.port, folder)
         variables = self._program.variables(self._address.port, folder) | {"TMPDIR": str(folder)}
         self._gone = False
-        how = {"drain": self._program.drain, "usual": self._program.usual_start}
+        how: dict[str, object] = {
+            "drain": self._program.drain,
+            "host": _numeric(self._program.host),
+        }
+        how |= {"usual": self._program.usual_start, "restarts": self._program.survives}
         self.log.write("server-start", topology=self._topology, **how)
-        self.tree.begin(self._supervisor.start(argv, variables, folder, self._output))
+        umask = self._scenario.umask
+        self.tree.begin(self._supervisor.start(argv, variables, folder, self._output, umask))
         self._look()
         if len(self._watching) == 1:
             for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
@@ -177,7 +200,9 @@ class Driver:
         began = time.monotonic()
         if not await self._load.control(step.clients, step.within * _slowed()):
             raise Stalled("not every client was answered before anything was done")
-        self._took += time.monotonic() - began
+        took = time.monotonic() - began
+        self._took += took
+        self._pace.undisturbed = self._load.chars / took
 
     def _allowed(self) -> float:
         """Seconds beyond a bound of ours: twice what a start and all answers took undisturbed.
@@ -229,6 +254,16 @@ class Driver:
         back = await self._until(alive, within) and not self._gone
         self.log.write("alive", yes=back, s=_since(began))
 
+    async def _restored(self, within: float) -> None:
+        """Until the load gets what it got undisturbed, from all parts; or that time is over."""
+        had, began = self._pace.parts, time.monotonic()
+
+        async def whole() -> bool:
+            return self._gone or (had <= set(self._parts) and self._pace.is_whole(began))
+
+        yes = await self._until(whole, within) and not self._gone
+        self.log.write("restored", yes=yes, s=_since(began))
+
     async def _gone_within(self, within: float) -> None:
         async def gone() -> bool:
             return self._gone
@@ -261,7 +296,10 @@ class Driver:
             self.unreached.append(f"{step.role} was gone")
             self.log.write("not-reached", target=step.role)
             return
-        number = _SIGNALS[step.fault]
+        number, self._pace.parts = (
+            _SIGNALS[step.fault],
+            {part for part in self._parts if not part.startswith(HELPER)},
+        )
         self.segments |= self.tree.segments()
         self.log.write("intent", fault=step.fault, target=step.role)
         signalled(pid, number)
@@ -283,6 +321,25 @@ class Driver:
             case _:
                 return True  # it was there to get it; what it makes of it is judged
 
+    # -- what others see ----------------------------------------------------------------------
+
+    def _look_from_outside(self, parts: dict[str, int]) -> None:
+        """What each process of the tree shows to others, and the files that it has made."""
+        temporary = self._folder / "t"
+        for part, pid in sorted(parts.items(), key=lambda each: each[0] != FRONT):
+            lookout.look(self.log, part, pid, temporary, [pid])
+        if not self._supervisor.shared_shm:
+            lookout.look_at_shm(self.log, FRONT, self._supervisor.pid)
+        lookout.look_at_files(self.log, temporary)
+
+    async def _intrude(self, step: Intrude) -> None:
+        words = [each.prompt for each in self._load.asked]
+        known = Known(self._address.port, words)
+        tree = self.tree.pids()
+        late = await self._strangers.send(step, tree, self._supervisor.pid, known)
+        if late:
+            raise Stalled(late)
+
     # -- looking on ---------------------------------------------------------------------------
 
     async def _watch_clock(self) -> None:
@@ -297,7 +354,9 @@ class Driver:
     async def _watch_tree(self) -> None:
         while True:
             self._look()
-            self.log.write("sample", heard=self._load.heard, open=len(self._load.open))
+            got = {"heard": self._load.heard, "chars": self._load.chars}
+            self.log.write("sample", open=len(self._load.open), **got)
+            self._pace.note(self._load.chars)
             await asyncio.sleep(_EACH)
 
     async def _watch_health(self) -> None:
@@ -310,9 +369,12 @@ class Driver:
     async def _watch_gauge(self) -> None:
         names = self._program.open_requests
         while names and self._program.metrics:
+            began = time.monotonic()
             found = await fetch(self._address, "GET", self._program.metrics, _HEALTH_WITHIN)
             if found.status == 200:
-                self.log.write("gauge", open=summed(found.body, names))
+                told: dict[str, object] = {"shares": shared(found.body, self._program.by_replica)}
+                told |= {"open": summed(found.body, names), "s": _since(began)}
+                self.log.write("gauge", **told)
             await asyncio.sleep(_HEALTH_EACH)
 
     def _look(self) -> None:
@@ -357,21 +419,18 @@ class Driver:
         return [Asked(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)]
 
 
-def summed(metrics: str, names: list[str]) -> float:
-    """The sum of all samples of these gauges in a text of Prometheus' form."""
-    total = 0.0
-    for name in names:
-        for found in re.finditer(rf"^{re.escape(name)}(?:\{{.*\}})? (\S+)", metrics, re.MULTILINE):
-            with contextlib.suppress(ValueError):
-                total += float(found[1])
-    return total
-
-
 def _free_port(host: str) -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
+
+
+def _numeric(host: str) -> str:
+    """The address that a name stands for, as the kernel lists it; one that stands for none."""
+    with contextlib.suppress(OSError):
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    return host
 
 
 def _slowed() -> float:

@@ -74,6 +74,8 @@ def _own_shm() -> str:
 def _start(order: dict[str, Any]) -> int:
     pid = os.fork()
     if pid == 0:
+        if order.get("umask") is not None:
+            os.umask(order["umask"])
         _become(order["argv"], order["env"], order["cwd"], order["log"])
     return pid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.scenario.steps import FaultName
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
@@ -16,6 +16,7 @@ from killpoint.systems.server.steps import (
     ServerLoad,
     ServerPhase,
     ServerRefuse,
+    ServerRestored,
     ServerServe,
     ServerShape,
     ServerStart,
@@ -37,11 +38,12 @@ class NamedPlay(msgspec.Struct, frozen=True):
     judges: tuple[str, ...]
     steps: list[AnyStep]
     topology: Topology = "tensor-parallel"
+    umask: int | None = None
 
     def scenario(self, id: str, seed: int = 0) -> Scenario:
         """As one of its invariants has it."""
         case, shape = f"{id}/{self.name}", ServerShape(self.topology)
-        return Scenario(case, [id], self.steps, server=shape, seed=seed)
+        return Scenario(case, [id], self.steps, server=shape, umask=self.umask, seed=seed)
 
 
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
@@ -68,6 +70,12 @@ def _killed(part: str) -> list[AnyStep]:
 def _stopped(part: str) -> list[AnyStep]:
     return [*_struck("stop", part), ServerServe(_FOR_EVER), *_END]
 
+
+_VISITED: list[AnyStep] = [
+    *[*_UP, Look(), Intrude("front", "listen"), Intrude("front", "speak")],
+    *[Intrude("front", "lurk"), ServerServe(2.0), Look(), *_END],
+]
+"""Strangers, at a server that any user may be let in by where it asks for no rights itself."""
 
 _PLAYS = (
     NamedPlay(
@@ -190,9 +198,27 @@ _PLAYS = (
     NamedPlay(
         "replica-killed",
         "one of two replicas is killed in the midst of twelve answers",
-        ("E1", "E2", "E5"),
-        _killed("core-1"),
+        ("E3", "E1", "E2", "E5"),
+        [
+            *[*_UP[:3], ServerServe(1.0), _UP[3], Fault("kill", "core-1"), ServerServe(2.0)],
+            *[ServerAlive(_BACK_WITHIN), ServerRestored(), ServerServe(3.0), *_END],
+        ],
         "data-parallel",
+    ),
+    NamedPlay(
+        "strangers",
+        "under umask 000 strangers come to each of its ports but the API's, amid twelve answers",
+        ("S1", "S2", "S3"),
+        _VISITED,
+        umask=0,
+    ),
+    NamedPlay(
+        "strangers-at-replicas",
+        "the same with two replicas: strangers at each port but the API's, under umask 000",
+        ("S1", "S2", "S3"),
+        _VISITED,
+        "data-parallel",
+        umask=0,
     ),
     NamedPlay(
         "coordinator-killed",

@@ -69,8 +69,15 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     titles: dict[PartKind, str] = {}
     """By kind of part: a regular expression, searched in ``COMM COMMAND-LINE`` of each process of
     the tree but the front; the first that matches says what it is."""
+    by_replica: list[str] = []
+    """Names of the gauges there that say for each replica how many requests it has: samples of one
+    set of labels are one replica's."""
     survives: bool = False
-    """Whether it promises to go on when one of its parts has died; else it ends, and says so."""
+    """Whether it promises to start a part again that has died."""
+    disclaims: dict[str, str] = {}
+    """By invariant: where its own documents say that it does not promise that, and what they say.
+    A violation of it is *beyond contract*; of E3, where they say that a dead part ends all
+    requests, only that it does so, and not how."""
     drain: Drain | None = None
     """Seconds that it states for requests in flight once it was told to end; None: none."""
     write_timeout: float | None = None

@@ -9,6 +9,7 @@ from typing import get_args
 import msgspec
 
 from killpoint.errors import BadUsage
+from killpoint.invariants import BY_ID
 from killpoint.scenario_errors import Place, explain, line_of
 from killpoint.systems.server.program import TOPOLOGIES, PartKind, ServerProgram
 
@@ -52,6 +53,10 @@ def _wrong(program: ServerProgram) -> list[tuple[Place, str]]:
             re.compile(pattern)
         except re.error as error:
             found.append((["titles", kind], f"{pattern!r}: {error}; expected a regular expression"))
+    for id in program.disclaims:
+        if id not in BY_ID:
+            what = f"unknown invariant {id!r}; expected one of: {', '.join(BY_ID)}"
+            found.append((["disclaims", id], what))
     if not program.health.startswith("/"):
         found.append((["health"], f"{program.health!r}; expected a path that begins with a slash"))
     return found

@@ -31,6 +31,8 @@ class Request:
     end: str = "open"
     """See :data:`killpoint.systems.server.completion.End`; ``open``: the play was over first."""
     why: str = ""
+    last: int = 0
+    """When its last piece came; 0: none has, or nobody noted it."""
     status: int = 0
     pieces: int = 0
 
@@ -61,6 +63,10 @@ class Life:
     samples: list[tuple[int, int, int]] = field(default_factory=list["tuple[int, int, int]"])
     """When, pieces that streams have got so far, requests that were open."""
     gauges: list[tuple[int, float]] = field(default_factory=list["tuple[int, float]"])
+    texts: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
+    """When, characters that streams have got so far."""
+    shares: list[tuple[int, list[float]]] = field(default_factory=list["tuple[int, list[float]]"])
+    """When it was asked for, requests that each replica has, by the server's metrics."""
     front_ended: Event | None = None
     gone: int | None = None
     """When no process of it was left."""
@@ -68,6 +74,12 @@ class Life:
     drain: float | None = None
     usual: float = 0.0
     """Seconds that a start takes at most on a quiet machine; 0: not known."""
+    took: int = 0
+    """For how long it started, ns."""
+    restarts: bool = False
+    """Whether it promises to start a dead part again."""
+    asked_until: int | None = None
+    """When clients stopped asking; None: they did not, or nobody noted it."""
     slow: float = 1.0
     """By how much this start took longer: what a bound of ours is stretched by."""
 
@@ -126,10 +138,12 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             of.drain = float(drain) if isinstance(drain, int | float) else None
             usual = event.data.get("usual")
             of.usual = float(usual) if isinstance(usual, int | float) else 0.0
+            of.restarts = event.data.get("restarts") is True
             of.gone = of.front_ended = None
         case "ready" if of.usual:
             took = event.data.get("s")
-            of.slow = max(1.0, float(took) / of.usual if isinstance(took, int | float) else 1.0)
+            of.took = int(took * SECOND) if isinstance(took, int | float) else 0
+            of.slow = max(1.0, of.took / SECOND / of.usual)
         case "ask":
             made = Request(event.number("n"), event.t, event.text("phase") == "control")
             made.stream = event.data.get("stream") is True
@@ -141,6 +155,7 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             made = requests[event.number("n")]
             made.end, made.why = event.text("end"), event.text("why")
             made.status, made.pieces = event.number("status"), event.number("pieces")
+            made.last = event.number("last", 0)
             made.ended = None if made.end == "open" else event.t
         case "struck":
             of.strikes.append(Strike(_done_at(of.history, event), *_of(event)))
@@ -150,9 +165,17 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             of.looks.append((event.t, event.number("status")))
         case "sample":
             of.samples.append((event.t, event.number("heard"), event.number("open")))
+            if "chars" in event.data:
+                of.texts.append((event.t, event.number("chars")))
         case "gauge":
             number = event.data.get("open")
             of.gauges.append((event.t, float(number) if isinstance(number, int | float) else 0.0))
+            shares = cast("list[float]", event.data.get("shares") or [])
+            took = event.data.get("s", 0.0)
+            began = event.t - int(took * SECOND if isinstance(took, int | float) else 0)
+            of.shares.append((began, [float(share) for share in shares]))
+        case "load-ended":
+            of.asked_until = event.t
         case "front-ended":
             of.front_ended = event
         case "gone":

@@ -80,6 +80,15 @@ class ServerRefuse(Step, tag="server-refuse"):
     """Requests come that no server can grant: no JSON, another model, more than there can be."""
 
 
+class ServerRestored(Step, tag="server-restored"):
+    """The load goes on until as much text comes as undisturbed, from all parts that there were.
+
+    At most so long, and twice what the start of the server and the control took in this play.
+    """
+
+    within: Seconds = 15.0
+
+
 class ServerCalm(Step, tag="server-calm"):
     """Nobody asks any more; it goes on until every request has ended, or its client gave up."""
 
@@ -111,6 +120,7 @@ ServerStep = (
     | ServerServe
     | ServerHangUp
     | ServerRefuse
+    | ServerRestored
     | ServerCalm
     | ServerStop
     | ServerAlive
@@ -128,6 +138,7 @@ __all__ = [
     "ServerLoad",
     "ServerPhase",
     "ServerRefuse",
+    "ServerRestored",
     "ServerServe",
     "ServerShape",
     "ServerStart",

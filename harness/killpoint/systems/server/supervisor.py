@@ -173,8 +173,15 @@ class Supervisor:
         """Where its servers' /dev/shm is seen from here."""
         return Path(f"/proc/{self.pid}/root/dev/shm")
 
-    def start(self, argv: list[str], variables: dict[str, str], folder: Path, log: Path) -> int:
-        """Start a server; the pid of its front.
+    def start(
+        self,
+        argv: list[str],
+        variables: dict[str, str],
+        folder: Path,
+        log: Path,
+        umask: int | None = None,
+    ) -> int:
+        """Start a server; the pid of its front. ``umask``: None: as ours is.
 
         Raises:
             CannotWork: the launcher is gone.
@@ -182,7 +189,7 @@ class Supervisor:
         given = {key: value for key, value in os.environ.items() if key not in _SCRUBBED}
         given |= {key: value for key, value in variables.items() if value}
         env = {key: value for key, value in given.items() if variables.get(key, "x")}
-        order = {"argv": argv, "env": env, "cwd": str(folder), "log": str(log)}
+        order = {"argv": argv, "env": env, "cwd": str(folder), "log": str(log), "umask": umask}
         self._line.send(json.dumps(order).encode() + b"\n")
         return int(self._await("started"))
 

@@ -13,12 +13,16 @@ from killpoint.errors import BadUsage
 from killpoint.systems.server import environments
 from killpoint.systems.server.program import ServerProgram, Topology
 from killpoint.systems.server.program_file import load_program
+from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability
+from killpoint.verdict import Kind
 
 PREFIX = "serve:"
 FORMS = f"refengine, FILE.toml, {environments.FORMS}"
 """What can stand after ``serve:``."""
 
+_ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
+"""Who documents that a dead part ends all requests is judged by how it ends them all the same."""
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
 """``request N of the ring``: to these the reference's model has more than four hundred tokens to
 say; it ends most others early."""
@@ -47,6 +51,12 @@ class ServerTarget:
 
     def load(self) -> None:
         """Nothing: a play starts it."""
+
+    @property
+    def disclaimers(self) -> tuple[Disclaimer, ...]:
+        """What its documents say that it does not promise."""
+        told = self._program.disclaims.items()
+        return tuple(Disclaimer((id,), says, kinds=_ENDS_ALL.get(id, ())) for id, says in told)
 
     def server_program(self) -> ServerProgram:
         """See :class:`HasServer`."""
@@ -120,6 +130,7 @@ def _refengine() -> ServerProgram:
             "api-server": r"^refengine:front",
             "worker": r"^refengine:\d",
         },
+        by_replica=["refengine_requests_waiting", "refengine_requests_running"],
         survives=True,
         drain=20.0,
         start_within=90.0,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from killpoint.scenario.steps import AnyStep
 
 _FAULTS = ("kill", "stop", "continue", "sigterm", "sigint")
+_OF_ANY = ("look", "intrude")
+"""Steps of every system that a server's play may have too; the tree is the front's."""
 
 
 def unplayable_server(scenario: Scenario) -> Iterator[tuple[Place, str]]:
@@ -31,7 +33,11 @@ def unplayable_server(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         yield ["steps"], "a server that nobody starts; expected `server-start` first"
     for index, step in enumerate(scenario.steps):
         fault = getattr(step, "fault", None)
-        if fault is None and not isinstance(step, steps):
+        if fault is None and _tag(step) in _OF_ANY:
+            if getattr(step, "how", "") == "flood":
+                what = "a flood of a server; expected one of: listen, speak, lurk"
+                yield ["steps", index, "how"], what
+        elif fault is None and not isinstance(step, steps):
             yield ["steps", index], f"{_tag(step)} of a server; expected a server's steps"
         elif fault is not None and fault not in _FAULTS:
             what = f"{fault} of a part of a server; expected one of: {', '.join(_FAULTS)}"

@@ -16,11 +16,19 @@ PARTS = ["core-0", "front", "worker-0", "worker-1"]
 class ServerTape:
     """A server that is up, and what happens to it."""
 
-    def __init__(self, drain: float | None = 5.0, *, slow: float = 1.0) -> None:
+    def __init__(
+        self,
+        drain: float | None = 5.0,
+        *,
+        slow: float = 1.0,
+        parts: list[str] = PARTS,
+        restarts: bool = False,
+    ) -> None:
         self.events: list[Event] = []
         self._count = 0
-        self.at(0.0, "server-start", topology="tensor-parallel", drain=drain, usual=1 / slow)
-        self.tree(0.0, *PARTS)
+        how = {"drain": drain, "usual": 1 / slow, "restarts": restarts, "host": "127.0.0.1"}
+        self.at(0.0, "server-start", topology="tensor-parallel", **how)
+        self.tree(0.0, *parts)
         self.at(1.0, "ready", s=1.0)
 
     def at(self, t: float, kind: str, **data: object) -> ServerTape:
@@ -42,12 +50,14 @@ class ServerTape:
         control: bool = False,
         why: str = "",
         status: int = 200,
+        last: float = 0.0,
     ) -> ServerTape:
-        """A client asks, and its request ends so."""
+        """A client asks, and its request ends so; ``last``: when its last piece came."""
         self._count += 1
         self.at(t, "ask", n=self._count, phase="control" if control else "load")
         if end:
-            self.at(ended, "answer", n=self._count, end=end, why=why, status=status)
+            how = {"end": end, "why": why, "status": status, "last": int(last * 1e9)}
+            self.at(ended, "answer", n=self._count, **how)
         return self
 
     def strikes(self, t: float, fault: str, part: str) -> ServerTape:
@@ -55,6 +65,13 @@ class ServerTape:
         self.at(t, "intent", fault=fault, target=part)
         self.at(t, "fault", fault=fault, target=part)
         return self.at(t + 0.01, "struck", fault=fault, target=part)
+
+    def streams(self, since: float, until: float, rate: float) -> ServerTape:
+        """So many characters come to streams a second, looked at ten times a second."""
+        got = max((e.number("chars", 0) for e in self.events), default=0)
+        for n in range(1, int((until - since) * 10) + 1):
+            self.at(since + n / 10, "sample", heard=0, open=12, chars=got + int(rate * n / 10))
+        return self
 
     def goes_on(
         self, since: float, until: float, *, health: int = 200, pieces: int = 0, open: int = 12
@@ -73,7 +90,7 @@ class ServerTape:
 
     def judged(self, id: str, ledger: Ledger | None = None) -> Finding:
         """What its judge says."""
-        scenario = Scenario(f"{id}/x", [id], [], server=ServerShape())
+        scenario = Scenario(f"{id}/x", [id], [], server=ServerShape(), umask=0)
         return CHECKERS[id](scenario, History(self.events), ledger or Ledger())
 
     def violation(self, id: str, ledger: Ledger | None = None) -> Violation | None:

@@ -16,6 +16,7 @@ from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
+REPLICAS = EXAMPLE.with_name("plain_replicas.toml")
 LIES = (
     ("hangs-at-sigterm", "E6/sigterm-in-decode", "hang"),
     ("truncates", "E5/worker-killed-in-decode", "lost"),
@@ -25,20 +26,34 @@ LIES = (
     ("litters", "L1/undisturbed", "leak"),
     ("keeps-places", "E9/clients-hang-up", "leak"),
     ("remembers", "E10/refused-and-aborted", "wrong-data"),
+    ("listens-wide", "S1/strangers", "exposure"),
+    ("open-to-all", "S2/strangers", "exposure"),
+    ("decodes", "S3/strangers", "exposure"),
 )
 LONG_LIES = (
     ("orphans", "E8/front-killed-in-decode", "leak"),
     ("health-lies", "E4/worker-stopped", "no-error"),
+    ("tells-all", "S3/strangers", "exposure"),
+    ("drops-at-visits", "S3/strangers", "lost"),
+)
+OF_REPLICAS = "E3/replica-killed"
+REPLICA_LIES = (
+    ("fails-all", "lost"),
+    ("fails-late", "late"),
+    ("fails-later-ones", "lost"),
+    ("starves", "starved"),
+    ("stays-half", "starved"),
+    ("ends", "starved"),
 )
 
 
 def test_every_clause_that_is_asked_of_servers_has_a_lie() -> None:
-    caught = {case.split("/")[0] for _, case, _ in (*LIES, *LONG_LIES)}
+    caught = {case.split("/")[0] for _, case, _ in (*LIES, *LONG_LIES)} | {"E3"}
     assert caught == {item.id for item in CATALOGUE if "server" in (*item.needs, item.instead)}
 
 
-def _stage(folder: Path, lie: str = "") -> Stage:
-    text = EXAMPLE.read_text("utf-8").replace("{here}", str(EXAMPLE.parent))
+def _stage(folder: Path, lie: str = "", example: Path = EXAMPLE) -> Stage:
+    text = example.read_text("utf-8").replace("{here}", str(example.parent))
     file = folder / "server.toml"
     file.write_text(text.replace('"{port}"]', f'"{{port}}", "{lie}"]'), "utf-8")
     return Stage(resolve(f"serve:{file}"))
@@ -49,8 +64,8 @@ def _judged(stage: Stage, id: str) -> CaseOutcome:
     return Trial(id, stage, seed=0, full=False, folder=None).judge(case.run)
 
 
-def _convicted(folder: Path, lie: str, id: str, kind: str) -> None:
-    with _stage(folder, lie) as stage:
+def _convicted(folder: Path, lie: str, id: str, kind: str, example: Path = EXAMPLE) -> None:
+    with _stage(folder, lie, example) as stage:
         outcome = _judged(stage, id)
     assert (outcome.outcome, outcome.kind) == ("violated", kind), outcome.cause
     assert outcome.struck in (None, 1)
@@ -65,6 +80,18 @@ def test_a_lie_is_convicted_by_its_case(lie: str, id: str, kind: str, tmp_path: 
 @pytest.mark.parametrize(("lie", "id", "kind"), LONG_LIES, ids=lambda each: each)
 def test_a_lie_that_takes_time_is_convicted(lie: str, id: str, kind: str, tmp_path: Path) -> None:
     _convicted(tmp_path, lie, id, kind)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("lie", "kind"), REPLICA_LIES, ids=lambda each: each)
+def test_a_lie_about_a_dead_replica_is_convicted(lie: str, kind: str, tmp_path: Path) -> None:
+    _convicted(tmp_path, lie, OF_REPLICAS, kind, REPLICAS)
+
+
+def test_a_server_of_replicas_that_goes_on_without_one_holds(tmp_path: Path) -> None:
+    with _stage(tmp_path, "", REPLICAS) as stage:
+        outcome = _judged(stage, OF_REPLICAS)
+    assert outcome.outcome == "held", outcome.cause
 
 
 @pytest.fixture(scope="module")

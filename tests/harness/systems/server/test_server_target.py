@@ -17,6 +17,7 @@ from killpoint.scenario import Scenario, dump, parse
 from killpoint.stage.stage import Play
 from killpoint.systems.server.program_file import load_program
 from killpoint.systems.server.target import HasServer
+from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.registry import build, is_server, resolve
 
 START = '[[steps]]\ndo = "server-start"\n'
@@ -59,7 +60,9 @@ def test_every_minimum_of_a_server_can_be_reached() -> None:
     for item in CATALOGUE:
         mine = [case for case in SERVER_CASES if case.invariant == item.id]
         assert not mine or "server" in (*item.needs, item.instead)
-        assert not mine or item.id == "L1" or len(mine) >= item.minimum["cases"]
+        assert (
+            not mine or item.id == "L1" or len(mine) >= item.asked_of({"server"}).minimum["cases"]
+        )
 
 
 def test_other_targets_are_unsupported_of_what_needs_a_server() -> None:
@@ -102,7 +105,7 @@ def test_the_reference_can_be_started_in_its_topologies() -> None:
         (('"{port}"', '"80"'), r":8: nothing takes the port; expected `{port}`"),
         (
             ("health = ", "helth = "),
-            r":11: unknown key 'helth'; expected one of: answer_tokens, command",
+            r":11: unknown key 'helth'; expected one of: answer_tokens, by_replica",
         ),
         (('model = "plain"', "model = 3"), r":10: expected `str`, got `int`"),
         (('core = "^core"', 'core = "^(core"'), r"expected a regular expression"),
@@ -111,6 +114,10 @@ def test_the_reference_can_be_started_in_its_topologies() -> None:
         (('health = "/health"', 'health = "health"'), r":11: 'health'; expected a path"),
         (('name = "plain_server"', ""), r"missing required field `name`"),
         (("[titles]", "[titles"), r"expected TOML"),
+        (
+            ("[titles]", '[disclaims]\nE33 = "x"\n[titles]'),
+            r":20: unknown invariant 'E33'; expected",
+        ),
     ],
 )
 def test_a_file_that_tells_of_no_server_is_refused_with_its_line(
@@ -135,6 +142,7 @@ def test_a_server_that_there_is_not_is_bad_usage(spec: str) -> None:
     [
         ('[[steps]]\ndo = "server-serve"\nseconds = 1\n', "expected `server-start` first"),
         (f'{START}[[steps]]\ndo = "make"\n', "expected a server's steps"),
+        (f'{START}[[steps]]\ndo = "intrude"\nrole = "front"\nhow = "flood"\n', "listen, speak"),
         (f'{START}[[steps]]\ndo = "fault"\nfault = "cut"\nrole = "front"\n', "cut of a part"),
     ],
 )
@@ -147,3 +155,18 @@ def test_a_step_of_a_server_needs_one() -> None:
     text = 'case = "E6/x"\njudges = ["E6"]\n[[steps]]\ndo = "server-start"\n'
     with pytest.raises(BadUsage, match=r"expected a table \[server\]"):
         parse(text, "x.toml")
+
+
+def test_what_its_documents_do_not_promise_is_beyond_contract_but_not_how_it_ends(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "server.toml"
+    cited = '[disclaims]\nE3 = "manual.md: a dead part ends all"\nS3 = "manual.md: no keys"\n'
+    file.write_text(EXAMPLE.read_text("utf-8") + cited, "utf-8")
+    found = build(resolve(f"serve:{file}")).disclaimers
+    for kind in ("lost", "starved"):
+        assert disclaimed(found, "E3/replica-killed", kind) == "manual.md: a dead part ends all"
+    for kind in ("late", "hang"):
+        assert not disclaimed(found, "E3/replica-killed", kind)
+    assert disclaimed(found, "S3/strangers", "lost") == "manual.md: no keys"
+    assert not disclaimed(found, "E1/replica-killed", "lost")

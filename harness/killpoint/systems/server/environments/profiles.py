@@ -37,6 +37,14 @@ _PER_PLAY = {
 }
 _UNWANTED = ("PYTHONHOME", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE")
 """What the caller's environment may hold, and no server is to inherit."""
+_OPEN = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+_SECURITY = "docs/usage/security.md: "
+_DISCLAIMS = {
+    "S1": f"{_SECURITY}torch's store listens on all interfaces, and who runs it is to block every"
+    " port but the API's",
+    "S3": f"{_SECURITY}what its processes say to each other is not protected, and is to be kept on"
+    " a network of its own",
+}
 _HELPER = r"multiprocessing\.(resource_tracker|forkserver)"
 _ZYGOTE = [str(Path(__file__).with_name(name)) for name in ("zygote.py", "zygote_vllm.py")]
 
@@ -75,7 +83,9 @@ def vllm(
         environment=dict.fromkeys(_UNWANTED, "") | fixed | _PER_PLAY,
         model=SERVED,
         metrics="/metrics",
-        open_requests=["vllm:num_requests_running", "vllm:num_requests_waiting"],
+        open_requests=list(_OPEN),
+        by_replica=list(_OPEN),
+        disclaims=_DISCLAIMS,
         titles={
             "coordinator": r"VLLM::DPCoordinat",
             "worker": r"VLLM::Worker",

@@ -10,9 +10,9 @@ at the socket. It ends with the process that started it.
 A connection is one play, and its other end owns the play. The zygote forks a *launcher* for it,
 which speaks as :mod:`killpoint.systems.server.launcher` does, in lines of JSON: first
 ``{"ready": PID, "shm": WHY}`` (it is a subreaper and has mounts of its own, with a private
-/dev/shm unless ``WHY`` says why not); for each order ``{"argv", "env", "cwd", "log"}`` a server,
-forked from it into a session of its own, ``{"started": PID}``; for each child that ends
-``{"ended", "status"}``.
+/dev/shm unless ``WHY`` says why not); for each order ``{"argv", "env", "cwd", "log", "umask"}``
+(null: as ours is) a server, forked from it into a session of its own, ``{"started": PID}``; for
+each child that ends ``{"ended", "status"}``.
 When the connection is closed it kills all that is below it, and leaves.
 
 ``argv`` begins with the interpreter and the script, which are not run again: they are here already.
@@ -230,6 +230,8 @@ def _enter(order: "dict[str, Any]") -> None:
     os.dup2(output, 2)
     os.closerange(3, 256)
     os.chdir(order["cwd"])
+    if order.get("umask") is not None:
+        os.umask(order["umask"])
     os.environ.clear()
     os.environ.update(order["env"])
     tempfile.tempdir = None

@@ -40,14 +40,15 @@ class Play:
     def hear(self) -> dict[str, Any]:
         return json.loads(self._lines.readline())
 
-    def start(self, folder: Path, *argv: str) -> int:
-        self.socket.sendall(self.order(folder, *argv))
+    def start(self, folder: Path, *argv: str, umask: int | None = None) -> int:
+        self.socket.sendall(self.order(folder, *argv, umask=umask))
         return int(self.hear()["started"])
 
-    def order(self, folder: Path, *argv: str) -> bytes:
+    def order(self, folder: Path, *argv: str, umask: int | None = None) -> bytes:
         env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
         line = [str(folder / "an-engine"), str(folder / "engine"), *argv]
         order = {"argv": line, "env": env, "cwd": str(folder), "log": str(folder / "log")}
+        order |= {"umask": umask}
         return json.dumps(order).encode() + b"\n"
 
     def lines(self) -> bytes:
@@ -111,6 +112,11 @@ def _untaken(play: Play) -> int:
     left = array.array("i", [0])
     fcntl.ioctl(play.socket.fileno(), termios.TIOCOUTQ, left)
     return left[0]
+
+
+def _umask(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("Umask")), 8)
 
 
 def _said(folder: Path) -> dict[str, Any]:
@@ -196,6 +202,16 @@ def test_a_play_has_a_dev_shm_of_its_own_where_it_may(play: Play, tmp_path: Path
     assert not Path("/dev/shm/stand-in").exists()
     seen = Path(f"/proc/{play.ready['ready']}/root/dev/shm/stand-in")
     assert seen.read_text() == "here"
+
+
+@pytest.mark.parametrize("umask", [None, 0, 0o037])
+def test_it_has_the_umask_that_its_play_asks_for(
+    play: Play, tmp_path: Path, umask: int | None
+) -> None:
+    pid = play.start(tmp_path, "wait", umask=umask)
+    _said(tmp_path)
+    own, its = (_umask(each) for each in (os.getpid(), pid))
+    assert its == (own if umask is None else umask)
 
 
 @pytest.mark.parametrize(("argv", "status"), [(["exit", "3"], 3), (["raise"], 1), (["write"], 5)])

@@ -1,0 +1,241 @@
+"""Judge of servers with replicas: one is killed, and the others go on (E3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from killpoint.checkers.finding import Finding, Inconclusive
+from killpoint.ledger import Ledger
+from killpoint.systems.server.record import (
+    SECOND,
+    Life,
+    Request,
+    Strike,
+    answers,
+    counted_ends,
+    kind_of,
+    lines,
+)
+from killpoint.verdict import Kind, Violation
+
+_TOLD_WITHIN = 5.0
+_HALF_WITHIN = 10.0
+_BACK_WITHIN = 15.0
+"""Seconds, and twice what the server's start took: in which a replica is there again, and, once its
+process is, in which all is as before. The first is the engine's own (E3 of engines)."""
+_ARRIVES = 1.0
+"""Seconds after which nothing comes any more that a dead replica had sent."""
+_STALE = 0.5
+"""Seconds by which a server's metrics are older than the answer that tells them."""
+_WINDOW, _LONG_WINDOW = SECOND, 2 * SECOND
+_WHOLE = 0.7
+"""Of the text that came undisturbed: more than half, as one of two replicas gives, and less than
+all, since no two seconds are alike. The best two seconds count."""
+_HELD_UP = SECOND // 2
+"""So late a plain wait is, the machine has no time for a server either."""
+_FAILED = ("error", "torn", "no-answer")
+_TURNED_AWAY = (429, 503)
+"""Statuses of a request that no replica has had: what that costs is goodput."""
+
+
+@dataclass
+class _Fault:
+    """The death of a replica beside others, and until when it was looked on under load."""
+
+    of: Life
+    strike: Strike
+    until: int
+
+    def bound(self, since: int, seconds: float) -> int:
+        """When so many seconds are over on this machine, as slow as it was then."""
+        end = since + int(seconds * self.of.slow * SECOND)
+        return end + self.of.history.allowance(since, end)
+
+    def found(self, since: int, window: int, rate: float) -> int | None:
+        """When the first window began in which text came at this rate, all of it under load."""
+        window = int(window * self.of.slow)
+        for t, _ in self.of.texts:
+            enough = since <= t and t + window <= self.until
+            if enough and _came(self.of, t, t + window) >= rate * window:
+                return t
+        return None
+
+    def shows(self, kind: Kind, cause: str, requests: list[Request] | None = None) -> Violation:
+        """A violation."""
+        return Violation(kind, cause, lines(self.of, *answers(self.of, requests or [])))
+
+
+def survives_a_replica(of: Life, ledger: Ledger) -> Finding:
+    """E3: requests at others succeed, its own are retried or fail; service is half, then whole."""
+    del ledger
+    strike = of.first("kill")
+    others = [part for part in of.alive_at(strike.t - 1) if part != strike.part]
+    if kind_of(strike.part) != "core" or not any(kind_of(part) == "core" for part in others):
+        raise Inconclusive("no replica was killed beside another one")
+    fault = _Fault(of, strike, of.until if of.asked_until is None else of.asked_until)
+    wrong = _unended(fault) or _late(fault) or _elsewhere(fault) or _service(fault)
+    return Finding([wrong] if wrong else [], {"kills": 1})
+
+
+def _unended(fault: _Fault) -> Violation | None:
+    """Requests that were in flight, and neither retried nor failed."""
+    flying = [each for each in fault.of.load() if each.open_at(fault.strike.t)]
+    hung = [each for each in flying if each.end == "hang"]
+    if hung:
+        cause = f"{len(hung)} of {len(flying)} requests in flight as {fault.strike.part} was killed"
+        return fault.shows("hang", f"{cause} were neither retried nor failed", hung)
+    return None
+
+
+def _late(fault: _Fault) -> Violation | None:
+    """Requests that failed later than 5 s after the death, or after they were asked.
+
+    Those that were asked once it was known are no replica's that is dead: :func:`_elsewhere`.
+    """
+    late: list[Request] = []
+    known = min(fault.bound(fault.strike.t, _TOLD_WITHIN), fault.until)
+    for each in fault.of.load():
+        since = max(fault.strike.t, each.asked)
+        failed = _failed(each) and each.asked < known
+        if failed and (each.ended or 0) > fault.bound(since, _TOLD_WITHIN):
+            late.append(each)
+    if not late:
+        return None
+    cause = f"{_count(late)} failed later than 5 s after {fault.strike.part} was killed, or after"
+    return fault.shows("late", f"{cause} it was asked: {counted_ends(late)}", late)
+
+
+def _elsewhere(fault: _Fault) -> Violation | None:
+    """Requests that another replica had, and that failed all the same."""
+    of, strike = fault.of, fault.strike
+    ended = of.front_ended
+    if ended is not None and ended.t < fault.until:
+        return None  # nobody is there: that is told as such
+    dead, known = fault.bound(strike.t, _ARRIVES), fault.bound(strike.t, _TOLD_WITHIN)
+    asked = [each for each in of.load() if known < each.asked < fault.until]
+    failed = [each for each in asked if _failed(each) and each.status not in _TURNED_AWAY]
+    if failed:
+        cause = f"{_count(failed)} of {len(asked)} that were asked more than 5 s after"
+        cause += f" {strike.part} was killed failed, although another replica was there"
+        return fault.shows("lost", f"{cause}: {failed[0].why}", failed)
+    flying = [each for each in of.load() if each.open_at(strike.t)]
+    lost = [each for each in flying if _failed(each)]
+    served = [each for each in lost if each.last > dead]
+    if served:
+        cause = f"{_count(served)} still got text 1 s after {strike.part} was killed, from another"
+        return fault.shows("lost", f"{cause} replica, and failed: {served[0].why}", served)
+    most = _largest_share(fault)
+    if most is not None and len(lost) > most:
+        cause = f"{len(lost)} of {len(flying)} requests in flight failed as {strike.part} was"
+        cause += f" killed, and by the server's metrics no replica had more than {most}"
+        return fault.shows("lost", f"{cause}: {lost[0].why}", lost)
+    return None
+
+
+def _largest_share(fault: _Fault) -> int | None:
+    """The most requests that one replica can have had as it was killed; None: nobody says."""
+    t = fault.strike.t
+    looked = [(at, shares) for at, shares in fault.of.shares if at <= t and len(shares) > 1]
+    if not looked:
+        return None
+    at, shares = looked[-1]
+    # Who came or went since metrics were made may be counted there, or not.
+    at -= int(_STALE * fault.of.slow * SECOND)
+    changed = sum(at < each.asked <= t for each in fault.of.load())
+    changed += sum(at < (each.ended or 0) <= t for each in fault.of.load())
+    return int(max(shares)) + changed if sum(shares) > 0 else None
+
+
+def _undisturbed(of: Life) -> float:
+    """Characters a nanosecond that streams got as all clients asked once, with nothing else done.
+
+    Raises:
+        Inconclusive: that is not known.
+    """
+    control = [each for each in of.requests if each.control and each.ended is not None]
+    if not control or not of.texts:
+        raise Inconclusive("it is not known how much text came undisturbed")
+    since, until = min(each.asked for each in control), max(each.ended or 0 for each in control)
+    came = _came(of, since, until)
+    if came <= 0:
+        raise Inconclusive("no text came undisturbed")
+    return came / (until - since)
+
+
+def _came(of: Life, since: int, until: int) -> int:
+    """Characters that came meanwhile, by the samples next to both ends."""
+    before = [chars for t, chars in of.texts if t <= since]
+    then = [chars for t, chars in of.texts if t <= until]
+    return (then[-1] if then else 0) - (before[-1] if before else 0)
+
+
+def _service(fault: _Fault) -> Violation | None:
+    before = _undisturbed(fault.of)
+    return _half(fault, before) or _whole(fault, before)
+
+
+def _half(fault: _Fault, before: float) -> Violation | None:
+    """Whether half as much text came within 10 s.
+
+    Raises:
+        Inconclusive: it was not looked on for so long.
+    """
+    of, strike = fault.of, fault.strike
+    due = fault.bound(strike.t, _HALF_WITHIN)
+    found = fault.found(strike.t, _WINDOW, before / 2)
+    if found is not None and found <= due:
+        return None
+    killed = f"after {strike.part} was killed"
+    if found is not None:
+        cause = f"goodput was half of what it had been only {(found - strike.t) / SECOND:.1f} s"
+        return fault.shows("late", f"{cause} {killed}")
+    if of.front_ended is not None and of.front_ended.t < fault.until:
+        return fault.shows("starved", f"{killed} the server ended, and with it the other replicas")
+    if fault.until < due:
+        seconds = (fault.until - strike.t) / SECOND
+        raise Inconclusive(f"the load ended {seconds:.1f} s after the death, before it was judged")
+    return fault.shows("starved", f"10 s {killed} goodput was still below half of what it had been")
+
+
+def _whole(fault: _Fault, before: float) -> Violation | None:
+    """Whether, with the replica back, as much text came as before.
+
+    Raises:
+        Inconclusive: it was not looked on for long enough, or the machine had no time.
+    """
+    of, strike = fault.of, fault.strike
+    back = _back(fault)
+    if back is None and not of.restarts:
+        return None  # nothing says that it would come back
+    since = strike.t if back is None else back
+    due = fault.bound(since, _BACK_WITHIN) + 2 * of.took
+    if back is not None and fault.found(back, _LONG_WINDOW, _WHOLE * before) is not None:
+        return None
+    if fault.until < due:
+        raise Inconclusive(f"the load ended before it was known whether {strike.part} was replaced")
+    if of.history.lateness(since, fault.until) > _HELD_UP:
+        raise Inconclusive("the machine had no time for a server that was whole")
+    if back is None:
+        cause = f"{strike.part} had not come back {(due - strike.t) / SECOND:.0f} s after its death"
+        return fault.shows("starved", f"{cause}, although the server promises to start it again")
+    cause = f"with {strike.part} back, goodput stayed below {_WHOLE:.0%} of what it had been"
+    return fault.shows("starved", cause)
+
+
+def _back(fault: _Fault) -> int | None:
+    """When all parts that there were as it was killed lived again, after it had been seen dead."""
+    of, part = fault.of, fault.strike.part
+    had = {name for name in of.alive_at(fault.strike.t - 1) if kind_of(name) != "helper"}
+    ends = [e.t for e in of.history.of("part-ended") if e.text("part") == part]
+    dead = next((t for t in ends if t >= fault.strike.t), None)
+    if dead is None:
+        return None
+    return next((t for t, parts in of.trees if dead <= t <= fault.until and had <= {*parts}), None)
+
+
+def _failed(request: Request) -> bool:
+    return request.end in _FAILED
+
+
+def _count(requests: list[Request]) -> str:
+    return "1 request" if len(requests) == 1 else f"{len(requests)} requests"

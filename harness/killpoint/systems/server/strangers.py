@@ -1,0 +1,144 @@
+"""Strangers at a server: processes without a key that come to every TCP port but the API's.
+
+What they try is :mod:`killpoint.stage.intruder`'s, as at any other system; here they are started
+beside a server, whose play has no zygote. ``python -m`` of this module is one of them: its errand
+comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from killpoint.history.log import Log
+from killpoint.scenario.steps import Intrude
+from killpoint.stage import lookout
+from killpoint.stage.entry import enter_play
+from killpoint.stage.intruder import Errand, run
+
+_STANDS_WITHIN = 60.0
+"""Seconds for the first port, and half of them for each further one: it starts an interpreter."""
+_LEAVES_WITHIN = 20.0
+_LOOKS = 0.05
+_PR_SET_PDEATHSIG = 1
+_SPEAKS_STORE = b"libtorch"
+"""Of the library whose stores let anybody in: a stranger brings it where the server has it."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a stranger is spared, and told, of the server."""
+
+    api: int
+    """The port that anybody may come to."""
+    words: list[str]
+    """Texts by which what is a client's, or for one, is known when it is seen."""
+
+
+class Strangers:
+    """Those of one play."""
+
+    def __init__(self, folder: Path, log: Log, seed: int) -> None:
+        """None is there yet."""
+        self._folder, self._log, self._seed = folder, log, seed
+        self._sent: dict[str, subprocess.Popen[bytes]] = {}
+
+    async def send(self, step: Intrude, pids: list[int], launcher: int, known: Known) -> str:
+        """Send one to every TCP port of the tree but the API's, and wait until it was at each.
+
+        Returns:
+            Why it was not, empty if it was.
+        """
+        heard = await asyncio.to_thread(lookout.listeners_of, pids)
+        found = [each for each in heard if each.port != known.api]
+        owners = sorted({each.owner for each in found})
+        asked = {"target": step.role, "how": step.how, "ports": len(found), "owners": owners}
+        self._log.write("intrude", **asked)
+        lurks = step.how == "lurk"
+        if not found and not lurks:
+            return ""  # shut out: there is no port to come to
+        order = Errand(
+            step.how,
+            [] if lurks else [(each.address, each.port) for each in found],
+            self._seed,
+            0,
+            launcher if lurks else 0,
+            [known.api],
+            known.words,
+        )
+        name = f"stranger-{len(self._sent) + 1}"
+        with_store = await asyncio.to_thread(_has_store, {each.pid for each in found})
+        process = _started(name, self._folder, with_store=with_store)
+        self._sent[name] = process
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended: that is seen below
+            process.stdin.write(msgspec.json.encode(order))
+            process.stdin.close()
+        end = time.monotonic() + _STANDS_WITHIN * (1 + len(found) / 2)
+        while not self._stands(name):
+            if process.poll() is not None or time.monotonic() > end:
+                return f"{name} was not at every port of the server"
+            await asyncio.sleep(_LOOKS)
+        return ""
+
+    async def recall(self) -> None:
+        """Have every one leave; one that does not is ended."""
+        for name in self._sent:
+            (self._folder / f"{name}.stop").touch()
+        end = time.monotonic() + _LEAVES_WITHIN
+        while time.monotonic() < end and any(each.poll() is None for each in self._sent.values()):
+            await asyncio.sleep(_LOOKS)
+        self.close()
+
+    def close(self) -> None:
+        """End those that are still there."""
+        for process in self._sent.values():
+            process.kill()
+            process.wait()
+        self._sent.clear()
+
+    def _stands(self, name: str) -> bool:
+        log = self._folder / f"{name}.jsonl"
+        return log.exists() and b'"stranger-stands"' in log.read_bytes()
+
+
+def _started(name: str, folder: Path, *, with_store: bool) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", __name__, name, str(folder), *(["torch"] * with_store)]
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        words, env=os.environ | path, stdin=subprocess.PIPE, start_new_session=True
+    )
+
+
+def _has_store(pids: set[int]) -> bool:
+    """Whether one of these processes has the library loaded."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if _SPEAKS_STORE in Path(f"/proc/{pid}/maps").read_bytes():
+                return True
+    return False
+
+
+def main() -> None:
+    """Be a stranger, for as long as the play that wants one."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    name, folder, *libraries = sys.argv[1:]
+    data = sys.stdin.buffer.read()
+    for library in libraries:  # later, as another user, it may read none of our files
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"{library}.distributed")
+    enter_play(Path(folder), name, temporary="strangers")
+    run(name, Path(folder), data)
+
+
+if __name__ == "__main__":
+    main()
