@@ -61,6 +61,10 @@ def entries_of(spec: str) -> list[Finding]:
     return [each for each in findings().values() if project in each.projects]
 
 
+class _Leaving(Exception):
+    """It was interrupted: nothing more is played."""
+
+
 class Attribution:
     """Plays a run's violations again with switch-offs. Use as a context manager.
 
@@ -76,6 +80,7 @@ class Attribution:
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
         self._settled_before: Counter[tuple[str, str, str]] = Counter()
+        self._leaving = threading.Event()
 
     @property
     def plays(self) -> bool:
@@ -95,7 +100,7 @@ class Attribution:
             stage.close()
 
     def of_cases(self, cases: Iterable[Case], jobs: int = 1, end: float | None = None) -> None:
-        """Say of each violation whose it is.
+        """Say of each violation whose it is. Interrupted, it waits for plays that are under way.
 
         Args:
             jobs: how many are settled at a time.
@@ -109,6 +114,8 @@ class Attribution:
                 return
             try:
                 self.of(*each)
+            except _Leaving:
+                return
             except (KillpointError, OSError) as error:
                 each[1].how = f"not attributed: {error}"
                 self._tell(f"{each[0]}: {each[1].kind}: {each[1].how}")
@@ -118,6 +125,9 @@ class Attribution:
             try:
                 for each in begun:
                     each.result()
+            except BaseException:
+                self._leaving.set()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -206,6 +216,8 @@ class Attribution:
 
         With something off, what rests on time is told only if it comes again in a play alone.
         """
+        if self._leaving.is_set():
+            raise _Leaving
         key = tuple(sorted(off))
         with self._stage(key) as stage:
             spec = switched_off(self._spec, key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from killpoint.errors import CannotWork
 from killpoint.findings import attribution
 from killpoint.findings.attribution import Attribution
 from killpoint.replay import Ending, Replayed
+from killpoint.scenario import dump
 from killpoint.verdict import CaseOutcome, CaseViolation, Kind, Violation
 
 _SPEC = "vllm==0.33.0"
@@ -195,3 +197,29 @@ def test_after_an_interrupt_no_other_one_is_begun(monkeypatch: pytest.MonkeyPatc
     with Attribution(_SPEC) as whose, pytest.raises(KeyboardInterrupt):
         whose.of_cases(_cases("Q1/a", "Q1/b", "Q1/c", "Q1/d"))
     assert begun in (["Q1/a"], ["Q1/a", "Q1/b"])
+
+
+def test_after_an_interrupt_one_that_is_under_way_makes_no_other_play(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settled, playing = Attribution._settled, threading.Event()
+
+    def interrupted(whose: Attribution, case: str, violation: CaseViolation) -> tuple[str, str]:
+        if case == "Q1/b":
+            return settled(whose, case, violation)
+        playing.wait(60)
+        raise KeyboardInterrupt
+
+    def meanwhile() -> None:
+        playing.set()
+        whose._leaving.wait(60)
+
+    monkeypatch.setattr(Attribution, "_settled", interrupted)
+    stages.kinds, stages.meanwhile = ["hang"], meanwhile
+    cases = _cases("Q1/a", "Q1/b")
+    cases[1].violations[0].replay = str(tmp_path / "replay.toml")
+    (tmp_path / "replay.toml").write_text(dump(_SCENARIO), "utf-8")
+    with Attribution(_SPEC) as whose, pytest.raises(KeyboardInterrupt):
+        whose.of_cases(cases, jobs=2)
+    assert len(stages.plays) == 1
+    assert cases[1].violations[0].finding is None
