@@ -112,8 +112,9 @@ def look(
     processes: list[str] = []
     for pid in descendants:
         with contextlib.suppress(OSError):
-            said = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-            command = said.decode(errors="replace").strip()
+            said = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+            program, *given = said.strip("\0 ").split("\0")
+            command = " ".join([Path(program).name, *given])
             processes.append(f"{pid} {command[:80] or 'zombie'}")
     files = [
         str(path.relative_to(temporary)) for path in temporary.rglob("*") if not path.is_dir()

@@ -106,3 +106,13 @@ def test_a_command_that_is_no_text_is_told_all_the_same(folder: Path) -> None:
     finally:
         odd.kill()
         odd.communicate(timeout=10)
+
+
+def test_a_process_is_told_without_the_folder_of_its_program(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print(flush=True);input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (told,) = look([], tmp_path, [process.pid]).processes
+        process.communicate(b"\n", timeout=60)
+    assert told == f"{process.pid} {Path(sys.executable).name} -c print(flush=True);input()"
