@@ -5,7 +5,8 @@ worker. The worker gives a tick every few milliseconds, and each open request ge
 When a child dies or gives no tick any more, the front fails what is open, and ends with status 1.
 
 Lies: ``hangs-at-sigterm``, ``orphans``, ``truncates``, ``ends-with-0``, ``other-tokens``,
-``health-lies``, ``keeps-places``, ``remembers``, ``mute``, ``litters``.
+``health-lies``, ``keeps-places``, ``remembers``, ``mute``, ``litters``, ``drops-slow``,
+``errs-when-full``, ``keeps-whole``.
 """
 
 import http.server
@@ -14,13 +15,15 @@ import os
 import pathlib
 import select
 import signal
+import socket
 import sys
 import tempfile
 import threading
 import time
 
 PORT, LIE = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-DRAIN, TICK, SILENCE, STARTS = 3.0, 0.015, 4.0, 0.5
+DRAIN, TICK, SILENCE = 3.0, 0.015, 4.0
+STARTS = float(os.environ.get("PLAIN_STARTS", "0.5"))
 
 
 class State:
@@ -111,7 +114,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             self.answer(prompt, count, turn, bool(asked.get("stream")))
         except OSError:
-            if LIE == "keeps-places":
+            if LIE == "keeps-places" or (LIE == "keeps-whole" and not asked.get("stream")):
                 STATE.open += 1
         finally:
             with STATE.changed:
@@ -119,7 +122,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 STATE.changed.notify_all()
 
     def answer(self, prompt, count, turn, stream):
-        begun, text, why = False, "", ""
+        begun, text, why, full = False, "", "", STATE.open > 14
+        if LIE == "drops-slow":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2048)
+            self.connection.settimeout(0.2)
         for n in range(count):
             why = self.tick()
             if why:
@@ -127,6 +133,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             piece = f"{(len(prompt) * 7 + ord(prompt[-1 - n % len(prompt)]) * n) % 97} "
             if LIE == "other-tokens" and turn % 17 == 0 and n > 5:
                 piece = "0 "
+            if LIE == "errs-when-full" and full and n > 5:
+                piece = "2 "
             if LIE == "remembers" and STATE.refused and n > 5:
                 piece = "1 "
             text += piece

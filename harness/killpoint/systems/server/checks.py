@@ -198,8 +198,9 @@ def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
     del ledger
     costly = [each for each in of.load() if each.end not in ("whole", "open")]
     if costly:
-        who = "read slowly" if of.history.first("reads-slowly") is not None else "went away"
-        cause = f"beside clients that {who}, requests got no answer: {counted_ends(costly)}"
+        slow = of.history.first("reads-slowly") is not None
+        who = "read slowly, they or" if slow else "went away,"
+        cause = f"beside clients that {who} others got no answer: {counted_ends(costly)}"
         return Finding([Violation("lost", cause, lines(of, *answers(of, costly)))])
     hung = list(of.history.of("hung-up"))
     if not hung and not any(of.history.of("reads-nothing", "reads-slowly")):

@@ -114,6 +114,8 @@ class Load:
     """Pieces of streams that have come."""
     undisturbed: float = 0.0
     """Seconds until every client had its answer, as all asked once."""
+    sizes: dict[int, int] = field(default_factory=dict[int, int])
+    """How many bytes each client's answer had then."""
     stopping: bool = False
     _count: int = 0
     _tasks: list[asyncio.Task[object]] = field(default_factory=list["asyncio.Task[object]"])
@@ -214,6 +216,7 @@ class Load:
             self.log.write("answer", n=number, end=end, why=why, **facts)
         if phase == "control" and end == "whole":
             self.texts[client] = completion.text
+            self.sizes[client] = len(reply.body)
         return end
 
     async def _hang_up(self, client: int) -> None:

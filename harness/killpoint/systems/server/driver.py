@@ -71,7 +71,7 @@ _ABOVE = 5.0
 """Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
 _CLIENTS = 12
 _SLOWEST = 5.0
-_LATE_IN_A_START = 0.75
+_LATE_IN_A_START = 0.6
 _HALFWAY = 0.5
 _SHM = Path("/dev/shm")
 _EXHAUSTIONS = ("starve", "fill-shm", "fill-tmp")
@@ -266,7 +266,7 @@ class Driver:
             self._load.run(coming)
             return
         for client in range(step.clients):
-            slowly = read_slowly(self._load, client, deadline, step.piece, step.each)
+            slowly = read_slowly(self._load, client, deadline, step.times, step.pieces)
             self._load.run(slowly)
 
     async def _again(self, step: ServerAgain) -> None:

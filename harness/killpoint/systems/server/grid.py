@@ -39,7 +39,7 @@ FRONT = "front"
 
 _WHEN: dict[GridPhase, str] = {
     "begun": "while-starting",
-    "late": "nearly-ready",
+    "late": "late-in-start",
     "idle": "idle",
     "prefill": "in-prefill",
     "decode": "in-decode",
@@ -48,7 +48,7 @@ _WHEN: dict[GridPhase, str] = {
 }
 _WHEN_SAID: dict[GridPhase, str] = {
     "begun": "as soon as {it} has been started",
-    "late": "when three quarters of a start's time have passed",
+    "late": "when three fifths of a start's time have passed",
     "idle": "when nobody asks anything, and then twelve clients ask",
     "prefill": "when every client has asked, and none has a token",
     "decode": "in the midst of twelve answers",

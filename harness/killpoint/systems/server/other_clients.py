@@ -22,6 +22,8 @@ OPEN_LOOP, SLOW = "open-loop", "slow-reader"
 _CONNECTS_WITHIN = 5.0
 _KEPT = 2048
 """Bytes that the kernel is to keep for a slow reader: the rest waits at the server."""
+_USUAL = 16_384
+"""Bytes of an answer whose like nobody has seen."""
 _LEAST = 0.3
 """Seconds after which the first of those that abort hangs up, at least."""
 
@@ -47,8 +49,15 @@ async def keep_coming(
         load.run(load.ask(client, deadline, by=OPEN_LOOP))
 
 
-async def read_slowly(load: Load, client: int, deadline: float, piece: int, each: float) -> None:
-    """Ask for streams, one after another, and take ``piece`` bytes every so many seconds."""
+async def read_slowly(load: Load, client: int, deadline: float, times: float, pieces: int) -> None:
+    """Ask for streams, one after another, and take each in so many pieces.
+
+    It takes so many times as long as every client had to wait when all asked once.
+    """
+    streams = [n for n, asked in enumerate(load.asked) if asked.stream]
+    mine = streams[client % len(streams)]
+    piece = max(1, load.sizes.get(mine, _USUAL) // pieces)
+    each = times * (load.undisturbed or 1.0) / pieces
 
     async def slowly(
         address: Address, data: bytes, reply: HttpReply, heard: Callable[[], None] | None
@@ -65,10 +74,8 @@ async def read_slowly(load: Load, client: int, deadline: float, piece: int, each
         finally:
             writer.transport.abort()
 
-    streams = [n for n, asked in enumerate(load.asked) if asked.stream]
-    load.log.write("reads-slowly", client=client)
+    load.log.write("reads-slowly", client=client, piece=piece, each=round(each, 3))
     while not load.stopping:
-        mine = streams[client % len(streams)]
         await load.ask(mine, deadline, by=SLOW, exchange=slowly)
         await asyncio.sleep(each)
 

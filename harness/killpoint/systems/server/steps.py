@@ -30,8 +30,8 @@ class ServerStart(Step, tag="server-start"):
     until: Literal["ready", "begun", "late"] = "ready"
     """When the next step follows. ``ready``: health says so, and a request was answered;
     ``begun``: a first part has been started beside the front, and none is ready; ``late``: three
-    quarters have passed of the time that a start takes, which is measured by one before the play,
-    and it is not ready."""
+    fifths have passed of the time that a start takes, which is measured by one before the play, and
+    it is not ready."""
     part: str = ""
     """For ``begun`` and ``late``: and this part has been started."""
     ordinary: bool = False
@@ -94,12 +94,16 @@ class ServerOpenLoop(Step, tag="server-open-loop"):
 
 
 class ServerSlowReaders(Step, tag="server-slow-readers"):
-    """So many clients more ask for streams, again and again, and take a piece every so often."""
+    """So many clients more ask for streams, again and again, and take a piece every so often.
+
+    As long pieces, and as often, as it takes to be slower than undisturbed.
+    """
 
     clients: _Clients = 4
-    piece: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)] = 2048
-    """Bytes at a time."""
-    each: Seconds = 0.3
+    times: Annotated[float, msgspec.Meta(gt=1, le=100)] = 3.0
+    """By how much slower than as every client asked once."""
+    pieces: Annotated[int, msgspec.Meta(ge=2, le=10_000)] = 40
+    """In so many pieces."""
     deadline: Seconds = 60.0
     """As for ``server-load``."""
 
