@@ -74,6 +74,8 @@ def test_a_temporary_folder_of_its_own_is_filled_and_nobody_else_sees_it(
     assert _said_by(supervisor, tmp_path, WRITE.format(path=folder / "a")) == "4096\n"
     assert not list(folder.iterdir())
     exhaustion.fill(supervisor.pid, folder)
+    room = os.statvfs(f"/proc/{supervisor.pid}/root{folder}")
+    assert room.f_blocks * room.f_frsize <= 1 << 16, "memory was filled, and not the size lowered"
     (tmp_path / "said").unlink()
     said = _said_by(supervisor, tmp_path, WRITE.format(path=folder / "b"))
     assert said == "No space left on device\n"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from killpoint.cases import EVERY_CASE
 from killpoint.explore.trial import Trial
+from killpoint.scenario import Scenario
 from killpoint.stage.stage import Stage
+from killpoint.systems.server import exhaustion
+from killpoint.systems.server.checks import judge
+from killpoint.systems.server.grid import FULL_PLAYS
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
@@ -24,10 +30,11 @@ LIES = (
 HELD = (*("E6/front-sigint-idle", "E1/front-out-of-descriptors", "E5/tmp-full", "E7/shm-full"),)
 """All that can run out, and who is told to end, idle."""
 STARTS = (
-    *("E1/worker-killed-while-starting", "E7/core-killed-late-in-start"),
-    *("E8/front-killed-late-in-start",),
+    ("worker-killed-while-starting", 0.0, 3.0),
+    ("core-killed-late-in-start", 2.4, 30.0),
+    ("front-killed-late-in-start", 2.4, 30.0),
 )
-"""Every stage of a start."""
+"""Every stage of a start of four seconds, and when it is struck, at the earliest and latest."""
 UNSUPPORTED = ("E1/api-server-killed-idle", "E5/core-killed-while-recovering")
 
 
@@ -42,6 +49,10 @@ def _stage(folder: Path, lie: str = "", starts: float = 0.5) -> Stage:
 def _judged(stage: Stage, id: str) -> CaseOutcome:
     case = next(case for case in EVERY_CASE if case.id == id)
     return Trial(id, stage, seed=0, full=False, folder=None).judge(case.run)
+
+
+def _play(scenario: Scenario, trial: Trial) -> None:
+    trial.play(scenario)
 
 
 @pytest.mark.parametrize(("lie", "id", "kind"), LIES, ids=lambda each: each)
@@ -67,11 +78,35 @@ def test_the_honest_server_holds_it(honest: Stage, id: str) -> None:
     assert outcome.struck in (None, 1)
 
 
-@pytest.mark.parametrize("id", STARTS)
-def test_a_start_is_struck_at_its_stage(id: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "least", "most"), STARTS)
+def test_a_start_is_struck_at_its_stage(
+    name: str, least: float, most: float, tmp_path: Path
+) -> None:
+    [play] = (play for play in FULL_PLAYS if play.name == name)
     with _stage(tmp_path, starts=4.0) as stage:
-        outcome = _judged(stage, id)
-    assert (outcome.outcome, outcome.struck) == ("held", 1), outcome.cause
+        played = stage.play(play.scenario(play.judges[0]))
+    assert (played.unreached, played.stalled) == ([], "")
+    begun = played.history.first("begun")
+    assert begun is not None
+    assert least <= float(str(begun.data["s"])) <= most
+    assert played.history.first("struck") is not None
+    assert judge(play.judges[0], played.scenario, played.history, played.ledger).violations == []
+
+
+def test_what_the_machine_does_not_permit_is_told_as_that(
+    honest: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(launcher: int, folder: Path) -> None:
+        raise exhaustion.Exhausted(f"no tmpfs at {folder.name} for {launcher > 0}")
+
+    monkeypatch.setattr(exhaustion, "own_temporary", refuse)
+    with_it = next(play for play in FULL_PLAYS if play.name == "tmp-full")
+    again = msgspec.structs.replace(with_it.scenario("E7"), seed=1)  # not what others have played
+    outcome = Trial("E7/tmp-full", honest, seed=0, full=False, folder=None).judge(
+        partial(_play, again)
+    )
+    assert (outcome.outcome, outcome.by_machine) == ("unsupported", True)
+    assert outcome.cause == "no tmpfs at t for True"
 
 
 @pytest.mark.parametrize("id", UNSUPPORTED)
