@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from killpoint.errors import BadUsage
 from killpoint.faults.subject import Subject
 
 
@@ -13,5 +14,9 @@ class FillTmp:
     ends = False
 
     def act(self, subject: Subject) -> None:
-        """No role has one: such a story is refused before it is played."""
-        subject.obey()
+        """No role has one.
+
+        Raises:
+            BadUsage: always; who plays servers does it.
+        """
+        raise BadUsage("fault fill-tmp is done to whole servers alone")
