@@ -24,11 +24,15 @@ LIES = (
     ("drops-slow", "E9/slow-readers", "lost"),
     ("errs-when-full", "E2/open-loop", "wrong-data"),
     ("keeps-whole", "E9/whole-requests-aborted", "leak"),
+)
+LONG_LIES = (
     ("ends-with-0", "E7/core-killed-idle", "no-error"),
     ("truncates", "E5/worker-killed-in-prefill", "lost"),
 )
-HELD = (*("E6/front-sigint-idle", "E1/front-out-of-descriptors", "E5/tmp-full", "E7/shm-full"),)
-"""All that can run out, and who is told to end, idle."""
+HELD = ("E1/front-out-of-descriptors", "E5/tmp-full", "E7/shm-full")
+"""All that can run out."""
+LONG_HELD = ("E6/front-sigint-idle",)
+_IDS_OF_LONG_LIES = tuple(id for _, id, _ in LONG_LIES)
 STARTS = (
     ("worker-killed-while-starting", 0.0, 3.0),
     ("core-killed-late-in-start", 2.4, 30.0),
@@ -55,6 +59,12 @@ def _play(scenario: Scenario, trial: Trial) -> None:
     trial.play(scenario)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(("lie", "id", "kind"), LONG_LIES, ids=lambda each: each)
+def test_a_lie_in_the_grid_is_convicted(lie: str, id: str, kind: str, tmp_path: Path) -> None:
+    test_a_lie_is_convicted_by_its_case(lie, id, kind, tmp_path)
+
+
 @pytest.mark.parametrize(("lie", "id", "kind"), LIES, ids=lambda each: each)
 def test_a_lie_is_convicted_by_its_case(lie: str, id: str, kind: str, tmp_path: Path) -> None:
     with _stage(tmp_path, lie) as stage:
@@ -69,7 +79,14 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-@pytest.mark.parametrize("id", [*(id for _, id, _ in LIES), *HELD])
+@pytest.mark.parametrize(
+    "id",
+    [
+        *(id for _, id, _ in LIES),
+        *(pytest.param(id, marks=pytest.mark.full) for id in (*LONG_HELD, *_IDS_OF_LONG_LIES)),
+        *HELD,
+    ],
+)
 def test_the_honest_server_holds_it(honest: Stage, id: str) -> None:
     outcome = _judged(honest, id)
     if "-full" in id and outcome.by_machine:
