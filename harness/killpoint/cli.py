@@ -20,6 +20,7 @@ from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.campaign.command import add_parser as add_campaign_parser
 from killpoint.cases import EVERY_CASE
+from killpoint.cases.case import Case
 from killpoint.durations import expected, store
 from killpoint.entry import Parser, run
 from killpoint.explain import explain
@@ -49,8 +50,9 @@ from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
 from killpoint.systems.server.environments import FORMS as ENGINES
 from killpoint.systems.server.environments.command import add_parser as add_environment_parser
+from killpoint.systems.server.plan import told as told_plan
 from killpoint.targets.protocol import Device
-from killpoint.targets.registry import FORMS, is_server
+from killpoint.targets.registry import FORMS, is_server, resolve
 from killpoint.verdict import counted
 
 _SETTLED = 2
@@ -190,7 +192,10 @@ def _check(options: argparse.Namespace) -> int:
         shard=options.shard,
         tier=options.tier,
         server=is_server(options.target),
+        full=options.full,
     )
+    if is_server(options.target):
+        _tell_plan(options.target, planned, full=options.full)
     watched = watching(Console(stderr=True), Score(expected(planned)))
     target, began = without(options.target, options.without or ()), time.monotonic()
     with (
@@ -230,6 +235,13 @@ def _check(options: argparse.Namespace) -> int:
         print_card(judgement, Console(), str(folder))
     _write_report(folder)
     return outlets.leave(folder, beside)
+
+
+def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> None:
+    """What a whole server is about to be asked, and for how long: to whoever waits."""
+    sentence = told_plan(resolve(target), planned, full=full)
+    if sentence:
+        print(sentence, file=sys.stderr, flush=True)
 
 
 def _review(options: argparse.Namespace) -> int:
@@ -323,7 +335,7 @@ def _list_invariants() -> Iterator[str]:
 
 def _list_cases() -> Iterator[str]:
     for case in EVERY_CASE:
-        yield f"{case.id:42} {case.summary}"
+        yield f"{case.id:42} {case.summary}" + (" (--full)" if case.full else "")
 
 
 def _list_scenarios() -> Iterator[str]:

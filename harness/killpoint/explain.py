@@ -42,7 +42,10 @@ def explain(id: str) -> str:
         f"  minimum strength: {least(found)}",
     ]
     lines.append("  cases:")
-    lines += [f"    {c.id:42} {c.summary}" for c in EVERY_CASE if c.invariant == id]
+    mine = [case for case in EVERY_CASE if case.invariant == id]
+    lines += [f"    {case.id:42} {case.summary}" for case in mine if not case.full]
+    if more := sum(case.full for case in mine):
+        lines.append(f"    and {more} under --full alone: killpoint list cases")
     return "\n".join([*lines, *_cells(id)])
 
 

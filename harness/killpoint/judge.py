@@ -119,7 +119,7 @@ def judge(
     began = time.monotonic()
     require(device)
     server = is_server(target)
-    chosen = plan(only, shard=shard, tier=tier, server=server)
+    chosen = plan(only, shard=shard, tier=tier, server=server, full=full)
     resolved = resolve(target)
     most = 1 if server else jobs or _A_CORE * (os.cpu_count() or 1)
     bench = _Bench(resolved, min(most, max(1, len(chosen))))
@@ -139,7 +139,7 @@ def judge(
             item,
             outcomes,
             loaded.capabilities,
-            _asked_whole(item.id, only, shard, tier, server=server),
+            _asked_whole(item.id, only, shard, tier, server=server, full=full),
             left_out,
             run.spared,
         )
@@ -168,13 +168,15 @@ def plan(
     shard: tuple[int, int] = (1, 1),
     tier: Tier | None = None,
     server: bool = False,
+    full: bool = False,
 ) -> list[Case]:
     """The cases that :func:`judge` plays if it is asked this; ``server``: of a whole server.
 
     Raises:
         BadUsage: an id that no invariant or case has.
     """
-    wanted = [case for case in select(list(only), server=server) if tier in (None, case.tier)]
+    asked = select(list(only), server=server, full=full)
+    wanted = [case for case in asked if tier in (None, case.tier)]
     return wanted if shard[1] == 1 else shared(wanted, expected(wanted), *shard)
 
 
@@ -195,8 +197,9 @@ def _asked_whole(
     tier: Tier | None = None,
     *,
     server: bool = False,
+    full: bool = False,
 ) -> bool:
-    asked = [case for case in asked_of(server=server) if case.invariant == id]
+    asked = [case for case in asked_of(server=server, full=full) if case.invariant == id]
     every = tier is None or all(case.tier == tier for case in asked)
     return (not only or id in only) and shard[1] == 1 and every
 

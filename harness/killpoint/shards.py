@@ -13,18 +13,27 @@ def shard(
 ) -> list[Case]:
     """The cases of one part; every case is in exactly one, and who asks does not matter.
 
-    The longest is given out first, to whoever has least to do so far.
+    The longest is given out first, to whoever has least to do so far. Cases that judge one play are
+    one machine's, which plays it once for them all.
 
     Args:
         cases: what all parts do together, each once.
         expected: what each of them is expected to take.
         part: from 1 to ``parts``.
     """
+    costs: dict[str, float] = {}
+    for case in cases:
+        costs[_share(case)] = costs.get(_share(case), 0.0) + expected[case.id].cost
     loads = [0.0] * parts
     mine: set[str] = set()
-    for case in sorted(cases, key=lambda case: (-expected[case.id].cost, case.id)):
+    for share in sorted(costs, key=lambda share: (-costs[share], share)):
         least = loads.index(min(loads))
-        loads[least] += expected[case.id].cost
+        loads[least] += costs[share]
         if least == part - 1:
-            mine.add(case.id)
-    return [case for case in cases if case.id in mine]
+            mine.add(share)
+    return [case for case in cases if _share(case) in mine]
+
+
+def _share(case: Case) -> str:
+    """What is given to one machine."""
+    return case.play or case.id

@@ -8,7 +8,8 @@ The worker listens on loopback as well, and speaks with nobody there.
 
 Lies: ``hangs-at-sigterm``, ``orphans``, ``truncates``, ``ends-with-0``, ``other-tokens``,
 ``health-lies``, ``keeps-places``, ``remembers``, ``mute``, ``litters``, ``listens-wide``,
-``open-to-all``, ``decodes``, ``tells-all``, ``drops-at-visits``.
+``open-to-all``, ``decodes``, ``tells-all``, ``drops-at-visits``, ``drops-slow``,
+``errs-when-full``, ``keeps-whole``.
 """
 
 import http.server
@@ -25,7 +26,8 @@ import threading
 import time
 
 PORT, LIE = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-DRAIN, TICK, SILENCE, STARTS = 3.0, 0.015, 4.0, 0.5
+DRAIN, TICK, SILENCE = 3.0, 0.015, 4.0
+STARTS = float(os.environ.get("PLAIN_STARTS", "0.5"))
 
 
 class State:
@@ -137,7 +139,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             self.answer(prompt, count, turn, bool(asked.get("stream")))
         except OSError:
-            if LIE == "keeps-places":
+            if LIE == "keeps-places" or (LIE == "keeps-whole" and not asked.get("stream")):
                 STATE.open += 1
         finally:
             with STATE.changed:
@@ -145,7 +147,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 STATE.changed.notify_all()
 
     def answer(self, prompt, count, turn, stream):
-        begun, text, why = False, "", ""
+        begun, text, why, full = False, "", "", STATE.open > 14
+        if LIE == "drops-slow":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2048)
+            self.connection.settimeout(0.2)
         for n in range(count):
             why = self.tick()
             if why:
@@ -153,6 +158,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             piece = f"{(len(prompt) * 7 + ord(prompt[-1 - n % len(prompt)]) * n) % 97} "
             if LIE == "other-tokens" and turn % 17 == 0 and n > 5:
                 piece = "0 "
+            if LIE == "errs-when-full" and full and n > 5:
+                piece = "2 "
             if LIE == "remembers" and STATE.refused and n > 5:
                 piece = "1 "
             text += piece

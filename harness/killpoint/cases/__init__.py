@@ -98,15 +98,20 @@ CASES: tuple[Case, ...] = (
 SERVER_CASES: tuple[Case, ...] = servers.CASES
 """Of whole servers, which are judged from outside."""
 
-EVERY_CASE = (*CASES, *SERVER_CASES)
+EVERY_CASE = (*CASES, *SERVER_CASES, *servers.FULL_CASES)
 
 
-def asked_of(*, server: bool) -> tuple[Case, ...]:
-    """The cases that a target is asked unless others are named: a whole server's, or all others."""
-    return SERVER_CASES if server else CASES
+def asked_of(*, server: bool, full: bool = False) -> tuple[Case, ...]:
+    """The cases that a target is asked unless others are named: a whole server's, or all others.
+
+    ``full``: those that are asked under ``--full`` alone are among them.
+    """
+    if server:
+        return (*SERVER_CASES, *servers.FULL_CASES) if full else SERVER_CASES
+    return CASES
 
 
-def select(only: list[str], *, server: bool = False) -> list[Case]:
+def select(only: list[str], *, server: bool = False, full: bool = False) -> list[Case]:
     """Cases by invariant id or by name; for an empty list all that a target of the kind is asked.
 
     A case that is named is among them whatever the target is; of an invariant those that a target
@@ -115,7 +120,7 @@ def select(only: list[str], *, server: bool = False) -> list[Case]:
     Raises:
         BadUsage: an id that no invariant or case has.
     """
-    asked = asked_of(server=server)
+    asked = asked_of(server=server, full=full)
     if not only:
         return list(asked)
     chosen: dict[str, Case] = {}

@@ -26,6 +26,10 @@ class Case(msgspec.Struct, frozen=True):
     needs: frozenset[str] = frozenset({"queue"})
     """Capabilities. ``deadlines``: the story needs a call that expires; a timeout that only bounds
     a healthy call is left out for a target that has none."""
+    full: bool = False
+    """Whether it is asked under ``--full`` alone, and if it is named."""
+    play: str = ""
+    """What it shares with other cases: they judge one play, which is played once for them all."""
 
     @property
     def invariant(self) -> str:

@@ -13,7 +13,8 @@ from killpoint.targets.registry import is_server
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The cases that a target of the kind is asked; those that need a GPU can be chosen by mark."""
     target: str = metafunc.config.getoption("--target") or "refengine"
-    cases = asked_of(server=is_server(target))
+    full = bool(metafunc.config.getoption("--full"))
+    cases = asked_of(server=is_server(target), full=full)
     items = [
         pytest.param(case, id=case.id, marks=[pytest.mark.gpu] * ("cuda" in case.needs))
         for case in cases

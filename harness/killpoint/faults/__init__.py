@@ -5,6 +5,7 @@ from __future__ import annotations
 from killpoint.faults.cut import Cut
 from killpoint.faults.delay import Delay
 from killpoint.faults.fill_shm import FillShm
+from killpoint.faults.fill_tmp import FillTmp
 from killpoint.faults.half_open import HalfOpen
 from killpoint.faults.heal import Heal
 from killpoint.faults.hold import Hold
@@ -38,6 +39,7 @@ _KINDS: tuple[FaultKind, ...] = (
     JumpClock(),
     Starve(),
     FillShm(),
+    FillTmp(),
     Hold(),
     Sigterm(),
     Sigint(),

@@ -56,6 +56,7 @@ FaultName = Literal[
     "starve",
     "jump-clock",
     "fill-shm",
+    "fill-tmp",
     "hold",
     "sigterm",
     "sigint",

@@ -240,7 +240,10 @@ class Stage:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
         seconds = time.monotonic() - began
         told = played.ledger, played.unreached, played.stalled
-        return Play(scenario, history, *told, folder, seconds, provisional=played.provisional)
+        unable = next((event.text("error") for event in history.of("unable")), "")
+        return Play(
+            scenario, history, *told, folder, seconds, unable, provisional=played.provisional
+        )
 
     def _play(self, scenario: Scenario) -> Play:
         began = time.monotonic()

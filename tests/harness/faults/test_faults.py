@@ -87,6 +87,11 @@ def test_raising_and_holding_need_a_place(name: str) -> None:
         _act(name, at_point=False)
 
 
+def test_a_role_has_no_tmpdir_that_could_be_filled() -> None:
+    with pytest.raises(BadUsage, match="whole servers alone"):
+        _act("fill-tmp", at_point=False)
+
+
 def test_every_fault_a_scenario_can_name_exists_and_says_what_it_does() -> None:
     assert set(FAULTS) == set(get_args(FaultName))
     for name, fault in FAULTS.items():

@@ -7,23 +7,37 @@ from functools import partial
 from killpoint.cases.case import Case
 from killpoint.explore.races import race
 from killpoint.explore.trial import Trial
+from killpoint.systems.server.grid import FULL_PLAYS
 from killpoint.systems.server.plays import PLAYS, NamedPlay
 
-_IN_FULL = 5
-"""Plays: how the processes of a server race is another in each."""
+IN_FULL = 3
+"""Plays of what a plain check plays once: how a server's processes race is another in each."""
 SERVER = frozenset({"server"})
 
 
-def _run(play: NamedPlay, id: str, trial: Trial) -> None:
+def _run(play: NamedPlay, often: int, id: str, trial: Trial) -> None:
     """Once; under ``--full`` so often that it can be told how often it goes wrong."""
-    if trial.full:
-        race(trial, play.scenario(id, trial.seed), f"plays in which {play.summary}", _IN_FULL)
+    if trial.full and often > 1:
+        race(trial, play.scenario(id, trial.seed), f"plays in which {play.summary}", often)
     else:
         trial.play(play.scenario(id, trial.seed))
 
 
-CASES: tuple[Case, ...] = tuple(
-    Case(f"{id}/{play.name}", play.summary, partial(_run, play, id), SERVER)
-    for play in PLAYS
-    for id in play.judges
-)
+def _cases(plays: tuple[NamedPlay, ...], often: int, *, full: bool) -> tuple[Case, ...]:
+    return tuple(
+        Case(
+            f"{id}/{play.name}",
+            play.summary,
+            partial(_run, play, often, id),
+            SERVER,
+            full=full,
+            play=play.name,
+        )
+        for play in plays
+        for id in play.judges
+    )
+
+
+CASES: tuple[Case, ...] = _cases(PLAYS, IN_FULL, full=False)
+FULL_CASES: tuple[Case, ...] = _cases(FULL_PLAYS, 1, full=True)
+"""What is asked under ``--full`` alone, and if it is named."""

@@ -170,7 +170,8 @@ def status_tells(of: Life, ledger: Ledger) -> Finding:
 
 def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
     """E8: the front gone, every process and every port is gone within 10 s."""
-    told = of.first("kill", "sigterm", "sigint", part="front")
+    killed = any(each.part == "front" and each.fault == "kill" for each in of.strikes)
+    told = of.first(*(("kill",) if killed else ("sigterm", "sigint")), part="front")
     bound = told.t + int(GONE_WITHIN * of.slow * SECOND)
     bound += of.history.allowance(told.t, bound)
     left = of.alive_at(bound)
@@ -199,10 +200,12 @@ def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
     del ledger
     costly = [each for each in of.load() if each.end not in ("whole", "open")]
     if costly:
-        cause = f"beside clients that went away, others got no answer: {counted_ends(costly)}"
+        slow = of.history.first("reads-slowly") is not None
+        who = "read slowly, they or" if slow else "went away,"
+        cause = f"beside clients that {who} others got no answer: {counted_ends(costly)}"
         return Finding([Violation("lost", cause, lines(of, *answers(of, costly)))])
     hung = list(of.history.of("hung-up"))
-    if not hung and of.history.first("reads-nothing") is None:
+    if not hung and not any(of.history.of("reads-nothing", "reads-slowly")):
         raise Inconclusive("no client went away")
     if not hung:
         return Finding([], {"answers": len(of.load())})
@@ -268,6 +271,11 @@ def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> 
 
 
 _NUMBERS = {"kill": signal.SIGKILL, "sigterm": signal.SIGTERM, "sigint": signal.SIGINT}
+_EXHAUSTED = {
+    "starve": "{part} had no descriptor left to open",
+    "fill-shm": "/dev/shm had been filled",
+    "fill-tmp": "the TMPDIR had been filled",
+}
 _JUDGES: dict[str, Callable[[Life, Ledger], Finding]] = {
     "E1": every_request_ends,
     "E2": tokens_are_the_same,
@@ -323,6 +331,8 @@ def _what_was_done(of: Life) -> str:
     if not of.strikes:
         return "nothing had been done to it"
     last = of.strikes[-1]
+    if last.fault in _EXHAUSTED:
+        return _EXHAUSTED[last.fault].format(part=last.part)
     did = {"kill": "killed", "stop": "stopped", "continue": "stopped, and went on"}
     word = did.get(last.fault, f"sent {_signal(last.fault)}")
     return f"{last.part} had been {word}"

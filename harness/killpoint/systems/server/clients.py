@@ -84,12 +84,18 @@ async def _exchange(
         writer.transport.abort()
 
 
+Exchange = Callable[[Address, bytes, HttpReply, Callable[[], None] | None], Awaitable[None]]
+"""How a client sends a request, and reads its answer."""
+
+
 @dataclass
 class Open:
     """A request that has not ended."""
 
     client: int
     stream: bool
+    by: str = ""
+    """Who asks: one that asks again and again, or :mod:`.other_clients`."""
     pieces: int = 0
     chars: int = 0
     last: int = 0
@@ -111,27 +117,33 @@ class Load:
     """Pieces of streams that have come."""
     chars: int = 0
     """Characters of streams that have come: pieces are larger where their client is behind."""
+    undisturbed: float = 0.0
+    """Seconds until every client had its answer, as all asked once."""
+    sizes: dict[int, int] = field(default_factory=dict[int, int])
+    """How many bytes each client's answer had then."""
     stopping: bool = False
     _count: int = 0
-    _tasks: list[asyncio.Task[None]] = field(default_factory=list["asyncio.Task[None]"])
+    _tasks: list[asyncio.Task[object]] = field(default_factory=list["asyncio.Task[object]"])
 
     async def control(self, clients: int, within: float) -> bool:
         """Every client asks once, undisturbed; whether all were answered whole."""
+        began = time.monotonic()
         ends = await asyncio.gather(
-            *(self._ask(client, within, phase="control") for client in range(clients))
+            *(self.ask(client, within, phase="control") for client in range(clients))
         )
+        self.undisturbed = time.monotonic() - began
         return all(end == "whole" for end in ends)
 
     def begin(self, clients: int, deadline: float) -> None:
         """Every client asks from now on."""
         self.stopping = False
         for client in range(clients):
-            self._run(self._again(client, deadline))
+            self.run(self._again(client, deadline))
 
     def leave(self, clients: int, *, never_read: bool) -> None:
         """So many clients more ask, and do not wait for the answer as clients should."""
         for client in range(clients):
-            self._run(self._stay(client) if never_read else self._hang_up(client))
+            self.run(self._stay(client) if never_read else self._hang_up(client))
 
     async def calm(self) -> None:
         """Nobody asks any more; until all have ended."""
@@ -147,28 +159,39 @@ class Load:
 
     def in_prefill(self) -> bool:
         """Whether every client has asked, and none has a token."""
-        return len(self.open) == len(self.asked) and not any(o.pieces for o in self.open.values())
+        closed = [each for each in self.open.values() if not each.by]
+        return len(closed) == len(self.asked) and not any(each.pieces for each in closed)
 
     def in_decode(self) -> bool:
         """Whether every stream is in its midst."""
-        streams = [each for each in self.open.values() if each.stream]
+        streams = [each for each in self.open.values() if each.stream and not each.by]
         return len(streams) >= len(self.asked) // 2 and all(each.pieces > 1 for each in streams)
 
-    def _run(self, work: Awaitable[None]) -> None:
+    def run(self, work: Awaitable[object]) -> None:
+        """Have a client do this beside all others; its end is waited for."""
         self._tasks.append(asyncio.ensure_future(work))
 
     async def _again(self, client: int, deadline: float) -> None:
         while not self.stopping:
-            if await self._ask(client, deadline) not in ("whole", "differs", "truncated"):
+            if await self.ask(client, deadline) not in ("whole", "differs", "truncated"):
                 await asyncio.sleep(_PAUSE)
 
-    async def _ask(self, client: int, deadline: float, phase: str = "load") -> str:
+    async def ask(
+        self,
+        client: int,
+        deadline: float,
+        phase: str = "load",
+        by: str = "",
+        exchange: Exchange = _exchange,
+    ) -> str:
+        """Ask what this client asks; how it ended. ``exchange``: how it sends and reads."""
         asked = self.asked[client]
         self._count += 1
         number = self._count
         reply, completion = HttpReply(), Completion(asked.tokens)
-        mine = self.open[number] = Open(client, asked.stream)
-        self.log.write("ask", n=number, client=client, stream=asked.stream, phase=phase)
+        mine = self.open[number] = Open(client, asked.stream, by)
+        facts: dict[str, object] = {"client": client, "stream": asked.stream, "phase": phase}
+        self.log.write("ask", n=number, **facts, **({"by": by} if by else {}))
 
         def heard() -> None:
             completion.take(reply)
@@ -186,7 +209,7 @@ class Load:
         end, why = "hang", f"no end within {deadline:g} s"
         try:
             async with asyncio.timeout(deadline):
-                await _exchange(self.address, data, reply, heard)
+                await exchange(self.address, data, reply, heard)
             end, why = completion.end(reply, self.texts.get(client))
         except TimeoutError:
             pass
@@ -203,6 +226,7 @@ class Load:
             self.log.write("answer", n=number, end=end, why=why, **facts)
         if phase == "control" and end == "whole":
             self.texts[client] = completion.text
+            self.sizes[client] = len(reply.body)
         return end
 
     async def _hang_up(self, client: int) -> None:

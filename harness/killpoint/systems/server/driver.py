@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import socket
 import time
@@ -25,9 +26,11 @@ from killpoint.history.log import Log
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.stage import lookout
 from killpoint.stage.diagnosis import last_line, seen, state
+from killpoint.systems.server import exhaustion
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
 from killpoint.systems.server.measures import Pace, shared, summed
+from killpoint.systems.server.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
 from killpoint.systems.server.program import (
     GONE_WITHIN,
@@ -36,16 +39,19 @@ from killpoint.systems.server.program import (
     Topology,
 )
 from killpoint.systems.server.steps import (
+    ServerAgain,
     ServerAlive,
     ServerCalm,
     ServerControl,
     ServerGone,
     ServerHangUp,
     ServerLoad,
+    ServerOpenLoop,
     ServerPhase,
     ServerRefuse,
     ServerRestored,
     ServerServe,
+    ServerSlowReaders,
     ServerStart,
     ServerStop,
 )
@@ -70,6 +76,10 @@ _ABOVE = 5.0
 """Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
 _CLIENTS = 12
 _SLOWEST = 5.0
+_LATE_IN_A_START = 0.6
+_HALFWAY = 0.5
+_SHM = Path("/dev/shm")
+_EXHAUSTIONS = ("starve", "fill-shm", "fill-tmp")
 
 
 class Stalled(Exception):
@@ -99,9 +109,18 @@ class Driver:
         self._parts: dict[str, int] = {}
         self._known: set[str] = set()
         self._gone = False
+        self.start_takes = 0.0
+        """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
+        self._struck: dict[str, int] = {}
+        """The pid of each part at the time when it was struck last."""
         self._took = 0.0
         """Seconds that the start and the control took: how fast this machine is now."""
         self._watching: list[asyncio.Task[None]] = []
+
+    @property
+    def took(self) -> float:
+        """Seconds that the start, and the control if there was one, took."""
+        return self._took
 
     async def play(self) -> None:
         """Every step, in order.
@@ -137,7 +156,14 @@ class Driver:
             case ServerServe():
                 await asyncio.sleep(step.seconds)
             case ServerHangUp():
-                self._load.leave(step.clients, never_read=step.never_read)
+                if step.whole:
+                    after = _HALFWAY * self._load.undisturbed
+                    for client in range(step.clients):
+                        self._load.run(abort_whole(self._load, client, after))
+                else:
+                    self._load.leave(step.clients, never_read=step.never_read)
+            case ServerOpenLoop() | ServerSlowReaders():
+                self._begin_beside(step)
             case ServerRefuse():
                 await self._refuse()
             case ServerRestored():
@@ -158,6 +184,8 @@ class Driver:
                     self.log.write("told-to-end")
             case ServerAlive():
                 await self._alive(step.within + self._allowed())
+            case ServerAgain():
+                await self._again(step)
             case ServerGone():
                 await self._gone_within(self._leaves_within(step))
             case Fault():
@@ -179,13 +207,15 @@ class Driver:
         }
         how |= {"usual": self._program.usual_start, "restarts": self._program.survives}
         self.log.write("server-start", topology=self._topology, **how)
+        if any(isinstance(s, Fault) and s.fault == "fill-tmp" for s in self._scenario.steps):
+            await self._exhaust(lambda: exhaustion.own_temporary(self._supervisor.pid, folder))
         umask = self._scenario.umask
         self.tree.begin(self._supervisor.start(argv, variables, folder, self._output, umask))
         self._look()
         if len(self._watching) == 1:
             for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
                 self._watching.append(asyncio.ensure_future(watch))
-        ready = self._is_ready if step.until == "ready" else self._has_begun
+        ready = self._is_ready if step.until == "ready" else self._in_its_start(step, began)
         within = self._program.start_within
         if not await self._until(ready, within * _slowed()):
             said = last_line(self._output)
@@ -195,6 +225,11 @@ class Driver:
         self.segments |= self.tree.segments()
         self._took = time.monotonic() - began
         self.log.write("ready" if step.until == "ready" else "begun", s=_since(began))
+        if step.part and step.part not in self._known:
+            self._tell_lacking(step.part)
+        elif step.until == "late" and (await self._health()).status == 200:
+            self.unreached.append("the server was ready before the fault")
+            self.log.write("not-reached", phase="late")
 
     async def _control(self, step: ServerControl) -> None:
         began = time.monotonic()
@@ -216,8 +251,18 @@ class Driver:
             return False
         return await self._serves()
 
-    async def _has_begun(self) -> bool:
-        return any(not name.startswith((FRONT, HELPER)) for name in self._parts)
+    def _in_its_start(self, step: ServerStart, began: float) -> Callable[[], Awaitable[bool]]:
+        """Whether the start has come to this stage; or beyond it, if it never has the part."""
+        due = began + (_LATE_IN_A_START * self.start_takes if step.until == "late" else 0.0)
+
+        async def reached() -> bool:
+            if time.monotonic() < due:
+                return False
+            if step.part:
+                return step.part in self._parts or (await self._health()).status == 200
+            return any(not name.startswith((FRONT, HELPER)) for name in self._parts)
+
+        return reached
 
     async def _serves(self) -> bool:
         """Whether a short request is answered."""
@@ -237,6 +282,27 @@ class Driver:
         if not await self._until(reached, step.within, each=0.005):
             self.unreached.append(f"the clients were not in {step.phase}")
             self.log.write("not-reached", phase=step.phase)
+
+    def _begin_beside(self, step: ServerOpenLoop | ServerSlowReaders) -> None:
+        deadline = step.deadline + self._allowed()
+        if isinstance(step, ServerOpenLoop):
+            chance = random.Random(f"{self._scenario.seed}/open-loop")
+            coming = keep_coming(self._load, step.rate, step.most, deadline, chance)
+            self._load.run(coming)
+            return
+        for client in range(step.clients):
+            slowly = read_slowly(self._load, client, deadline, step.times, step.pieces)
+            self._load.run(slowly)
+
+    async def _again(self, step: ServerAgain) -> None:
+        before = self._struck.get(step.part)
+
+        async def again() -> bool:
+            return self._parts.get(step.part) not in (None, before)
+
+        if not await self._until(again, step.within + self._allowed()):
+            self.unreached.append(f"{step.part} was not started again")
+            self.log.write("not-reached", target=step.part)
 
     async def _refuse(self) -> None:
         """Three requests that no server can grant, and how they were answered."""
@@ -291,10 +357,13 @@ class Driver:
             return  # it was given up meanwhile
         if pid is None:
             if step.role not in self._known:
-                had = ", ".join(sorted(self._known))
-                self.log.write("lacking", error=f"the tree has no {step.role}; it has {had}")
+                self._tell_lacking(step.role)
             self.unreached.append(f"{step.role} was gone")
             self.log.write("not-reached", target=step.role)
+            return
+        self._struck[step.role] = pid
+        if step.fault in _EXHAUSTIONS:
+            await self._take_away(step, pid)
             return
         number, self._pace.parts = (
             _SIGNALS[step.fault],
@@ -320,6 +389,34 @@ class Driver:
                 return state(pid) != "T"
             case _:
                 return True  # it was there to get it; what it makes of it is judged
+
+    async def _take_away(self, step: Fault, pid: int) -> None:
+        """Leave it no descriptor, or no page in what is its own."""
+        launcher, spare = self._supervisor.pid, step.spare
+        where = _SHM if step.fault == "fill-shm" else self._folder / "t"
+        self.log.write("intent", fault=step.fault, target=step.role)
+        if step.fault == "starve":
+            acted = exhaustion.starved(pid, spare)
+        else:
+            await self._exhaust(lambda: exhaustion.fill(launcher, where))
+            acted = exhaustion.is_full(launcher, where)
+        self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
+        if acted:
+            self.log.write("struck", fault=step.fault, target=step.role)
+        else:
+            self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
+            self.log.write("not-reached", target=step.role)
+
+    async def _exhaust(self, act: Callable[[], None]) -> None:
+        try:
+            await asyncio.to_thread(act)
+        except exhaustion.Exhausted as error:
+            self.log.write("unable", error=str(error))
+            raise Stalled(str(error)) from error
+
+    def _tell_lacking(self, part: str) -> None:
+        had = ", ".join(sorted(self._known))
+        self.log.write("lacking", error=f"the tree has no {part}; it has {had}")
 
     # -- what others see ----------------------------------------------------------------------
 

@@ -14,11 +14,13 @@ from killpoint.systems.server.steps import (
     ServerGone,
     ServerHangUp,
     ServerLoad,
+    ServerOpenLoop,
     ServerPhase,
     ServerRefuse,
     ServerRestored,
     ServerServe,
     ServerShape,
+    ServerSlowReaders,
     ServerStart,
     ServerStop,
 )
@@ -188,6 +190,21 @@ _PLAYS = (
         "beside twelve clients, six ask for streams and read nothing",
         ("E9",),
         [*_UP, ServerHangUp(never_read=True), ServerServe(8.0), *_END],
+    ),
+    NamedPlay(
+        "slow-readers",
+        "beside twelve clients, four read their streams a little at a time",
+        ("E9",),
+        [*_UP, ServerSlowReaders(), ServerServe(8.0), *_END],
+    ),
+    NamedPlay(
+        "open-loop-worker-killed",
+        "requests begin four a second whatever the answers do, and a worker is killed",
+        ("E1", "E2", "E5"),
+        [
+            *[*_UP, ServerOpenLoop(), ServerServe(2.0), Fault("kill", "worker-0")],
+            *[ServerServe(2.0), *_BACK, *_END],
+        ],
     ),
     NamedPlay(
         "refused-and-aborted",

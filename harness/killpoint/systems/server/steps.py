@@ -27,9 +27,13 @@ class ServerShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class ServerStart(Step, tag="server-start"):
     """The server is started, in a session of its own."""
 
-    until: Literal["ready", "begun"] = "ready"
+    until: Literal["ready", "begun", "late"] = "ready"
     """When the next step follows. ``ready``: health says so, and a request was answered;
-    ``begun``: a first part has been started beside the front, and none is ready."""
+    ``begun``: a first part has been started beside the front, and none is ready; ``late``: three
+    fifths have passed of the time that a start takes, which is measured by one before the play, and
+    it is not ready."""
+    part: str = ""
+    """For ``begun`` and ``late``: and this part has been started."""
     ordinary: bool = False
     """It is started as its users start it, though it could be forked from a process that has it
     imported: what it makes of a signal hangs together with how its parts were started."""
@@ -74,6 +78,34 @@ class ServerHangUp(Step, tag="server-hang-up"):
     clients: _Clients = 6
     never_read: bool = False
     """They stay, and read nothing."""
+    whole: bool = False
+    """None of them streams: they hang up when about half of their answer must have been made."""
+
+
+class ServerOpenLoop(Step, tag="server-open-loop"):
+    """From now on requests begin at a rate, whatever the answers do, beside those of the load."""
+
+    rate: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 4.0
+    """A second; the gaps are drawn by the seed."""
+    most: _Clients = 24
+    """So many at a time; what would begin beyond them is left out."""
+    deadline: Seconds = 60.0
+    """As for ``server-load``."""
+
+
+class ServerSlowReaders(Step, tag="server-slow-readers"):
+    """So many clients more ask for streams, again and again, and take a piece every so often.
+
+    As long pieces, and as often, as it takes to be slower than undisturbed.
+    """
+
+    clients: _Clients = 4
+    times: Annotated[float, msgspec.Meta(gt=1, le=100)] = 3.0
+    """By how much slower than as every client asked once."""
+    pieces: Annotated[int, msgspec.Meta(ge=2, le=10_000)] = 40
+    """In so many pieces."""
+    deadline: Seconds = 60.0
+    """As for ``server-load``."""
 
 
 class ServerRefuse(Step, tag="server-refuse"):
@@ -103,6 +135,13 @@ class ServerAlive(Step, tag="server-alive"):
     within: Seconds = 60.0
 
 
+class ServerAgain(Step, tag="server-again"):
+    """The load goes on until this part has been started again after it was struck."""
+
+    part: str
+    within: Seconds = 60.0
+
+
 class ServerGone(Step, tag="server-gone"):
     """It goes on until no process of the server is left; at most so long.
 
@@ -119,28 +158,34 @@ ServerStep = (
     | ServerPhase
     | ServerServe
     | ServerHangUp
+    | ServerOpenLoop
+    | ServerSlowReaders
     | ServerRefuse
     | ServerRestored
     | ServerCalm
     | ServerStop
     | ServerAlive
+    | ServerAgain
     | ServerGone
 )
 
 __all__ = [
     "SERVER_PARTS",
     "PartKind",
+    "ServerAgain",
     "ServerAlive",
     "ServerCalm",
     "ServerControl",
     "ServerGone",
     "ServerHangUp",
     "ServerLoad",
+    "ServerOpenLoop",
     "ServerPhase",
     "ServerRefuse",
     "ServerRestored",
     "ServerServe",
     "ServerShape",
+    "ServerSlowReaders",
     "ServerStart",
     "ServerStep",
     "ServerStop",

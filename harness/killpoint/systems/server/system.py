@@ -14,12 +14,14 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.systems.base import Played, Player
+from killpoint.systems.server import exhaustion
 from killpoint.systems.server.driver import Driver, Stalled
-from killpoint.systems.server.program import ServerProgram
-from killpoint.systems.server.steps import ServerStart
+from killpoint.systems.server.program import ServerProgram, Topology
+from killpoint.systems.server.steps import ServerAgain, ServerStart
 from killpoint.systems.server.supervisor import (
     EngineZygote,
     ForkedProcess,
+    Line,
     OwnProcess,
     Supervisor,
 )
@@ -56,17 +58,23 @@ class ServerPlayer:
         self._program: ServerProgram = target.server_program()
         self._root = root
         self._zygote: EngineZygote | None = None
+        self._starts: dict[tuple[Topology, bool], float] = {}
+        """Seconds that an undisturbed start took, by topology, and whether it was forked."""
 
     def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
         """Start a server, let clients ask, do what is to be done to it, and end what is left."""
         assert scenario.server is not None
         if not self._program.plays_in(scenario.server.topology):
             return _lacking(folder, f"the target has no {scenario.server.topology} topology")
+        if not self._program.survives and any(isinstance(s, ServerAgain) for s in scenario.steps):
+            return _lacking(folder, "the target does not promise to start a part again")
         as_users = ordinary or any(_is_ordinary(step) for step in scenario.steps)
         forked = self._program.zygote is not None and not as_users
-        line = ForkedProcess(self._ready()) if forked else OwnProcess()
-        with Supervisor(line) as supervisor:
-            played = _played(self._program, scenario, folder, supervisor)
+        takes = 0.0
+        if any(isinstance(step, ServerStart) and step.until == "late" for step in scenario.steps):
+            takes = self._start_takes(scenario, folder / "rehearsal", forked=forked)
+        with Supervisor(self._line(forked)) as supervisor:
+            played = _played(self._program, scenario, folder, supervisor, takes)
         played.provisional = forked
         return played
 
@@ -75,6 +83,27 @@ class ServerPlayer:
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
+
+    def _start_takes(self, scenario: Scenario, folder: Path, *, forked: bool) -> float:
+        """Seconds that a start takes that nobody disturbs; 0: it did not become ready."""
+        assert scenario.server is not None
+        kind = scenario.server.topology, forked
+        if kind not in self._starts:
+            (folder / "t").mkdir(parents=True, mode=0o700)
+            rehearsal = msgspec.structs.replace(scenario, steps=[ServerStart()])
+            with Supervisor(self._line(forked)) as supervisor:
+                driver = Driver(self._program, rehearsal, folder, supervisor)
+                try:
+                    asyncio.run(driver.play())
+                except Stalled:
+                    return 0.0  # so does the play, and says why
+                finally:
+                    driver.log.close()
+            self._starts[kind] = driver.took
+        return self._starts[kind]
+
+    def _line(self, forked: bool) -> Line:
+        return ForkedProcess(self._ready()) if forked else OwnProcess()
 
     def _ready(self) -> EngineZygote:
         if self._zygote is None:
@@ -95,9 +124,14 @@ def _lacking(folder: Path, why: str) -> Played:
 
 
 def _played(
-    program: ServerProgram, scenario: Scenario, folder: Path, supervisor: Supervisor
+    program: ServerProgram,
+    scenario: Scenario,
+    folder: Path,
+    supervisor: Supervisor,
+    start_takes: float,
 ) -> Played:
     driver = Driver(program, scenario, folder, supervisor)
+    driver.start_takes = start_takes
     stalled = ""
     try:
         asyncio.run(driver.play())
@@ -108,7 +142,7 @@ def _played(
     temporary = folder / "t"
     names = driver.segments
     if not supervisor.shared_shm:
-        names = {path.name for path in supervisor.shm.iterdir()}
+        names = {path.name for path in supervisor.shm.iterdir()} - {exhaustion.BALLAST}
     left = books.look(names, temporary, driver.tree.pids(), supervisor.shm)
     left.all_killed = _all_killed(History.read(folder))
     if supervisor.shared_shm:  # the launcher ends processes, and its own mounts end with it

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from killpoint.scenario.scenario import Scenario
     from killpoint.scenario.steps import AnyStep
 
-_FAULTS = ("kill", "stop", "continue", "sigterm", "sigint")
+_FAULTS = (
+    *("kill", "stop", "continue", "sigterm", "sigint"),
+    *("starve", "fill-shm", "fill-tmp"),
+)
 _OF_ANY = ("look", "intrude")
 """Steps of every system that a server's play may have too; the tree is the front's."""
 
@@ -25,6 +28,8 @@ def unplayable_server(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             if isinstance(step, steps):
                 what = f"{_tag(step)} without a server; expected a table [server]"
                 yield ["steps", index], what
+            elif getattr(step, "fault", None) == "fill-tmp":
+                yield ["steps", index, "fault"], "fill-tmp without a server; expected a [server]"
         return
     for field in ("group", "pool", "pipe", "coordinator", "engine", "simulated"):
         if getattr(scenario, field) is not None:

@@ -151,6 +151,13 @@ def test_a_story_that_no_server_can_be_told_is_refused(text: str, told: str) -> 
         parse(f'case = "E6/x"\njudges = ["E6"]\n{text}[server]\n', "x.toml")
 
 
+def test_only_a_server_has_a_tmpdir_that_is_filled() -> None:
+    text = 'case = "Q6/x"\njudges = ["Q6"]\n[[steps]]\ndo = "make"\n'
+    text += '[[steps]]\ndo = "fault"\nfault = "fill-tmp"\nrole = "writer"\n'
+    with pytest.raises(BadUsage, match="fill-tmp without a server"):
+        parse(text, "x.toml")
+
+
 def test_a_step_of_a_server_needs_one() -> None:
     text = 'case = "E6/x"\njudges = ["E6"]\n[[steps]]\ndo = "server-start"\n'
     with pytest.raises(BadUsage, match=r"expected a table \[server\]"):

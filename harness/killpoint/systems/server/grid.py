@@ -1,0 +1,301 @@
+"""The grid that ``--full`` adds to the named plays: every part x fault x phase, and what runs out.
+
+A cell is left out where a named play is it already, and where nobody could tell right from wrong: a
+front that is stopped for ever answers nobody, and of one that stops as it drains, the time that it
+has stood still is not the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from killpoint.scenario import AnyStep, Fault
+from killpoint.systems.server.plays import PLAYS, NamedPlay
+from killpoint.systems.server.program import Topology
+from killpoint.systems.server.steps import (
+    ServerAgain,
+    ServerAlive,
+    ServerCalm,
+    ServerControl,
+    ServerGone,
+    ServerHangUp,
+    ServerLoad,
+    ServerOpenLoop,
+    ServerPhase,
+    ServerServe,
+    ServerSlowReaders,
+    ServerStart,
+    ServerStop,
+)
+
+GridFault = Literal["kill", "stop-20s", "stop", "sigterm", "sigint"]
+GridPhase = Literal["begun", "late", "idle", "prefill", "decode", "draining", "recovering"]
+_STARTING = ("begun", "late")
+_SIGNALS = ("sigterm", "sigint")
+FRONT = "front"
+
+_WHEN: dict[GridPhase, str] = {
+    "begun": "while-starting",
+    "late": "late-in-start",
+    "idle": "idle",
+    "prefill": "in-prefill",
+    "decode": "in-decode",
+    "draining": "while-draining",
+    "recovering": "while-recovering",
+}
+_WHEN_SAID: dict[GridPhase, str] = {
+    "begun": "as soon as {it} has been started",
+    "late": "when three fifths of a start's time have passed",
+    "idle": "when nobody asks anything, and then twelve clients ask",
+    "prefill": "when every client has asked, and none has a token",
+    "decode": "in the midst of twelve answers",
+    "draining": "after SIGTERM to the front in the midst of twelve answers",
+    "recovering": "in the midst of twelve answers, once {first} has been killed and started again",
+}
+_DONE: dict[GridFault, str] = {
+    "kill": "killed",
+    "stop-20s": "stopped-20s",
+    "stop": "stopped",
+    "sigterm": "sigterm",
+    "sigint": "sigint",
+}
+_DONE_SAID: dict[GridFault, str] = {
+    "kill": "is killed",
+    "stop-20s": "is stopped for 20 s",
+    "stop": "is stopped for ever",
+    "sigterm": "gets SIGTERM",
+    "sigint": "gets SIGINT",
+}
+_OF_A_PART: dict[GridFault, tuple[GridPhase, ...]] = {
+    "kill": ("begun", "late", "idle", "prefill", "decode", "draining", "recovering"),
+    "stop-20s": ("begun", "idle", "prefill", "decode", "recovering"),
+    "stop": ("begun", "idle", "prefill", "decode", "draining", "recovering"),
+    "sigterm": ("late", "idle", "prefill", "decode", "recovering"),
+    "sigint": ("late", "idle", "prefill", "decode", "recovering"),
+}
+_OF_THE_FRONT: dict[GridFault, tuple[GridPhase, ...]] = {
+    "kill": ("begun", "late", "idle", "prefill", "decode", "draining", "recovering"),
+    "stop-20s": ("begun", "idle", "prefill", "decode", "recovering"),
+    "sigterm": ("begun", "late", "idle", "prefill", "decode", "draining", "recovering"),
+    "sigint": ("begun", "late", "idle", "prefill", "decode", "draining", "recovering"),
+}
+_BRIEFLY: tuple[GridFault, ...] = ("kill", "stop")
+"""What is done to parts whose like is struck in every way elsewhere."""
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """A part that is struck, and what plays call it."""
+
+    word: str
+    said: str
+    part: str
+    topology: Topology
+    briefly: bool = False
+
+
+SEATS = (
+    Seat(FRONT, "the front", FRONT, "tensor-parallel"),
+    Seat("core", "the core", "core-0", "tensor-parallel"),
+    Seat("worker", "the first worker", "worker-0", "tensor-parallel"),
+    Seat("second-worker", "the second worker", "worker-1", "tensor-parallel", briefly=True),
+    Seat("replica", "the second of two replicas", "core-1", "data-parallel"),
+    Seat("coordinator", "the coordinator of two replicas", "coordinator", "data-parallel"),
+    Seat("api-server", "the first of two front ends", "api-server-0", "front-ends"),
+    Seat("core-of-two", "the core of two front ends", "core-0", "front-ends", briefly=True),
+    Seat("prefill", "the one that prefills apart", "prefill-0", "apart"),
+)
+_NAMED_OTHERWISE = frozenset(
+    (
+        *("front-sigterm-in-decode", "front-sigterm-in-prefill", "front-sigterm-while-starting"),
+        *("front-sigint-in-decode", "worker-stopped-in-decode", "core-stopped-in-decode"),
+        *("worker-stopped-20s-in-decode", "replica-killed-in-decode"),
+        *("replica-stopped-in-decode", "coordinator-killed-in-decode"),
+        *("prefill-killed-in-decode", "api-server-killed-in-decode"),
+    )
+)
+"""Cells that are named plays of another name."""
+
+_BACK_WITHIN, _FOR_EVER, _ORPHANS_FOR, _STOPPED_FOR = 60.0, 25.0, 15.0, 20.0
+_LEFT_WITHIN = 12.0
+"""Seconds that the end of a server with a stopped part is waited for; nobody judges it."""
+_UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
+_END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
+
+
+def grid() -> Iterator[NamedPlay]:
+    """Every cell that no named play is."""
+    named = {play.name for play in PLAYS} | _NAMED_OTHERWISE
+    for seat in SEATS:
+        for fault, phases in (_OF_THE_FRONT if seat.part == FRONT else _OF_A_PART).items():
+            for phase in phases if fault in _BRIEFLY or not seat.briefly else ():
+                play = cell(seat, fault, phase)
+                if play.name not in named:
+                    yield play
+
+
+def cell(seat: Seat, fault: GridFault, phase: GridPhase) -> NamedPlay:
+    """One part, one fault, one phase."""
+    front = seat.part == FRONT
+    when = _WHEN_SAID[phase].format(
+        it="the first part" if front else "it", first="the core" if front else "it"
+    )
+    return NamedPlay(
+        f"{seat.word}-{_DONE[fault]}-{_WHEN[phase]}",
+        f"{seat.said} {_DONE_SAID[fault]} {when}",
+        _judges(seat.part, fault, phase),
+        [
+            *_before(seat.part, fault, phase),
+            *_strike(seat.part, fault),
+            *_after(seat, fault, phase),
+        ],
+        seat.topology,
+    )
+
+
+def _judges(part: str, fault: GridFault, phase: GridPhase) -> tuple[str, ...]:
+    asked = phase in ("prefill", "decode", "recovering")
+    if part == FRONT and fault == "kill":
+        return ("E8", "E5") if asked or phase == "draining" else ("E8",)
+    if phase == "draining":
+        return ("E6", "E5")
+    if part == FRONT and fault in _SIGNALS:
+        return ("E6", "E7", "E5") if asked else ("E6", "E7")
+    of: dict[GridFault, tuple[str, ...]] = {
+        "kill": ("E1", "E2", "E5", "E7"),
+        "stop-20s": ("E1", "E2", "E5"),
+        "stop": ("E1", "E4"),
+    }
+    ids = of.get(fault, ("E1", "E5"))
+    # Without a control nobody knows the tokens, and health owes nothing before it was ready.
+    return tuple(id for id in ids if phase not in _STARTING or id not in ("E2", "E4"))
+
+
+def _before(part: str, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
+    """Until the phase is reached."""
+    as_users = part == FRONT and fault != "stop-20s"
+    if phase == "begun" or phase == "late":
+        return [ServerStart(phase, ordinary=as_users, part="" if part == FRONT else part)]
+    if phase == "idle":
+        return [ServerStart(ordinary=as_users), ServerControl()]
+    start = ServerStart(ordinary=as_users or phase == "draining")
+    loaded = ServerPhase("prefill" if phase == "prefill" else "decode")
+    up: list[AnyStep] = [start, ServerControl(), ServerLoad(), loaded]
+    if phase == "draining":
+        return [*up, Fault("sigterm", FRONT), ServerServe(0.3)]
+    if phase == "recovering":
+        first = "core-0" if part == FRONT else part
+        return [*up, Fault("kill", first), ServerAgain(first)]
+    return up
+
+
+def _strike(part: str, fault: GridFault) -> list[AnyStep]:
+    if fault != "stop-20s":
+        return [Fault(fault, part)]
+    return [Fault("stop", part), ServerServe(_STOPPED_FOR), Fault("continue", part)]
+
+
+def _after(seat: Seat, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
+    """What clients still ask, and how it ends."""
+    if seat.part == FRONT and fault == "kill":
+        return [ServerGone(_ORPHANS_FOR)]
+    if phase == "draining" or (seat.part == FRONT and fault in _SIGNALS):
+        return [ServerGone()]
+    asks: list[AnyStep] = [ServerLoad()] if phase in (*_STARTING, "idle") else []
+    if fault == "stop":
+        return [*asks, ServerServe(_FOR_EVER), ServerCalm(), ServerStop(), ServerGone(_LEFT_WITHIN)]
+    alive: list[AnyStep] = [ServerAlive(_BACK_WITHIN)]
+    back = [*alive, *asks] if phase in _STARTING else [*asks, ServerServe(2.0), *alive]
+    return [*back, ServerServe(3.0), *_END]
+
+
+def _run_out(what: Literal["starve", "fill-shm", "fill-tmp"], part: str = FRONT) -> list[AnyStep]:
+    """It stays so to the end: whoever is told to end then has nothing to do it with."""
+    return [*_UP, Fault(what, part), ServerServe(8.0), ServerCalm()]
+
+
+_ALL = ("E1", "E2", "E5", "E7")
+EXHAUSTIONS = (
+    NamedPlay(
+        "shm-full",
+        "/dev/shm is filled in the midst of twelve answers",
+        _ALL,
+        _run_out("fill-shm"),
+    ),
+    NamedPlay(
+        "shm-full-with-replicas",
+        "/dev/shm is filled in the midst of twelve answers of two replicas",
+        _ALL,
+        _run_out("fill-shm"),
+        "data-parallel",
+    ),
+    NamedPlay(
+        "tmp-full",
+        "the TMPDIR is filled in the midst of twelve answers",
+        _ALL,
+        _run_out("fill-tmp"),
+    ),
+    NamedPlay(
+        "front-out-of-descriptors",
+        "the front can open no descriptor more, in the midst of twelve answers",
+        _ALL,
+        _run_out("starve"),
+    ),
+    NamedPlay(
+        "core-out-of-descriptors",
+        "the core can open no descriptor more, in the midst of twelve answers",
+        _ALL,
+        _run_out("starve", "core-0"),
+    ),
+    NamedPlay(
+        "worker-out-of-descriptors",
+        "a worker can open no descriptor more, in the midst of twelve answers",
+        _ALL,
+        _run_out("starve", "worker-0"),
+    ),
+    NamedPlay(
+        "api-server-out-of-descriptors",
+        "one of two front ends can open no descriptor more, in the midst of twelve answers",
+        _ALL,
+        _run_out("starve", "api-server-0"),
+        "front-ends",
+    ),
+)
+"""What runs out while answers are under way."""
+
+_KILLED: list[AnyStep] = [Fault("kill", "core-0"), ServerServe(2.0), ServerAlive(_BACK_WITHIN)]
+RARER_LOADS = (
+    NamedPlay(
+        "open-loop",
+        "beside twelve clients, requests begin four a second whatever the answers do",
+        ("E1", "E2"),
+        [*_UP, ServerOpenLoop(), ServerServe(8.0), *_END],
+    ),
+    NamedPlay(
+        "open-loop-replica-killed",
+        "requests begin four a second whatever the answers do, and one of two replicas is killed",
+        ("E1", "E2", "E5"),
+        [
+            *[*_UP, ServerOpenLoop(), ServerServe(2.0), Fault("kill", "core-1"), ServerServe(2.0)],
+            *[ServerAlive(_BACK_WITHIN), ServerServe(3.0), *_END],
+        ],
+        "data-parallel",
+    ),
+    NamedPlay(
+        "slow-readers-core-killed",
+        "four clients read slowly, and the core is killed",
+        ("E1", "E2", "E5"),
+        [*_UP, ServerSlowReaders(), ServerServe(3.0), *_KILLED, ServerServe(3.0), *_END],
+    ),
+    NamedPlay(
+        "whole-requests-aborted",
+        "beside twelve clients, six abort answers that do not stream, halfway",
+        ("E9", "E10"),
+        [*_UP, ServerHangUp(whole=True), ServerServe(8.0), *_END],
+    ),
+)
+"""Loads that users make too, and that plain checks leave out."""
+
+FULL_PLAYS: tuple[NamedPlay, ...] = (*RARER_LOADS, *EXHAUSTIONS, *grid())

@@ -1,0 +1,81 @@
+"""What a check of a server is about to do, and about how long it takes: told before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from killpoint.cases.case import Case
+from killpoint.progress.words import span
+from killpoint.scenario import AnyStep
+from killpoint.systems.server.cases import IN_FULL
+from killpoint.systems.server.grid import FULL_PLAYS
+from killpoint.systems.server.plays import PLAYS, NamedPlay
+from killpoint.systems.server.program import ServerProgram
+from killpoint.systems.server.steps import (
+    ServerAgain,
+    ServerAlive,
+    ServerCalm,
+    ServerControl,
+    ServerGone,
+    ServerPhase,
+    ServerServe,
+    ServerStart,
+    ServerStop,
+)
+from killpoint.systems.server.target import build
+
+_FORKED = 3.0
+"""Seconds of a start from a zygote."""
+_AROUND = 2.0
+"""Seconds of a play before its first step and after its last one."""
+_USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
+    (ServerControl, 5.0),
+    (ServerPhase, 2.0),
+    (ServerCalm, 8.0),
+    (ServerStop, 1.0),
+    (ServerAlive, 3.0),
+    (ServerAgain, 3.0),
+    (ServerGone, 5.0),
+)
+"""Seconds that steps take on a quiet machine, if nothing hangs."""
+
+
+def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
+    """A sentence on the plays of these cases; empty if none of them plays a server."""
+    program = build(resolved).server_program()
+    asked = {case.play for case in cases}
+    plays = [each for each in (*PLAYS, *FULL_PLAYS) if each.name in asked and _can(program, each)]
+    once = {each.name for each in FULL_PLAYS}
+    times = {each.name: IN_FULL if full and each.name not in once else 1 for each in plays}
+    if not plays:
+        return ""
+    seconds = sum(times[each.name] * _seconds(program, each) for each in plays)
+    mine = [case for case in cases if case.play in times]
+    return (
+        f"{program.name}: {_counted(sum(times.values()), 'play')}, one after another, for"
+        f" {_counted(len(mine), 'case')}: about {span(seconds)} on a quiet machine of two cores;"
+        " what is violated is played again before it is told"
+    )
+
+
+def _can(program: ServerProgram, play: NamedPlay) -> bool:
+    """Whether it is played: else the case is unsupported at once."""
+    again = any(isinstance(step, ServerAgain) for step in play.steps)
+    return program.plays_in(play.topology) and (program.survives or not again)
+
+
+def _seconds(program: ServerProgram, play: NamedPlay) -> float:
+    return _AROUND + sum(_step_seconds(program, step) for step in play.steps)
+
+
+def _step_seconds(program: ServerProgram, step: AnyStep) -> float:
+    if isinstance(step, ServerServe):
+        return step.seconds
+    if isinstance(step, ServerStart):
+        forked = program.zygote is not None and not step.ordinary
+        return _FORKED if forked else program.usual_start / 3
+    return next((seconds for kind, seconds in _USUALLY if isinstance(step, kind)), 0.0)
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
