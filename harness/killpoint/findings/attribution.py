@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Literal
 
 from killpoint.errors import KillpointError
-from killpoint.findings.registry import Finding, findings
+from killpoint.findings.registry import Finding, affects, findings
 from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
@@ -76,6 +76,7 @@ class Attribution:
     def __init__(self, spec: str, tell: Callable[[str], None] = lambda _: None) -> None:
         self._known = entries_of(spec)
         self._spec = resolve(spec) if self._known else spec
+        self._project, self._release = re.split("==|@", self._spec.partition("~")[0] + "==")[:2]
         self._tell = tell
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
@@ -142,7 +143,7 @@ class Attribution:
     def _settled(self, case: str, violation: CaseViolation) -> tuple[str, str]:
         if not self._known:
             return NEW, NO_REGISTRY
-        told = [each for each in self._known if _tells(each, violation)]
+        told = [each for each in self._known if self._may(each) and _tells(each, violation)]
         if told:
             return told[0].id, "by the words of its mechanism, which no other has"
         if violation.replay is None or not Path(violation.replay).is_file():
@@ -152,6 +153,10 @@ class Attribution:
         if not plays:
             return UNREPRODUCED, f"{_TRIES} plays did not show it again ({_seen(violation)})"
         return self._ended_by(scenario, violation, self._candidates(case, violation), plays)
+
+    def _may(self, entry: Finding) -> bool:
+        """Whether the release can have it, by what was measured; a tree is like the newest."""
+        return self._project != entry.projects[0] or affects(entry, self._release)
 
     def _comes_again(self, scenario: Scenario, violation: CaseViolation) -> int:
         """How many plays it took to show it again; 0: it did not come."""

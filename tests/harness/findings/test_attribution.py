@@ -179,6 +179,28 @@ def test_words_that_one_mechanism_alone_has_need_no_play(settle: Settle) -> None
     assert settle(CaseViolation("duplicate", cause), lambda off: True).finding == "stale-flag"
 
 
+@pytest.mark.parametrize(
+    ("spec", "whose"),
+    [
+        ("vllm==0.26.0", "unchecked-memory"),
+        ("vllm==0.27.0", "unreserved-memory"),
+        ("vllm@/a/tree", "unreserved-memory"),
+    ],
+)
+def test_words_tell_a_finding_of_releases_that_have_it(
+    spec: str, whose: str, replay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def says(_self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]) -> Says:
+        return "held" if "unreserved-memory" in off else "shows"
+
+    monkeypatch.setattr(attribution, "resolve", str)
+    monkeypatch.setattr(Attribution, "_plays", says)
+    violation = CaseViolation("crash", "writer died of signal 7, which nobody sent", replay=replay)
+    with Attribution(spec) as attributed:
+        attributed.of("Q15/full-under-load", violation)
+    assert violation.finding == whose
+
+
 def test_whose_point_is_not_reached_is_second_to_what_ends_it(
     replay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
