@@ -29,8 +29,8 @@ if ((status == 0)); then
     basedpyright </dev/null >"$said" 2>&1 & # one thread, half a minute: beside the tests, which wait
     types=$!
     trap 'kill "$types" 2>/dev/null; rm -f "$said"' EXIT
-    # Most of a test's time is a wait for processes: half as many workers again as there are cores.
-    export PYTEST_XDIST_AUTO_NUM_WORKERS=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$((($(nproc) * 3 + 1) / 2))}
+    # Most of a test's time is a wait for processes: two workers for each core.
+    export PYTEST_XDIST_AUTO_NUM_WORKERS=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$(($(nproc) * 2))}
     part tests pytest -n auto --dist worksteal "$@"
     part types eval 'rc=0; wait "$types" || rc=$?; types=; cat "$said"; (exit "$rc")'
 fi

@@ -221,6 +221,7 @@ def test_an_interrupt_is_told_as_one_also_where_python_wraps_it(
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.full
 def test_an_interrupt_while_violations_are_attributed_leaves_the_run_and_what_was_settled(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,6 @@ from killpoint.verdict import CaseOutcome
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
 REPLICAS = EXAMPLE.with_name("plain_replicas.toml")
 LIES = (
-    ("hangs-at-sigterm", "E6/sigterm-in-decode", "hang"),
     ("truncates", "E5/worker-killed-in-decode", "lost"),
     ("ends-with-0", "E7/worker-killed-in-decode", "no-error"),
     ("mute", "E1/worker-killed-in-decode", "no-error"),
@@ -26,11 +25,12 @@ LIES = (
     ("litters", "L1/undisturbed", "leak"),
     ("keeps-places", "E9/clients-hang-up", "leak"),
     ("remembers", "E10/refused-and-aborted", "wrong-data"),
-    ("listens-wide", "S1/strangers", "exposure"),
-    ("open-to-all", "S2/strangers", "exposure"),
     ("decodes", "S3/strangers", "exposure"),
 )
 LONG_LIES = (
+    ("hangs-at-sigterm", "E6/sigterm-in-decode", "hang"),
+    ("listens-wide", "S1/strangers", "exposure"),
+    ("open-to-all", "S2/strangers", "exposure"),
     ("orphans", "E8/front-killed-in-decode", "leak"),
     ("health-lies", "E4/worker-stopped", "no-error"),
     ("tells-all", "S3/strangers", "exposure"),
@@ -88,6 +88,7 @@ def test_a_lie_about_a_dead_replica_is_convicted(lie: str, kind: str, tmp_path: 
     _convicted(tmp_path, lie, OF_REPLICAS, kind, REPLICAS)
 
 
+@pytest.mark.full
 def test_a_server_of_replicas_that_goes_on_without_one_holds(tmp_path: Path) -> None:
     with _stage(tmp_path, "", REPLICAS) as stage:
         outcome = _judged(stage, OF_REPLICAS)
