@@ -11,7 +11,7 @@ from killpoint.verdict import Rate
 _PLAYS = 3
 _FULL = 10
 """Times as many under ``--full``."""
-_REPLAYED = 20
+_REPLAYED = 60
 """Plays that a replay has at most to show again what one of a few showed."""
 
 

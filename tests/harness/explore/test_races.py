@@ -59,7 +59,7 @@ def test_a_replay_of_a_race_ends_and_another_ones_is_one_play() -> None:
     raced = _Racy(1000)
     _trial(raced).judge(lambda trial: race(trial, _STORY, "plays"))
     outcome = _trial(held).judge(lambda trial: play_as_told(trial, raced.played[0]))
-    assert (outcome.outcome, len(held.played)) == ("held", 20)
+    assert (outcome.outcome, len(held.played)) == ("held", 60)
     once = _Racy(2)
     assert _trial(once).judge(lambda trial: play_as_told(trial, _STORY)).outcome == "held"
     assert len(once.played) == 1
