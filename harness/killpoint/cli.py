@@ -290,7 +290,7 @@ def _run_folder(out: Path, target: str) -> Generator[Path]:
         yield folder
     except BaseException:
         if (folder / "verdict.json").is_file():
-            print(f"judged before that: {folder}", file=sys.stderr)
+            print(f"what was judged before that is in {folder}", file=sys.stderr)
             raise
         import shutil
 

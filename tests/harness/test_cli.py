@@ -233,7 +233,7 @@ def test_an_interrupt_while_violations_are_attributed_leaves_the_run_and_what_wa
     words = ["check", "--target", "broken_groups:LosesOne", "--only", "G1/lanes-apart"]
     assert main([*words, "--shrink", "0", "--jobs", "1"]) == 130
     (written,) = folder.glob("runs/*/verdict.json")
-    told = f"judged before that: {written.parent.relative_to(folder)}\ninterrupted\n"
+    told = f"what was judged before that is in {written.parent.relative_to(folder)}\ninterrupted\n"
     assert capsys.readouterr().err.endswith(told)
     assert json.loads(written.read_text())["findings"][0]["id"] == "late-replies"
 

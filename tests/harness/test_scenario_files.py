@@ -6,30 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from synthetic import Tape
+from reading import Reading
 
 from killpoint.cases import select
 from killpoint.explore.trial import Trial
-from killpoint.ledger import Ledger
-from killpoint.scenario import Scenario, load
-from killpoint.stage.stage import Play
+from killpoint.scenario import load
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 FILES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.toml"))
-
-
-class Reading:
-    """A player that only reads what it is to play."""
-
-    def __init__(self) -> None:
-        self.played: list[Scenario] = []
-
-    def play(self, scenario: Scenario) -> Play:
-        self.played.append(scenario)
-        return Play(scenario, Tape().history(), Ledger(), [], "", Path(), 0.0)
-
-    def forget(self, play: Play) -> None:
-        """Nothing is kept."""
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from release_files import release_files
 
 from killpoint.cases import select
@@ -12,7 +13,9 @@ from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import without
 from killpoint.findings.issue import of_range
 from killpoint.findings.registry import finding, findings
+from killpoint.points.tracing import PASSED_OVER
 from killpoint.stage.stage import Stage
+from killpoint.targets.edits import added
 from killpoint.targets.registry import resolve
 from killpoint.targets.vllm.sources import COORDINATOR, Sources
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied, diff, fits
@@ -59,6 +62,15 @@ def test_none_takes_anothers_place() -> None:
         for id in mine:
             others = applied([each for each in mine if each != id], path, text)
             assert (others != whole) == fits(id, path, text), id
+
+
+def test_lines_that_a_switch_off_adds_are_no_points() -> None:
+    sources = replace(release_files(NEWEST), off=("late-payload",))
+    path = sources.modules()[sources.module()]
+    PASSED_OVER.pop(str(path), None)
+    sources.compiled(path)
+    mine = added(sources.read(path).decode(), sources.code(path).decode())
+    assert PASSED_OVER.pop(str(path)) == mine != frozenset()
 
 
 def _outcome(spec: str, case: str) -> CaseOutcome:

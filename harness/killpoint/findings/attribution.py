@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -80,7 +79,6 @@ class Attribution:
         self._tell = tell
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
-        self._settled_before: Counter[tuple[str, str, str]] = Counter()
         self._leaving = threading.Event()
 
     @property
@@ -135,7 +133,6 @@ class Attribution:
     def of(self, case: str, violation: CaseViolation) -> None:
         """Say of one violation whose it is, and what decided that."""
         violation.finding, violation.how = self._settled(case, violation)
-        self._settled_before[*_like(case, violation), violation.finding] += 1
         if self._known:
             said = f"{violation.finding} ({violation.how})"
             self._tell(f"{case}: {violation.kind}: {said}")
@@ -187,7 +184,7 @@ class Attribution:
                 return each, "its switch-off ends it"
             silent += [each] * (said == "nothing")
         if silent:
-            return silent[0], "its switch-off ends it, and its point is not reached then"
+            return silent[0], "with its switch-off its point is not reached any more"
         if not candidates or says(candidates) == "shows":
             return NEW, "it is there with every known finding switched off"
         needed = _needed(candidates, lambda off: says(off) != "shows")
@@ -200,20 +197,10 @@ class Attribution:
         return mine, f"its switch-off ends it together with that of {names}, and none alone does"
 
     def _candidates(self, case: str, violation: CaseViolation) -> list[str]:
-        """Those with a switch-off, the likeliest first.
-
-        Whose exhibit it is, which violations of this invariant and kind were found to be, or whose
-        place it names.
-        """
+        """Those with a switch-off, the likeliest first: the same ones in every run."""
         text = " ".join((violation.cause, *violation.evidence))
-        like = _like(case, violation)
-
-        def rank(each: Finding) -> tuple[int, int]:
-            before = self._settled_before[*like, each.id]
-            return 4 * bool(before) + _near(each, case, violation, text), before
-
         able = [each for each in self._known if each.id in SWITCH_OFFS]
-        able.sort(key=rank, reverse=True)
+        able.sort(key=lambda each: -_near(each, case, violation, text))
         return [each.id for each in able]
 
     def _plays(self, scenario: Scenario, violation: CaseViolation, off: Sequence[str]) -> Says:
@@ -281,20 +268,16 @@ def _needed(candidates: list[str], ends: Callable[[Sequence[str]], bool]) -> lis
     return []
 
 
-def _like(case: str, violation: CaseViolation) -> tuple[str, str]:
-    """What violations have in common that are often of one finding: invariant, and kind."""
-    return case.partition("/")[0], violation.kind
-
-
 def _tells(entry: Finding, violation: CaseViolation) -> bool:
     return any(re.search(words, violation.cause) for words in entry.told_as)
 
 
 def _near(entry: Finding, case: str, violation: CaseViolation, text: str) -> int:
-    """How likely an entry is: its exhibit, the place, then how many names of its place are told."""
+    """How likely an entry is: its exhibit or its invariant, its place, names that are told."""
     place, own = violation.place, entry.place
     names = (own.file.rpartition("/")[2], own.function, own.function.rpartition(".")[2])
     score = sum(bool(name) and name in text for name in names)
     if place is not None:
         score += 2 * ((place.file, place.function) == (own.file, own.function))
+    score += case.partition("/")[0] == entry.exhibit.partition("/")[0]
     return score + 8 * (case == entry.exhibit)

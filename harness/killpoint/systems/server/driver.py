@@ -365,10 +365,8 @@ class Driver:
         if step.fault in _EXHAUSTIONS:
             await self._take_away(step, pid)
             return
-        number, self._pace.parts = (
-            _SIGNALS[step.fault],
-            {part for part in self._parts if not part.startswith(HELPER)},
-        )
+        number = _SIGNALS[step.fault]
+        self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
         self.segments |= self.tree.segments()
         self.log.write("intent", fault=step.fault, target=step.role)
         signalled(pid, number)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from reading import Reading
 
 from killpoint.cases import EVERY_CASE, SERVER_CASES, asked_of
 from killpoint.cases.case import Case
@@ -13,9 +14,7 @@ from killpoint.explore.trial import Trial
 from killpoint.history.record import History
 from killpoint.invariants import BY_ID
 from killpoint.judge import plan
-from killpoint.ledger import Ledger
-from killpoint.scenario import Fault, Scenario, dump, parse
-from killpoint.stage.stage import Play
+from killpoint.scenario import Fault, dump, parse
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
 from killpoint.systems.server.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plan import told
@@ -40,20 +39,6 @@ SAME = {
     "api-server-killed-in-decode": "api-server-killed",
 }
 """Cells, and the named plays that they are."""
-
-
-class Reading:
-    """A player that only reads what it is to play."""
-
-    def __init__(self) -> None:
-        self.played: list[Scenario] = []
-
-    def play(self, scenario: Scenario) -> Play:
-        self.played.append(scenario)
-        return Play(scenario, History([]), Ledger(), [], "", Path(), 0.0)
-
-    def forget(self, play: Play) -> None:
-        """Nothing is kept."""
 
 
 def _faults(play: NamedPlay) -> list[tuple[str, str]]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from reading import Reading
 
 from killpoint.cases import CASES, SERVER_CASES, asked_of, select
 from killpoint.errors import BadUsage
 from killpoint.explore.trial import Trial
-from killpoint.history.record import History
 from killpoint.invariants import BY_ID, CATALOGUE
 from killpoint.judge import judge, plan
-from killpoint.ledger import Ledger
-from killpoint.scenario import Scenario, dump, parse
-from killpoint.stage.stage import Play
+from killpoint.scenario import dump, parse
 from killpoint.systems.server.program_file import load_program
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.disclaimer import disclaimed
@@ -22,20 +20,6 @@ from killpoint.targets.registry import build, is_server, resolve
 
 START = '[[steps]]\ndo = "server-start"\n'
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
-
-
-class Reading:
-    """A player that only reads what it is to play."""
-
-    def __init__(self) -> None:
-        self.played: list[Scenario] = []
-
-    def play(self, scenario: Scenario) -> Play:
-        self.played.append(scenario)
-        return Play(scenario, History([]), Ledger(), [], "", Path(), 0.0)
-
-    def forget(self, play: Play) -> None:
-        """Nothing is kept."""
 
 
 @pytest.mark.parametrize("case", SERVER_CASES, ids=lambda case: case.id)
