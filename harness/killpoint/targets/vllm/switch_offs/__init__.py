@@ -1,0 +1,15 @@
+"""Switch-offs of vLLM's findings: small edits, in memory, that take one bug out of its code each.
+
+A switch-off is the causal test of a finding: what is violated with the bug, and holds without it,
+belongs to that finding. It is also the fix that an issue suggests, as a diff. None of vLLM's text
+is kept here: an edit finds its place by the syntax around it (:mod:`killpoint.targets.edits`), and
+says where a release has no such place.
+"""
+
+from killpoint.targets.vllm.switch_offs import around_queue, messages, peers, resources
+from killpoint.targets.vllm.switch_offs.table import SWITCH_OFFS, applied, diff, fits, known
+
+PARTS = (around_queue, messages, peers, resources)
+"""The modules whose edits the table keeps."""
+
+__all__ = ["SWITCH_OFFS", "applied", "diff", "fits", "known"]

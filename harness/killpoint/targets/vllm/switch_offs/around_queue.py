@@ -1,0 +1,171 @@
+"""Switch-offs of the pool, the process group and the coordinator."""
+
+from __future__ import annotations
+
+import ast
+
+from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+from killpoint.targets.vllm.switch_offs.places import only
+from killpoint.targets.vllm.switch_offs.table import COORDINATOR, GROUP, POOL, edits_of
+
+
+@edits_of("late-replies", POOL)
+def _replies_are_numbered(edits: Edits) -> None:
+    taking = edits.function("MultiprocExecutor.collective_rpc.get_response")
+    for each in calls(taking, "dequeue"):
+        edits.instead(each.func, "take_reply")
+        edits.keyword(each, "mq", "mq")
+    edits.before(
+        taking,
+        """
+        due = {}
+        for mq in response_mqs:
+            due[mq] = mq.replies_due = getattr(mq, "replies_due", 0) + 1
+
+        def take_reply(timeout, mq):
+            while True:
+                reply = mq.dequeue(timeout=timeout)
+                mq.replies_taken = getattr(mq, "replies_taken", 0) + 1
+                if mq.replies_taken == due[mq]:
+                    return reply
+        """,
+    )
+
+
+@edits_of("deaf-writer", POOL)
+def _a_call_is_sent_by_its_deadline(edits: Edits) -> None:
+    call = edits.function("MultiprocExecutor.collective_rpc")
+    for each in calls(call, "enqueue"):
+        left = "None if deadline is None else max(0.0, deadline - time.monotonic())"
+        edits.keyword(each, "timeout", left)
+
+
+@edits_of("late-death-watch", POOL)
+def _the_parent_is_watched_from_the_first_line(edits: Edits) -> None:
+    main = edits.function("WorkerProc.worker_main")
+    making = statement(
+        main,
+        lambda each: isinstance(each, ast.Assign) and "WorkerProc(" in ast.unparse(each),
+        "making of the worker",
+    )
+    edits.before(
+        making,
+        """
+        def leave_with_the_parent():
+            multiprocessing.connection.wait([death_pipe])
+            if worker is None:
+                os._exit(1)
+
+        Thread(target=leave_with_the_parent, daemon=True).start()
+        """,
+    )
+
+
+@edits_of("told-after-grace", POOL)
+def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
+    ending = edits.function("MultiprocExecutor.shutdown")
+    each = only(calls(ending, "_ensure_worker_termination"))
+    edits.before(
+        around(ending, each),
+        """
+        for mq in getattr(self, "response_mqs", []):
+            mq.shutdown()
+        """,
+    )
+
+
+@edits_of("elapsed-by-wall-clock", COORDINATOR)
+@edits_of("expiry-by-wall-clock", GROUP)
+def _intervals_are_monotonic(edits: Edits) -> None:
+    places = ("DPCoordinatorProc", "StatelessProcessGroup")
+    for each in calls(edits.first(*places), "time"):
+        edits.instead(each.func, "time.monotonic")
+
+
+@edits_of("confused-senders", GROUP)
+def _keys_name_their_sender(edits: Edits) -> None:
+    group = edits.klass("StatelessProcessGroup")
+    for method, sender in (("send_obj", "self.rank"), ("recv_obj", "src")):
+        for each in ast.walk(edits.function(f"{group.name}.{method}")):
+            if isinstance(each, ast.JoinedStr) and "send_to" in ast.unparse(each):
+                parts = [*each.values]
+                name = ast.FormattedValue(ast.parse(sender, mode="eval").body, -1)
+                parts[2:2] = [ast.Constant("/from/"), name]
+                edits.instead(each, ast.unparse(ast.JoinedStr(parts)))
+
+
+@edits_of("late-barrier", GROUP)
+def _a_barrier_looks_and_does_not_wait_for_the_store(edits: Edits) -> None:
+    meeting = edits.function("StatelessProcessGroup.barrier")
+    if all(given.arg != "timeout" for given in meeting.args.args):
+        raise DoesNotFit("a barrier has no timeout")
+    for each in calls(meeting, "get"):
+        edits.before(
+            around(meeting, each), "if not self.store.check([key]):\n    raise KeyError(key)"
+        )
+    taken = [each for each in calls(meeting, "broadcast_obj") if "None" in ast.unparse(each)]
+    edits.before(
+        around(meeting, only(taken)),
+        """
+        until = time.monotonic() + timeout
+        awaited = f"broadcast_from/0/{self.broadcast_recv_src_counter[0]}"
+        while not self.store.check([awaited]):
+            if time.monotonic() > until:
+                raise RuntimeError(f"rank 0 did not come within {timeout:.2f} seconds")
+            sched_yield()
+        """,
+    )
+
+
+@edits_of("undecoded-frame", COORDINATOR)
+def _frames_that_make_no_sense_are_dropped(edits: Edits) -> None:
+    loop = edits.function("DPCoordinatorProc.process_input_socket")
+    decoding = [each for each in calls(loop, "decode") if each.args]
+    if not decoding:
+        raise DoesNotFit("nothing is decoded")
+    for each in decoding:
+        line = around(loop, each)
+        edits.instead(
+            line,
+            f"""
+            try:
+                {ast.unparse(line)}
+            except Exception:
+                logger.warning("A frame that cannot be decoded was dropped.")
+                continue
+            """,
+        )
+    for each in ast.walk(loop):
+        if isinstance(each, ast.Assert):
+            edits.instead(each, f"if not ({ast.unparse(each.test)}):\n    continue")
+        if isinstance(each, ast.Compare) and "SCALE_ELASTIC_EP" in ast.unparse(each):
+            edits.instead(each, f"{ast.unparse(each)} and type(decoded[1]) is int")
+
+
+@edits_of("starved-publication", COORDINATOR)
+def _a_publication_that_is_due_is_made(edits: Edits) -> None:
+    loop = edits.function("DPCoordinatorProc.process_input_socket")
+    idle = statement(
+        loop,
+        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "not events",
+        "publication when nothing came",
+    )
+    assert isinstance(idle, ast.If)
+    edits.instead(idle.test, "not events or (stats_changed and elapsed >= wait_for)")
+
+
+@edits_of("stranded-requests", COORDINATOR)
+def _a_start_that_was_sent_is_no_start_that_was_made(edits: Edits) -> None:
+    loop = edits.function("DPCoordinatorProc.process_input_socket")
+    waking = statement(
+        loop,
+        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "not engines_running",
+        "wake of paused engines",
+    )
+    assert isinstance(waking, ast.If)
+    believed = ("engines_running = True", "wave_state_changed = True")
+    early = [each for each in waking.body if ast.unparse(each) in believed]
+    if not early:
+        raise DoesNotFit("a start is believed when engines tell it")
+    for each in early:
+        edits.instead(each, "")

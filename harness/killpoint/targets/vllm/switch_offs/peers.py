@@ -1,0 +1,208 @@
+"""Switch-offs of waits: for a peer that died, that never comes, and in the handshake."""
+
+from __future__ import annotations
+
+import ast
+
+from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+from killpoint.targets.vllm.switch_offs.places import payloads
+from killpoint.targets.vllm.switch_offs.table import QUEUE, edits_of
+
+_RUNS = """
+def _runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+"""
+"""Whether a process still runs: neither gone nor waiting to be reaped."""
+
+
+def _handles_name_their_writer(edits: Edits) -> None:
+    edits.top(f"import os{_RUNS}")
+    last = edits.klass("Handle").body[-1]
+    edits.after(last, "writer_pid: int = field(default_factory=os.getpid)")
+
+
+@edits_of("deaf-reader", QUEUE)
+def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
+    _handles_name_their_writer(edits)
+    taking = edits.function("MessageQueue.dequeue")
+    deadlines = any(given.arg == "timeout" for given in taking.args.args)
+    until = "None if timeout is None else time.monotonic() + timeout" if deadlines else "None"
+    for each in payloads(taking):
+        edits.before(
+            around(taking, each),
+            f"""
+            payload_until = {until}
+            while not self.local_socket.poll(timeout=100):
+                if payload_until is not None and time.monotonic() >= payload_until:
+                    raise TimeoutError
+                if getattr(self, "shutting_down", False):
+                    raise RuntimeError("cancelled")
+                if not _runs(self.handle.writer_pid):
+                    raise RuntimeError("the writer died before the payload of its message")
+            """,
+        )
+
+
+@edits_of("unwatched-writer", QUEUE)
+def _a_slot_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
+    _handles_name_their_writer(edits)
+    waiting = edits.first("MessageQueue._wait_until_readable", "MessageQueue.acquire_read")
+    slept = statement(waiting, _is_pause, "wait for a slot")
+    edits.after(
+        slept,
+        """
+        unread = metadata_buffer[0] and not metadata_buffer[self.local_reader_rank + 1]
+        if not unread and not _runs(self.handle.writer_pid):
+            raise RuntimeError("the writer died")
+        """,
+    )
+    left = "read_timeout.timeout_ms()"
+    if left in ast.unparse(slept):
+        often = ast.unparse(slept).replace(left, f"min({left} or 500, 500)")
+        edits.instead(slept, often)
+
+
+def _is_pause(each: ast.stmt) -> bool:
+    """Whether a statement is the call in which a reader waits before it looks again."""
+    if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)):
+        return False
+    return ast.unparse(each.value.func).rpartition(".")[2] in ("wait", "sched_yield", "spin")
+
+
+_GRACE_S = 2
+"""How long a queue waits that has neither a deadline nor a way to be shut down."""
+_LOOKS_S = 0.1
+"""How often a writer that finds the ring full looks at those who have not read."""
+
+
+def _can_be_shut_down(edits: Edits) -> bool:
+    try:
+        edits.function("MessageQueue.shutdown")
+    except DoesNotFit:
+        return False
+    return True
+
+
+@edits_of("deaf-start", QUEUE)
+def _the_handshake_can_be_ended(edits: Edits) -> None:
+    _handles_name_their_writer(edits)
+    meeting = edits.function("MessageQueue.wait_until_ready")
+    for each in calls(meeting, "recv"):
+        assert isinstance(each.func, ast.Attribute)
+        edits.instead(each, f"self._awaited({ast.unparse(each.func.value)})")
+    edits.before(
+        meeting,
+        """
+        def _awaited(self, socket):
+            while not socket.poll(timeout=100):
+                if self.shutting_down:
+                    raise RuntimeError("cancelled")
+                if not _runs(self.handle.writer_pid):
+                    raise RuntimeError("the writer died in the handshake")
+            return socket.recv()
+        """
+        if _can_be_shut_down(edits)
+        else f"""
+        def _awaited(self, socket):
+            if not socket.poll(timeout={_GRACE_S * 1000}):
+                raise TimeoutError("a party of the handshake did not come")
+            return socket.recv()
+        """,
+    )
+
+
+@edits_of("deaf-writer", QUEUE)
+def _a_slot_is_awaited_from_readers_that_live(edits: Edits) -> None:
+    edits.top(f"import os{_RUNS}")
+    _rings_name_their_readers(edits)
+    waiting = edits.function("MessageQueue.acquire_write")
+    edits.begin(waiting, "looked_at = time.monotonic()")
+    for each in calls(waiting, "sched_yield"):
+        line = around(waiting, each)
+        if _can_be_shut_down(edits):
+            edits.before(line, 'if self.shutting_down:\n    raise RuntimeError("cancelled")')
+        edits.before(
+            line,
+            f"""
+            if time.monotonic() > looked_at + {_LOOKS_S}:
+                looked_at = time.monotonic()
+                for reader, pid in enumerate(self.buffer.readers()):
+                    if pid and not metadata_buffer[reader + 1] and not _runs(pid):
+                        raise RuntimeError(f"reader {{reader}} (process {{pid}}) died")
+            """,
+        )
+
+
+def _rings_name_their_readers(edits: Edits) -> None:
+    """Behind the slots a ring has the process id of each reader, which it stores as it attaches."""
+    making = edits.function("ShmRingBuffer.__init__")
+    size = statement(
+        making,
+        lambda each: (
+            isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == "self.total_bytes_of_buffer"
+        ),
+        "size of the ring",
+    )
+    edits.after(
+        size,
+        """
+        self.readers_offset = self.total_bytes_of_buffer
+        self.total_bytes_of_buffer += 8 * n_reader
+        """,
+    )
+    edits.before(
+        edits.function("ShmRingBuffer.__del__"),
+        """
+        def has_reader(self, rank):
+            if hasattr(self, "shared_memory"):
+                at = self.readers_offset + 8 * rank
+                self.shared_memory.buf[at : at + 8] = os.getpid().to_bytes(8, "little")
+
+        def readers(self):
+            for at in range(self.readers_offset, self.total_bytes_of_buffer, 8):
+                yield int.from_bytes(bytes(self.shared_memory.buf[at : at + 8]), "little")
+        """,
+    )
+    attaching = edits.function("MessageQueue.create_from_handle")
+    local = statement(
+        attaching,
+        lambda each: (
+            isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == "self.local_reader_rank"
+            and ".index(" in ast.unparse(each.value)
+        ),
+        "rank of a local reader",
+    )
+    edits.after(local, "self.buffer.has_reader(self.local_reader_rank)")
+
+
+@edits_of("half-greeted", QUEUE)
+def _what_was_done_of_a_handshake_is_remembered(edits: Edits) -> None:
+    meeting = edits.function("MessageQueue.wait_until_ready")
+    exchanged = ("recv", "send", "_awaited")  # the last one is deaf-start's
+    for each in ast.walk(meeting):
+        if (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr in exchanged
+        ):
+            given = ", ".join(map(ast.unparse, (each.func, *each.args)))
+            edits.instead(each, f"step({given})")
+    edits.begin(
+        meeting,
+        """
+        done = self.handshake = getattr(self, "handshake", [])
+        earlier = iter([*done])
+
+        def step(call, *given):
+            for result in earlier:
+                return result
+            done.append(call(*given))
+            return done[-1]
+        """,
+    )

@@ -1,0 +1,77 @@
+"""The table of switch-offs: a finding's edits, and what a file is with them applied."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from killpoint.errors import BadUsage
+from killpoint.targets.edits import DoesNotFit, Edits
+
+Edit = Callable[[Edits], None]
+QUEUE = "shm_broadcast.py"
+POOL = "multiproc_executor.py"
+COORDINATOR = "coordinator.py"
+GROUP = "utils.py"
+
+SWITCH_OFFS: dict[str, dict[str, Edit]] = {}
+"""By the finding's id, the edit of each file."""
+
+
+def edits_of(id: str, file: str) -> Callable[[Edit], Edit]:
+    """Keep the decorated function as a finding's edit of the files of that name."""
+
+    def keep(edit: Edit) -> Edit:
+        SWITCH_OFFS.setdefault(id, {})[file] = edit
+        return edit
+
+    return keep
+
+
+def known(ids: Sequence[str]) -> None:
+    """Nothing, if each of these findings has a switch-off.
+
+    Raises:
+        BadUsage: one has none.
+    """
+    for id in ids:
+        if id not in SWITCH_OFFS:
+            expected = ", ".join(sorted(SWITCH_OFFS))
+            raise BadUsage(f"no switch-off {id!r}; expected one of: {expected}")
+
+
+def applied(off: Sequence[str], path: Path, content: bytes) -> bytes:
+    """A file with these findings' bugs taken out; as it was where no edit is for it, or fits it."""
+    for id in off:
+        content = _edited(id, path, content)
+    return content
+
+
+def fits(id: str, path: Path, content: bytes) -> bool:
+    """Whether a file has the place that a switch-off edits."""
+    return _edited(id, path, content) != content
+
+
+def diff(id: str, path: Path, content: bytes, name: str) -> str:
+    """The switch-off as a unified diff of one file, empty if it does not touch it."""
+    before, after = content.decode(), _edited(id, path, content).decode()
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"a/{name}",
+        f"b/{name}",
+    )
+    return "".join(lines)
+
+
+def _edited(id: str, path: Path, content: bytes) -> bytes:
+    edit = SWITCH_OFFS[id].get(path.name)
+    if edit is None:
+        return content
+    edits = Edits(content.decode())
+    try:
+        edit(edits)
+        return edits.text().encode()
+    except DoesNotFit:
+        return content
