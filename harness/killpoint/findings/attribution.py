@@ -185,12 +185,17 @@ class Attribution:
             silent += [each] * (said == "nothing")
         if silent:
             return silent[0], "with its switch-off its point is not reached any more"
-        if not candidates or says(candidates) == "shows":
+        whole = says(candidates) if candidates else "shows"
+        if whole == "shows":
             return NEW, "it is there with every known finding switched off"
-        needed = _needed(candidates, lambda off: says(off) != "shows")
+        ended = ("held",) if whole == "held" else ("held", "nothing")
+        needed = _needed(candidates, lambda off: says(off) in ended)
         if not needed:
             return NEW, f"no {_TOGETHER} findings' switch-offs end it"
         mine, *others = sorted(needed, key=candidates.index)
+        if whole == "nothing":
+            those = " and ".join(["its switch-off", *(f"that of {each}" for each in others)])
+            return mine, f"with {those} its point is not reached any more"
         if not others:
             return mine, "its switch-off ends it"
         names = " and ".join(others)

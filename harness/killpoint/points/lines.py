@@ -9,7 +9,7 @@ from killpoint.points.tracing import Monitored, OnLine, Traced, traced
 
 
 def lines(is_own: Callable[[CodeType], bool], on_line: OnLine) -> Traced | Monitored:
-    """A context in which ``on_line(code, line)`` runs before each line of the target's code.
+    """A context in which ``on_line(code, line, offset)`` runs before each of the target's lines.
 
     What ``on_line`` raises appears in the target's code at that line.
     """

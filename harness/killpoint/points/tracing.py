@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-OnLine = Callable[[CodeType, int], None]
-"""Called with the code and its line; what it raises appears there."""
+OnLine = Callable[[CodeType, int, int], None]
+"""Called with the code, its line, and the instruction's offset; what it raises appears there."""
 
 PASSED_OVER: dict[str, frozenset[int]] = {}
 """By file, lines that are no points, and are not counted: what the harness adds to a target's code,
@@ -106,7 +106,7 @@ class Traced:
             abandon()
             return None
         if event == self._event and _is_point(frame.f_code, frame.f_lineno or 0):
-            self._on_line(frame.f_code, frame.f_lineno or 0)
+            self._on_line(frame.f_code, frame.f_lineno or 0, frame.f_lasti)
         return self._step
 
 
@@ -147,18 +147,17 @@ class Monitored:
         self._included.append(frame.f_code)
         _MONITORING.set_local_events(_TOOL, frame.f_code, self._event)
 
-    def _step(self, code: CodeType, place: int) -> Any:
-        """``place``: the line, or an opcode's offset."""
+    def _step(self, code: CodeType, _place: int) -> Any:
         if os.getpid() != self._pid:
             abandon()
             return None
         if not self._is_own(code):
             return _MONITORING.DISABLE
         if threading.get_ident() == self._thread:
-            if self._opcodes:  # the frame below this one is the target's
-                place = sys._getframe(1).f_lineno or 0  # pyright: ignore[reportPrivateUsage] # the only way to frames
-            if _is_point(code, place):
-                self._on_line(code, place)
+            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] # the only way to frames
+            line = frame.f_lineno or 0
+            if _is_point(code, line):
+                self._on_line(code, line, frame.f_lasti)
         return None
 
 

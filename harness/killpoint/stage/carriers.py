@@ -5,8 +5,6 @@ They are counted together, from the role's first call after the making of its en
 
 from __future__ import annotations
 
-import dis
-import functools
 import os
 import sys
 import threading
@@ -15,6 +13,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from killpoint.points.with_exits import leaves_with
 from killpoint.stage.presence import Armed, Presence
 
 _TOOL = 3
@@ -72,7 +71,7 @@ class Carriers:
         return self._step if event == "call" and self._is_own(frame.f_code) else None
 
     def _step(self, frame: FrameType, event: str, _arg: object) -> Any:
-        if event == "line" and not _leaves(frame.f_code, frame.f_lasti):
+        if event == "line" and not leaves_with(frame.f_code, frame.f_lasti):
             self._on_line(frame.f_code, frame.f_lineno or 0)
         return self._step
 
@@ -82,7 +81,7 @@ class Carriers:
         if threading.get_ident() == self._main:
             return None
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage] # the only way to frames
-        if not _leaves(code, frame.f_lasti):
+        if not leaves_with(code, frame.f_lasti):
             self._on_line(code, line)
         return None
 
@@ -96,16 +95,3 @@ class Carriers:
                 return
             self._reached = True
         self._presence.meet(arm, f"{Path(code.co_filename).name}:{line} in {code.co_name}")
-
-
-@functools.cache
-def _leaves(code: CodeType, place: int) -> bool:
-    """Whether a ``with`` block is about to be left there: nothing that a thread meets raises so.
-
-    An exception between its last line and the release of its lock would be nobody's but ours.
-    """
-    following = [each for each in dis.get_instructions(code) if each.offset >= place]
-    real = [each for each in following if each.opname not in ("NOP", "CACHE")][:3]
-    return len(real) == 3 and all(
-        each.opname == "LOAD_CONST" and each.argval is None for each in real
-    )

@@ -36,6 +36,8 @@ class Arm(msgspec.Struct, tag=True):
     stop: bool = False
     """Stop there at once: what the target's own threads do until the director has heard of it
     would otherwise depend on how busy the machine is."""
+    throws: bool = False
+    """An exception strikes there, or at the next line if a ``with`` block is just being left."""
     of: PlaceKind = "lines"
     """What is counted where the point is nowhere."""
 

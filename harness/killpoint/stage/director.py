@@ -367,7 +367,9 @@ class Director:
             self._act(actor, step)
             return
         # Nobody stops itself inside native code: that is done to it.
-        arm = Arm(self._number(), step.at, step.fault == "stop" and step.at.name != "native")
+        stops = step.fault == "stop" and step.at.name != "native"
+        throws = step.fault in ("raise", "interrupt")
+        arm = Arm(self._number(), step.at, stops, throws=throws)
         actor.armed[arm.id] = step
         if step.at.kind() == "times":
             self._timed.begin(actor, step)

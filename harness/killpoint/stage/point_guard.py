@@ -16,6 +16,7 @@ from killpoint.points.lines import lines
 from killpoint.points.opcodes import opcodes
 from killpoint.points.refusal import Refused
 from killpoint.points.stores import Stores
+from killpoint.points.with_exits import leaves_with
 from killpoint.stage import clock
 from killpoint.stage.channel import Arm, Channel, Packet, Reached, Release
 from killpoint.stage.interruption import InjectedError, Interrupter
@@ -133,19 +134,22 @@ class _Watch:
         self._end = end
         self.count = 0
         self.reached = False
+        self._due = False
+        """Its exception waits for the end of a ``with`` block."""
         self._cleared = False
         named = arm.point.name is not None
         self._slot = self._slots.position(end) if named and self._slots and end is not None else 0
 
-    def on_line(self, code: CodeType, line: int) -> None:
+    def on_line(self, code: CodeType, line: int, offset: int) -> None:
         """Called before each line, or instruction, of the target's code."""
         at = self.count
         self.count += 1
         point = self._arm.point
         if self.reached:
             return
-        here = at == point.line if point.name is None else self._marker_published()
-        if here:
+        here = self._due or (at == point.line if point.name is None else self._marker_published())
+        self._due = here and self._arm.throws and leaves_with(code, offset)
+        if here and not self._due:
             self.reached = True
             file = Path(code.co_filename).name
             self._guard.meet(self._arm, f"{file}:{line} in {code.co_name}")

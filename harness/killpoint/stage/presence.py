@@ -46,6 +46,7 @@ class Armed(msgspec.Struct, tag="Arm"):
     id: int
     point: _Place
     stop: bool = False
+    throws: bool = False
 
 
 class _Release(msgspec.Struct, tag="Release"):

@@ -49,12 +49,16 @@ class WorkerLines:
 class _Watch:
     def __init__(self, presence: Presence, arm: Armed, is_own: Callable[[CodeType], bool]) -> None:
         from killpoint.points.tracing import abandon, begin_below, traced
+        from killpoint.points.with_exits import leaves_with
 
         abandon()  # of whoever this process was forked from
         self._presence = presence
         self._arm = arm
         self._count = 0
         self._reached = False
+        self._due = False
+        """Its exception waits for the end of a ``with`` block."""
+        self._leaves = leaves_with
         self._traced: Traced | Monitored = traced(
             is_own, self._on_line, opcodes=arm.point.depth == "opcode"
         )
@@ -66,9 +70,11 @@ class _Watch:
             arm = self._arm
             self._presence.log.write("lines", op=arm.point.op, arm=arm.id, count=self._count)
 
-    def _on_line(self, code: CodeType, line: int) -> None:
+    def _on_line(self, code: CodeType, line: int, offset: int) -> None:
         at, self._count = self._count, self._count + 1
-        if self._reached or at != self._arm.point.line:
+        here = self._due or at == self._arm.point.line
+        self._due = here and self._arm.throws and self._leaves(code, offset)
+        if self._reached or self._due or not here:
             return
         self._reached = True
         where = f"{Path(code.co_filename).name}:{line} in {code.co_name}"

@@ -218,6 +218,46 @@ def test_whose_point_is_not_reached_is_second_to_what_ends_it(
     assert (second.finding, "not reached" in second.how) == ("deaf-reader", True)
 
 
+@pytest.mark.parametrize(
+    ("ending", "silencing", "how"),
+    [
+        ({"stale-flag"}, set[str](), "new"),
+        ({"late-replies"}, {"deaf-reader", "poisoned-slot"}, "its switch-off ends it"),
+        (
+            {"late-replies", "told-after-grace"},
+            {"deaf-reader"},
+            "its switch-off ends it together with that of told-after-grace, and none alone does",
+        ),
+        (
+            set[str](),
+            {"late-replies", "told-after-grace"},
+            "with its switch-off and that of told-after-grace its point is not reached any more",
+        ),
+    ],
+)
+def test_what_only_keeps_a_point_from_being_reached_ends_nothing(
+    ending: set[str], silencing: set[str], how: str, replay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plays(
+        _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+    ) -> Says:
+        if ending and ending <= {*off}:
+            return "held"
+        return "nothing" if silencing and silencing <= {*off} else "shows"
+
+    monkeypatch.setattr(attribution, "resolve", str)
+    monkeypatch.setattr(Attribution, "_plays", plays)
+    monkeypatch.setattr(attribution, "_LIKELY", 0)
+    violation = CaseViolation("hang", "it waited", replay=replay)
+    with Attribution("vllm==0.33.0") as whose:
+        whose.of("X1/any", violation)
+    assert (violation.finding, violation.how) == (
+        ("new", "it is there with every known finding switched off")
+        if how == "new"
+        else ("late-replies", how)
+    )
+
+
 def test_in_a_target_without_a_registry_each_is_new_and_nothing_is_played() -> None:
     for spec in ("refengine", "os_pipes:OsPipeTarget", "vllm:Own"):
         violation = CaseViolation("hang", "reader-0 waited", replay="no/file")

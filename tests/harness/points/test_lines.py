@@ -60,7 +60,7 @@ either = pytest.mark.parametrize("watch", [lines, opcodes])
 
 def _count(watch: Watch, name: str, *arguments: object) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
-    with watch(_own, lambda code, line: seen.append((code.co_name, line))):
+    with watch(_own, lambda code, line, _offset: seen.append((code.co_name, line))):
         _call(name, *arguments)
     return seen
 
@@ -87,7 +87,7 @@ def test_the_same_operation_has_the_same_count_every_time(watch: Watch) -> None:
 def test_only_the_targets_own_code_is_met(watch: Watch) -> None:
     assert {name for name, _ in _count(watch, "add", [1])} == {"add"}
     seen: list[int] = []
-    with watch(lambda _: False, lambda _code, line: seen.append(line)):
+    with watch(lambda _: False, lambda _code, line, _offset: seen.append(line)):
         _call("add", [1])
     assert seen == []
 
@@ -95,7 +95,7 @@ def test_only_the_targets_own_code_is_met(watch: Watch) -> None:
 @either
 def test_nothing_is_met_after_the_context(watch: Watch) -> None:
     seen: list[int] = []
-    with watch(_own, lambda _code, line: seen.append(line)):
+    with watch(_own, lambda _code, line, _offset: seen.append(line)):
         _call("add", [1])
     before = len(seen)
     _call("add", [1])
@@ -120,7 +120,7 @@ def test_a_context_leaves_the_tracer_it_found(watch: Watch) -> None:
 def test_an_exception_appears_in_the_targets_code_at_its_line(at: int) -> None:
     met = 0
 
-    def strike(_code: CodeType, _line: int) -> None:
+    def strike(_code: CodeType, _line: int, _offset: int) -> None:
         nonlocal met
         met += 1
         if met == at + 1:
@@ -151,7 +151,7 @@ class _Striking:
     def __init__(self, at: int) -> None:
         self.left = at
 
-    def __call__(self, _code: CodeType, _line: int) -> None:
+    def __call__(self, _code: CodeType, _line: int, _offset: int) -> None:
         self.left -= 1
         if self.left == -1:
             raise KeyError("injected")
@@ -166,7 +166,7 @@ def test_a_kill_at_an_instruction_is_a_death_by_that_signal(mode: str) -> None:
     if pid == 0:
         met = 0
 
-        def strike(_code: CodeType, _line: int) -> None:
+        def strike(_code: CodeType, _line: int, _offset: int) -> None:
             nonlocal met
             met += 1
             if met == at + 1:
@@ -184,7 +184,7 @@ def test_a_kill_at_an_instruction_is_a_death_by_that_signal(mode: str) -> None:
 
 @either
 def test_the_target_may_catch_what_was_raised_in_it(watch: Watch) -> None:
-    def strike(_code: CodeType, line: int) -> None:
+    def strike(_code: CodeType, line: int, _offset: int) -> None:
         if line == 17 and not log:
             raise ValueError("injected")
 
@@ -200,7 +200,7 @@ def test_a_second_context_starts_afresh(watch: Watch) -> None:
 
 def _others_lines(watch: Watch) -> set[int]:
     seen: set[int] = set()
-    with watch(_own, lambda _code, _line: seen.add(threading.get_ident())):
+    with watch(_own, lambda _code, _line, _offset: seen.add(threading.get_ident())):
         thread = threading.Thread(target=_call, args=("add", list(range(50))))
         thread.start()
         thread.join(10)

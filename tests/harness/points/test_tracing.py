@@ -40,7 +40,7 @@ def compiled() -> dict[str, Any]:
 def seen(opcodes: bool) -> list[int]:
     """The lines that a watch sees which begins two calls deep; without it they are run again."""
     lines: list[int] = []
-    watch = traced(is_own, lambda _, line: lines.append(line), opcodes)
+    watch = traced(is_own, lambda _, line, _offset: lines.append(line), opcodes)
     code = compiled()
     code["outer"](lambda: begin_below(watch, is_own))
     watch.__exit__(None, None, None)
@@ -66,7 +66,7 @@ def test_a_second_watch_sees_the_same() -> None:
 
 def test_a_forked_copy_sees_nothing_and_can_be_replaced() -> None:
     lines: list[int] = []
-    watch = traced(is_own, lambda _, line: lines.append(line), False)
+    watch = traced(is_own, lambda _, line, _offset: lines.append(line), False)
     code = compiled()
     status = 0
 

@@ -25,6 +25,12 @@ exec(
     compile("def work(n):\n    for i in range(n):\n        n = n\n    return n\n", "<own>", "exec"),
     _OWN,
 )
+_LOCKED = """
+def locked():
+    with lock:
+        seen.append("in")
+    seen.append("out")
+"""
 
 
 class Target:
@@ -109,6 +115,19 @@ def test_a_release_may_raise_inside_the_targets_code(stand: Stand) -> None:
     stand.director.put(Release("raise"))
     with pytest.raises(InjectedError, match="<own>"):
         stand.works()
+
+
+@pytest.mark.parametrize("throws", [True, False])
+def test_no_exception_strikes_where_a_with_block_is_left(stand: Stand, throws: bool) -> None:
+    own: dict[str, Any] = {"lock": threading.Lock(), "seen": []}
+    exec(compile(_LOCKED, "<own>", "exec"), own)
+    stand.guard.arm(Arm(1, Point("send", line=2), throws=throws))
+    stand.director.put(Release("raise"))
+    where = f"<own>:{5 if throws else 3} "
+    with pytest.raises(InjectedError, match=where), stand.guard.during("send", object()):
+        own["locked"]()
+    assert own["seen"] == ["in"]
+    assert own["lock"].locked() == (not throws)
 
 
 def test_a_release_may_end_the_process(stand: Stand) -> None:
