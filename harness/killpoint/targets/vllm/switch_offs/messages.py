@@ -175,6 +175,7 @@ def _what_was_taken_and_not_handed_out_is_kept(edits: Edits) -> None:
             self.taken, self.due = MessageQueue.recv(self.local_socket, timeout), False
         if getattr(self, "taken", None):
             return self.handed_out()
+        self.at_hand = ()
         """,
     )
     edits.before(
@@ -200,27 +201,25 @@ def _what_was_taken_and_not_handed_out_is_kept(edits: Edits) -> None:
 
 
 def _marked_with_what_is_at_hand(edits: Edits) -> None:
-    """A slot is marked, left, and its message kept by one statement, and only if all went well."""
+    """A slot is marked, left, and its message kept by one statement, once there is one at hand."""
     reading = edits.function("MessageQueue.acquire_read")
     handed = statement(reading, lambda each: ast.unparse(each) == "yield buf", "slot that is read")
     marks = [each for each in ast.walk(reading) if isinstance(each, ast.Assign) and _moves(each)]
     tries = [each for each in ast.walk(reading) if isinstance(each, ast.Try)]
-    behind = tries[0].finalbody if tries else []
-    kept = [ast.unparse(each) for each in behind if each not in marks]
-    code = "\n".join(["yield buf", textwrap.dedent(_MARKED).strip(), *kept])
-    edits.instead(tries[0] if tries else handed, code)
-    for each in marks:
-        if each not in behind:
-            edits.instead(each, "")
+    if not tries:
+        edits.after(handed, _MARKED)
+    for number, each in enumerate(marks):
+        edits.instead(each, _MARKED if tries and not number else "")
 
 
 _MARKED = """
-(self.taken, self.due, self.current_idx, metadata_buffer[self.local_reader_rank + 1]) = (
-    None if buf[0] == 1 else self.at_hand,
-    buf[0] == 1,
-    (self.current_idx + 1) % self.buffer.max_chunks,
-    1,
-)
+if buf[0] == 1 or getattr(self, "at_hand", None) != ():
+    (self.taken, self.due, self.current_idx, metadata_buffer[self.local_reader_rank + 1]) = (
+        None if buf[0] == 1 else getattr(self, "at_hand", None),
+        buf[0] == 1,
+        (self.current_idx + 1) % self.buffer.max_chunks,
+        1,
+    )
 """
 
 
