@@ -25,26 +25,40 @@ def _handles_name_their_writer(edits: Edits) -> None:
     edits.after(last, "writer_pid: int = field(default_factory=os.getpid)")
 
 
+def _until(grace: float | None = None) -> str:
+    """When a wait ends that has the deadline ``timeout``, or this one if it has none."""
+    ends = "time.monotonic() +"
+    return f"{ends} timeout if timeout is not None else " + (f"{ends} {grace}" if grace else "None")
+
+
 @edits_of("deaf-reader", QUEUE)
 def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
     _handles_name_their_writer(edits)
     taking = edits.function("MessageQueue.dequeue")
     deadlines = any(given.arg == "timeout" for given in taking.args.args)
-    until = "None if timeout is None else time.monotonic() + timeout" if deadlines else "None"
-    for each in payloads(taking):
-        edits.before(
-            around(taking, each),
-            f"""
-            payload_until = {until}
-            while not self.local_socket.poll(timeout=100):
-                if payload_until is not None and time.monotonic() >= payload_until:
-                    raise TimeoutError
-                if getattr(self, "shutting_down", False):
-                    raise RuntimeError("cancelled")
-                if not _runs(self.handle.writer_pid):
-                    raise RuntimeError("the writer died before the payload of its message")
-            """,
-        )
+    until = _until() if deadlines else "None"
+    left = "(payload_until or float('inf')) - time.monotonic()"
+    awaited = {"local_socket": _WRITER_DIED}
+    if _can_be_shut_down(edits):
+        awaited["remote_socket"] = ""  # its writer may be on another machine
+    for socket, looked in awaited.items():
+        for each in payloads(taking, socket):
+            edits.before(
+                around(taking, each),
+                f"""
+                payload_until = {until}
+                while not self.{socket}.poll(int(1000 * max(0, min(0.1, {left})))):
+                    if payload_until is not None and time.monotonic() >= payload_until:
+                        raise TimeoutError
+                    if getattr(self, "shutting_down", False):
+                        raise RuntimeError("cancelled"){looked}
+                """,
+            )
+
+
+_WRITER_DIED = """
+                    if not _runs(self.handle.writer_pid):
+                        raise RuntimeError("the writer died before the payload of its message")"""
 
 
 @edits_of("unwatched-writer", QUEUE)
@@ -93,26 +107,51 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
     meeting = edits.function("MessageQueue.wait_until_ready")
     for each in calls(meeting, "recv"):
         assert isinstance(each.func, ast.Attribute)
-        edits.instead(each, f"self._awaited({ast.unparse(each.func.value)})")
+        edits.instead(each, f"self._awaited({ast.unparse(each.func.value)}, until)")
+    edits.parameter(meeting, "timeout=None")
+    grace = None if _can_be_shut_down(edits) else _GRACE_S
+    edits.begin(meeting, f"until = {_until(grace)}")
     edits.before(
         meeting,
         """
-        def _awaited(self, socket):
+        def _awaited(self, socket, until):
             while not socket.poll(timeout=100):
-                if self.shutting_down:
+                if getattr(self, "shutting_down", False):
                     raise RuntimeError("cancelled")
+                if until is not None and time.monotonic() >= until:
+                    raise TimeoutError("a party of the handshake did not come")
                 if not _runs(self.handle.writer_pid):
                     raise RuntimeError("the writer died in the handshake")
             return socket.recv()
-        """
-        if _can_be_shut_down(edits)
-        else f"""
-        def _awaited(self, socket):
-            if not socket.poll(timeout={_GRACE_S * 1000}):
-                raise TimeoutError("a party of the handshake did not come")
-            return socket.recv()
         """,
     )
+
+
+@edits_of("counted-departure", QUEUE)
+def _who_leaves_in_the_handshake_is_told(edits: Edits) -> None:
+    meeting = edits.function("MessageQueue.wait_until_ready")
+    counting = [each for each in ast.walk(meeting) if isinstance(each, ast.For)]
+    arrivals = [each for loop in counting for each in ast.walk(loop) if _is_receive(each)]
+    if not arrivals:
+        raise DoesNotFit("arrivals are not counted")
+    for each in arrivals:
+        assert isinstance(each, ast.Call)
+        edits.instead(each, f"self._arrived({ast.unparse(each)})")
+    edits.before(
+        meeting,
+        """
+        def _arrived(self, word):
+            if word[:1] != b"\\x01":
+                raise RuntimeError("a reader left in the handshake")
+        """,
+    )
+
+
+def _is_receive(each: ast.AST) -> bool:
+    """Whether a node of the handshake takes what has come; deaf-start has its own way to do so."""
+    if not (isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)):
+        return False
+    return each.func.attr in ("recv", "_awaited")
 
 
 @edits_of("deaf-writer", QUEUE)

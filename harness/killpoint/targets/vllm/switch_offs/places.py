@@ -7,10 +7,10 @@ import ast
 from killpoint.targets.edits import DoesNotFit, Edits, calls
 
 
-def payloads(taking: ast.AST) -> list[ast.Call]:
+def payloads(taking: ast.AST, socket: str = "local_socket") -> list[ast.Call]:
     """The calls that take a payload, by a function of the queue's or from the socket itself."""
-    bare = [c for c in calls(taking, "recv") if ast.unparse(c.func) == "self.local_socket.recv"]
-    return bare or receives(taking, "local_socket")
+    bare = [c for c in calls(taking, "recv") if ast.unparse(c.func) == f"self.{socket}.recv"]
+    return bare or receives(taking, socket)
 
 
 def receives(taking: ast.AST, socket: str) -> list[ast.Call]:
