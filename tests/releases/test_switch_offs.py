@@ -27,10 +27,12 @@ NEWEST = "0.33.0"
 _AT_ONCE = ("confused-senders",)
 """Whose exhibit takes two seconds."""
 _ANOTHERS = {
+    "dead-output-thread": "wrong-data",
     "deaf-start": "no-error",
     "deaf-writer": "wrong-data",
     "late-barrier": "no-error",
     "undecoded-frame": "lost",
+    "unsaid-exit": "wrong-data",
 }
 """The kind of another violation that is left when this one is gone."""
 _SELDOM = {"starved-publication"}

@@ -200,6 +200,8 @@ def _stayed(history: History, who: str, *, alone: bool) -> str:
     asked = [e for e in history.of("asked-to-leave") if e.text("target") == who]
     it = "it" if alone else who
     words = f"; {it} was seen in {where}" if where else ""
+    if any(e.text("where") == "native" and e.text("target") == who for e in history.of("fault")):
+        words += f"; {it} was in native code that keeps the interpreter"
     if asked:
         obeyed = asked[-1].data.get("obeyed") is True
         words += f"; SIGTERM, sent then, {'ended' if obeyed else 'did not end'} {it} within 2 s"

@@ -73,8 +73,8 @@ class Edits:
             raise DoesNotFit(f"{inside.name} has no body")
         self.before(first, code)
 
-    def before(self, statement: ast.stmt, code: str) -> None:
-        """Statements put before one, at its indentation."""
+    def before(self, statement: ast.stmt | ast.ExceptHandler, code: str) -> None:
+        """Statements put before one, or a handler before another, at its indentation."""
         at = self._start(statement)
         self._changes.append((at, at, self._indented(code, statement.col_offset)))
 
@@ -160,7 +160,7 @@ class Edits:
         return place
 
     @staticmethod
-    def _start(statement: ast.stmt) -> _Spot:
+    def _start(statement: ast.stmt | ast.ExceptHandler) -> _Spot:
         decorated = getattr(statement, "decorator_list", [])
         return min([statement.lineno, *(each.lineno for each in decorated)]), 0
 

@@ -57,6 +57,14 @@ def test_where_a_worker_stays_is_said_and_whether_it_obeys(obeyed: bool, how: st
     )
 
 
+@pytest.mark.parametrize("who", ["worker-0", "worker-1"])
+def test_of_a_worker_in_native_code_that_is_said(who: str) -> None:
+    tape = PoolTape().ready()
+    tape.tell("director", "fault", fault="hold", target=who, where="native")
+    found = pool_convicted("W4", tape.does("kill", "executor").gone(0).later(6000)).cause
+    assert ("; it was in native code that keeps the interpreter" in found) == (who == "worker-1")
+
+
 def test_a_workers_child_that_stays_is_a_leak() -> None:
     tape = PoolTape().ready().does("kill", "executor").gone(0).gone(1)
     left = Ledger(processes=["77 sleep"])

@@ -35,8 +35,8 @@ class Worker:
         return os.getpid()
 
 
-def started(worker, ranks=2):
-    """An executor with this many workers of a class."""
+def started(worker, ranks=2, asynchronous=False):
+    """An executor with this many workers of a class; asynchronous: with threads that answer."""
     parallel = Settings(
         world_size=ranks,
         local_world_size=ranks,
@@ -52,7 +52,8 @@ def started(worker, ranks=2):
     )
     multiproc_executor.WorkerWrapperBase = worker
     multiproc_executor.enable_envs_cache = lambda: None  # it evaluates settings of no use here
-    settings = Settings(parallel_config=parallel, scheduler_config=Settings())
+    scheduler = Settings(async_scheduling=asynchronous)
+    settings = Settings(parallel_config=parallel, scheduler_config=scheduler)
     return multiproc_executor.MultiprocExecutor(settings)
 
 

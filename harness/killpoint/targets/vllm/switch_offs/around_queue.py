@@ -61,6 +61,56 @@ def _the_parent_is_watched_from_the_first_line(edits: Edits) -> None:
     )
 
 
+@edits_of("deaf-in-a-call", POOL)
+def _a_worker_whose_parent_died_leaves_in_mid_call(edits: Edits) -> None:
+    watching = edits.function("WorkerProc.monitor_death_pipe.death_pipe_monitor")
+    ending = statement(watching, lambda each: isinstance(each, ast.For), "end of the queues")
+    edits.after(
+        ending,
+        f"""
+        time.sleep({_LEAVES_S})
+        os._exit(1)
+        """,
+    )
+
+
+_LEAVES_S = 3
+"""What a worker is given to leave by itself."""
+
+
+@edits_of("dead-output-thread", POOL)
+def _an_error_of_the_output_thread_is_a_reply(edits: Edits) -> None:
+    answering = edits.function("WorkerProc.async_output_busy_loop")
+    sent = around(answering, only(calls(answering, "enqueue_output")))
+    edits.instead(
+        sent,
+        """
+        try:
+            self.enqueue_output(output)
+        except Exception as error:
+            self.enqueue_output(error)
+        """,
+    )
+
+
+@edits_of("unsaid-exit", POOL)
+def _an_exit_in_a_call_is_an_error_of_the_call(edits: Edits) -> None:
+    calling = edits.first("WorkerProc._execute_worker_rpc", "WorkerProc.worker_busy_loop")
+    caught = [each for each in ast.walk(calling) if isinstance(each, ast.ExceptHandler)]
+    if len(caught) != 1:
+        raise DoesNotFit(f"{len(caught)} handlers where one was expected")
+    edits.before(
+        caught[0],
+        """
+        except SystemExit as e:
+            if e.code is None:  # the handler of SIGTERM's
+                raise
+            if output_rank is None or self.rank == output_rank:
+                self.handle_output(RuntimeError(f"exit in a call: {e.code}"))
+        """,
+    )
+
+
 @edits_of("told-after-grace", POOL)
 def _who_waits_for_a_reply_is_woken_first(edits: Edits) -> None:
     ending = edits.function("MultiprocExecutor.shutdown")
