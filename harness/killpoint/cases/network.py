@@ -63,7 +63,7 @@ def _stopped() -> list[Scenario]:
 def _unread() -> list[Scenario]:
     """The reader's process runs all the time; it only takes its time between two receives."""
     id = "Q5/remote-reader-takes-its-time"
-    message = Message(size=4 * _KIB, repeat=8000)
+    message, later = Message(size=4 * _KIB, repeat=8000), small(20)
     steps = [
         *OPEN,
         Fault("slow", "reader-0", pause=0.02),
@@ -71,8 +71,8 @@ def _unread() -> list[Scenario]:
         Send([message], timeout=0.5, mutate=False),
         Wait(within=20.0),
         Fault("slow", "reader-0", pause=0.0),
-        Receive(message.repeat, timeout=1.0),
-        Send([small(20)], timeout=5.0),
+        Receive(message.repeat + later.repeat, timeout=1.0),
+        Send([later], timeout=5.0),
         Wait(within=20.0),
     ]
     return [scenario(id, *steps, readers=1, remote=1)]

@@ -12,7 +12,17 @@ from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
 from killpoint.explore.trial import Trial
 from killpoint.invariants import BY_ID
-from killpoint.scenario import Cancel, Fault, RingRead, RingWrite, Scenario, dump, parse
+from killpoint.scenario import (
+    Cancel,
+    Fault,
+    Receive,
+    RingRead,
+    RingWrite,
+    Scenario,
+    Send,
+    dump,
+    parse,
+)
 
 PLAYED = [
     case
@@ -63,6 +73,18 @@ def test_a_case_needs_the_capabilities_that_its_steps_use(case: object) -> None:
                 assert step.at.name != "overflow-marker" or "slots" in found.needs
         assert not scenario.shape.remote or "remote" in found.needs
         assert not scenario.networked() or found.needs & {"wire", "group", "pipe"}
+
+
+@pytest.mark.parametrize("case", [each for each in PLAYED if each.id.startswith("Q5/")])
+def test_a_slow_reader_is_asked_for_all_that_is_sent_lest_the_rest_counts_as_lost(
+    case: Case,
+) -> None:
+    for scenario in _scenarios(case):
+        slow = scenario.readers()[-1]
+        sends = [each for each in scenario.steps if isinstance(each, Send)]
+        receives = [each for each in scenario.steps if isinstance(each, Receive)]
+        asked = sum(each.count for each in receives if {slow, "readers"} & {*each.roles})
+        assert asked >= sum(message.repeat for each in sends for message in each.messages)
 
 
 def test_names_are_unique_and_say_what_they_do() -> None:

@@ -107,6 +107,11 @@ def test_a_message_may_not_come_twice_after_a_reset() -> None:
     assert kind("Q18", tape) == "duplicate"
 
 
+def test_a_loss_says_what_was_done_to_the_connections() -> None:
+    tape = does(does(Tape().sent(0).gets(0), "delay"), "reset").sent(1).ends("timeout")
+    assert found("Q18", tape)[0].cause.endswith("(connections: delay, reset)")
+
+
 def test_a_short_cut_does_not_make_a_send_fail() -> None:
     tape = does(does(Tape().sent(0).gets(0), "cut").sent(1, "timeout").later(S), "heal")
     assert kind("Q18", tape) == "lost"

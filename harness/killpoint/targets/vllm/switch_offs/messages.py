@@ -150,6 +150,86 @@ def _marks(how: int) -> Callable[[ast.stmt], bool]:
     return lambda each: isinstance(each, ast.Assign) and ast.unparse(each) == f"buf[0] = {how}"
 
 
+@edits_of("half-received", QUEUE)
+def _what_was_taken_and_not_handed_out_is_kept(edits: Edits) -> None:
+    taking, given = edits.function("MessageQueue.dequeue"), edits.function("MessageQueue.recv")
+    _marked_with_what_is_at_hand(edits)
+    loads = only(calls(given, "loads"))
+    taken = around(given, only(calls(given, "recv_multipart")))
+    edits.instead(taken, "")
+    edits.instead(around(given, loads), "return _decoded(*socket.recv_multipart(copy=False))")
+    for each in ast.walk(taking):
+        if isinstance(each, ast.Return) and each.value and ast.unparse(each.value) == "obj":
+            edits.instead(each, "return self.handed_out()")
+        if not isinstance(each, ast.Assign) or ast.unparse(each.targets[0]) != "obj":
+            continue
+        words = ast.unparse(each.value)
+        if "recv(" in words:
+            edits.instead(each, f"self.taken, self.due = {words}, False")
+        else:
+            edits.instead(each, "self.at_hand = _decoded(*all_buffers)")
+    edits.begin(
+        taking,
+        """
+        if getattr(self, "due", False):
+            self.taken, self.due = MessageQueue.recv(self.local_socket, timeout), False
+        if getattr(self, "taken", None):
+            return self.handed_out()
+        """,
+    )
+    edits.before(
+        taking,
+        """
+        def handed_out(self):
+            (obj, error), self.taken, self.at_hand = self.taken, None, None
+            if error is not None:
+                raise error
+            return obj
+        """,
+    )
+    edits.before(
+        edits.klass("MessageQueue"),
+        """
+        def _decoded(message, *buffers):
+            try:
+                return pickle.loads(message, buffers=buffers), None
+            except Exception as error:
+                return None, error
+        """,
+    )
+
+
+def _marked_with_what_is_at_hand(edits: Edits) -> None:
+    """A slot is marked, left, and its message kept by one statement, and only if all went well."""
+    reading = edits.function("MessageQueue.acquire_read")
+    handed = statement(reading, lambda each: ast.unparse(each) == "yield buf", "slot that is read")
+    marks = [each for each in ast.walk(reading) if isinstance(each, ast.Assign) and _moves(each)]
+    tries = [each for each in ast.walk(reading) if isinstance(each, ast.Try)]
+    behind = tries[0].finalbody if tries else []
+    kept = [ast.unparse(each) for each in behind if each not in marks]
+    code = "\n".join(["yield buf", textwrap.dedent(_MARKED).strip(), *kept])
+    edits.instead(tries[0] if tries else handed, code)
+    for each in marks:
+        if each not in behind:
+            edits.instead(each, "")
+
+
+_MARKED = """
+(self.taken, self.due, self.current_idx, metadata_buffer[self.local_reader_rank + 1]) = (
+    None if buf[0] == 1 else self.at_hand,
+    buf[0] == 1,
+    (self.current_idx + 1) % self.buffer.max_chunks,
+    1,
+)
+"""
+
+
+def _moves(each: ast.Assign) -> bool:
+    """Whether a reader marks its slot, or goes on to the next one."""
+    mark = "metadata_buffer[self.local_reader_rank + 1]"
+    return ast.unparse(each.targets[0]) in (mark, "next_idx", "self.current_idx")
+
+
 @edits_of("poisoned-slot", QUEUE)
 def _a_slot_counts_as_read_whatever_its_reader_raises(edits: Edits) -> None:
     taking = edits.function("MessageQueue.acquire_read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
-from killpoint.targets.vllm.switch_offs.places import payloads
+from killpoint.targets.vllm.switch_offs.places import imported, only, payloads
 from killpoint.targets.vllm.switch_offs.table import QUEUE, edits_of
 
 _RUNS = """
@@ -40,7 +40,7 @@ def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
     left = "(payload_until or float('inf')) - time.monotonic()"
     awaited = {"local_socket": _WRITER_DIED}
     if _can_be_shut_down(edits):
-        awaited["remote_socket"] = ""  # its writer may be on another machine
+        awaited["remote_socket"] = _CONNECTION_LOST  # its writer may be on another machine
     for socket, looked in awaited.items():
         for each in payloads(taking, socket):
             edits.before(
@@ -59,6 +59,9 @@ def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
 _WRITER_DIED = """
                     if not _runs(self.handle.writer_pid):
                         raise RuntimeError("the writer died before the payload of its message")"""
+_CONNECTION_LOST = """
+                    getattr(self, "look_at_connection", bool)()"""
+"""Where a remote reader looks at its connection, it does so in this wait too."""
 
 
 @edits_of("unwatched-writer", QUEUE)
@@ -90,7 +93,56 @@ def _is_pause(each: ast.stmt) -> bool:
 _GRACE_S = 2
 """How long a queue waits that has neither a deadline nor a way to be shut down."""
 _LOOKS_S = 0.1
-"""How often a writer that finds the ring full looks at those who have not read."""
+"""How often a writer that finds the ring full looks at those who have not read, and a remote reader
+at its connection."""
+_COMES_BACK_S = 1
+"""For how long a connection may be lost: libzmq makes it again within a fraction of this, unless
+nobody is there."""
+
+
+@edits_of("unwatched-connection", QUEUE)
+def _a_connection_that_is_lost_and_not_made_again_is_told(edits: Edits) -> None:
+    for module in ("sys", "zmq"):
+        imported(edits, module)
+    taking = edits.function("MessageQueue.dequeue")
+    deadlines = any(given.arg == "timeout" for given in taking.args.args)
+    for each in payloads(taking, "remote_socket"):
+        given = "timeout" if deadlines else "None"
+        edits.before(around(taking, each), f"self.await_remote({given})")
+    attaching = edits.function("MessageQueue.create_from_handle")
+    made = [c for c in calls(attaching, "connect") if "remote_socket" in ast.unparse(c.func)]
+    edits.before(
+        around(attaching, only(made)),
+        """
+        told = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        self.connection = self.remote_socket.get_monitor_socket(told)
+        """,
+    )
+    both = "[self.local_socket, self.remote_socket]"
+    for each in ast.walk(edits.klass("MessageQueue")):
+        if isinstance(each, ast.List) and ast.unparse(each) == both:
+            edits.instead(each, f'{both[:-1]}, getattr(self, "connection", None)]')
+    edits.before(
+        taking,
+        f"""
+        def look_at_connection(self):
+            now = time.monotonic()
+            while self.connection.poll(0):
+                event = int.from_bytes(self.connection.recv_multipart()[0][:2], sys.byteorder)
+                self.lost_at = now if event == zmq.EVENT_DISCONNECTED else None
+            if now > (getattr(self, "lost_at", None) or now) + {_COMES_BACK_S}:
+                raise RuntimeError("the connection to the writer was lost")
+
+        def await_remote(self, timeout):
+            until = time.monotonic() + (sys.maxsize if timeout is None else timeout)
+            while not self.remote_socket.poll(
+                int(1000 * max(0, min({_LOOKS_S}, until - time.monotonic())))
+            ):
+                self.look_at_connection()
+                if time.monotonic() >= until:
+                    raise TimeoutError
+        """,
+    )
 
 
 def _can_be_shut_down(edits: Edits) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from killpoint.targets.edits import DoesNotFit, Edits, around, calls
+from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
 from killpoint.targets.vllm.switch_offs.table import QUEUE, edits_of
 
 
@@ -47,6 +47,32 @@ def _sockets_have_names_and_no_paths(edits: Edits) -> None:
 def _sockets_send_what_they_have(edits: Edits) -> None:
     for each in calls(edits.function("_close_zmq"), "close"):
         edits.keyword(each, "linger", "2000")
+
+
+@edits_of("left-unsent", QUEUE)
+def _a_forked_child_sends_what_it_has_before_it_leaves(edits: Edits) -> None:
+    edits.top(
+        """
+        import multiprocessing.util
+        import weakref
+
+        def _sends_what_it_has(context):
+            if context() is not None:
+                context().destroy(linger=2000)
+        """
+    )
+    made = statement(
+        edits.function("MessageQueue.__init__"),
+        lambda each: isinstance(each, ast.Assign) and ast.unparse(each) == "context = Context()",
+        "making of the context",
+    )
+    edits.after(
+        made,
+        """
+        given = (weakref.ref(context),)
+        multiprocessing.util.Finalize(None, _sends_what_it_has, given, exitpriority=0)
+        """,
+    )
 
 
 @edits_of("unreserved-memory", QUEUE)
