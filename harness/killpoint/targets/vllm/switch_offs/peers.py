@@ -25,28 +25,23 @@ def _handles_name_their_writer(edits: Edits) -> None:
     edits.after(last, "writer_pid: int = field(default_factory=os.getpid)")
 
 
-def _until(grace: float | None = None) -> str:
-    """When a wait ends that has the deadline ``timeout``, or this one if it has none."""
-    ends = "time.monotonic() +"
-    return f"{ends} timeout if timeout is not None else " + (f"{ends} {grace}" if grace else "None")
-
-
 @edits_of("deaf-reader", QUEUE)
 def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
     _handles_name_their_writer(edits)
     taking = edits.function("MessageQueue.dequeue")
     deadlines = any(given.arg == "timeout" for given in taking.args.args)
-    until = _until() if deadlines else "None"
     left = "(payload_until or float('inf')) - time.monotonic()"
     awaited = {"local_socket": _WRITER_DIED}
     if _can_be_shut_down(edits):
         awaited["remote_socket"] = _CONNECTION_LOST  # its writer may be on another machine
     for socket, looked in awaited.items():
         for each in payloads(taking, socket):
+            own = ast.unparse(each.args[1]) if each.args[1:] else "timeout" if deadlines else "None"
             edits.before(
                 around(taking, each),
                 f"""
-                payload_until = {until}
+                granted = {own}
+                payload_until = None if granted is None else time.monotonic() + granted
                 while not self.{socket}.poll(int(1000 * max(0, min(0.1, {left})))):
                     if payload_until is not None and time.monotonic() >= payload_until:
                         raise TimeoutError
@@ -177,6 +172,12 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
             return socket.recv()
         """,
     )
+
+
+def _until(grace: float | None) -> str:
+    """When a wait ends that has the deadline ``timeout``, or this one if it has none."""
+    ends = "time.monotonic() +"
+    return f"{ends} timeout if timeout is not None else " + (f"{ends} {grace}" if grace else "None")
 
 
 @edits_of("counted-departure", QUEUE)
