@@ -103,10 +103,19 @@ def test_the_exhibit_shows_the_finding_and_not_without_its_bug(id: str) -> None:
 
 
 @pytest.mark.full
-def test_a_writer_that_waits_for_a_dead_reader_is_told_without_its_bug() -> None:
+@pytest.mark.parametrize(
+    ("id", "case"),
+    [
+        ("deaf-writer", "Q7/reader-dies-idle"),
+        ("deaf-start", "Q10/nobody-comes"),
+        ("deaf-start", "Q10/remote-reader-dies-before-attaching"),
+        ("deaf-reader", "Q9/cancel-remote-receive"),
+    ],
+)
+def test_other_waits_that_are_deaf_end_without_the_bug(id: str, case: str) -> None:
     spec = release_files(NEWEST).spec
-    assert _outcome(spec, "Q7/reader-dies-idle").kind == "hang"
-    assert _outcome(without(spec, ["deaf-writer"]), "Q7/reader-dies-idle").outcome == "held"
+    assert _outcome(spec, case).kind == "hang"
+    assert _outcome(without(spec, [id]), case).outcome == "held"
 
 
 @pytest.mark.full

@@ -95,12 +95,11 @@ _DESCRIPTORS = (
     ),
     _starving(
         "Q10/ready-without-descriptors",
-        "the handshake with 0, 2, 4, … descriptors to spare at the writer",
+        "readers come, and the handshake, with 0, 2, 4, … descriptors to spare at the writer",
         lambda spare: [
             Make(),
-            Attach(),
-            Wait(),
             Fault("starve", "writer", spare=spare),
+            Attach(),
             Ready(timeout=0.5),
             Wait(within=6.0),
         ],

@@ -13,6 +13,8 @@ _SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
 """At the end of a line of ``maps``; one whose name is gone ends with a word of the kernel's."""
 _DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
 _LINE = 300
+_TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
+"""A warning of the tracker of resources: what it says, and the line of its code below."""
 
 
 def state(pid: int) -> str:
@@ -58,13 +60,15 @@ def stack(pid: int, within: float = 5.0) -> list[str]:
 def last_line(said: Path) -> str:
     """The last line in the file that a process's standard error went to, empty if there is none.
 
-    Addresses and numbers of processes, which no two plays share, are left out.
+    Addresses and numbers of processes, which no two plays share, are left out, and so is what
+    multiprocessing's tracker of resources says to the same file once the process has ended.
     """
     try:
         lines = said.read_text("utf-8", "replace").split("\n")
     except OSError:
         return ""
-    last = next((line for line in reversed(lines) if line.strip()), "")
+    own = (line for line in reversed(lines) if line.strip() and not _TRACKERS.search(line))
+    last = next(own, "")
     return _DRAWN.sub("…", " ".join(last.split()))[:_LINE]
 
 

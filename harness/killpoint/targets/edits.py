@@ -101,6 +101,20 @@ class Edits:
         separator = ", " if call.args or call.keywords else ""
         self._changes.append(((line, column - 1), (line, column - 1), f"{separator}{name}={value}"))
 
+    def parameter(self, function: Function, code: str) -> None:
+        """A parameter put behind those of a function, none of which has a default.
+
+        Raises:
+            DoesNotFit: it has none, or one that is not told by its place alone.
+        """
+        given = function.args
+        if not given.args or given.defaults or given.vararg or given.kwonlyargs or given.kwarg:
+            raise DoesNotFit(f"{function.name} has other parameters")
+        row, column = given.args[-1].end_lineno, given.args[-1].end_col_offset
+        assert row is not None
+        assert column is not None
+        self._changes.append(((row, column), (row, column), f", {code}"))
+
     def top(self, code: str) -> None:
         """Statements put behind the module's imports from the future and its docstring."""
         skipped = (each for each in self._tree.body if not _is_preamble(each))

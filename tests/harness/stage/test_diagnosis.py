@@ -51,6 +51,22 @@ def test_a_command_with_a_parenthesis_in_its_name_is_read_right(tmp_path: Path) 
         child.communicate(timeout=10)
 
 
+def test_what_the_tracker_of_resources_says_later_is_not_what_its_process_said(
+    tmp_path: Path,
+) -> None:
+    said = tmp_path / "writer.err"
+    said.write_text(
+        "Too many open files (src/ipc_listener.cpp:297)\n"
+        "/usr/lib/python3/multiprocessing/resource_tracker.py:301: UserWarning: resource_tracker:"
+        " There appear to be 1 leaked shared_memory objects to clean up at shutdown: {'/a'}\n"
+        "  warnings.warn(\n"
+    )
+    assert diagnosis.last_line(said) == "Too many open files (src/ipc_listener.cpp:297)"
+    with said.open("a") as file:
+        file.write("  warnings.warn('resource_tracker: There appear to be %d '\n")
+    assert diagnosis.last_line(said) == "Too many open files (src/ipc_listener.cpp:297)"
+
+
 def test_cpu_time_is_counted() -> None:
     before = diagnosis.burnt(os.getpid())
     while diagnosis.burnt(os.getpid()) < before + 0.02:

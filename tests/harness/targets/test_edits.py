@@ -50,6 +50,7 @@ def edited(change: str) -> str:
             "send(obj, copy=False, track=0)",
         ),
         ("edits.keyword(calls(edits.klass('Queue'), 'check')[0], 'n', '3')", "check(n=3)"),
+        ("edits.parameter(edits.function('Queue.size'), 'n=3')", "def size(self, n=3):\n"),
         (
             "c = calls(edits.klass('Queue'), 'check')[0]\n"
             "edits.instead(around(edits.klass('Queue'), c), 'return 7')",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -168,9 +169,9 @@ class VllmTarget(
         return end
 
     def ready(self, end: Any, timeout: float | None) -> None:
-        """The handshake. No release has a deadline for it."""
-        del timeout
-        end.wait_until_ready()
+        """The handshake. No release has a deadline for it; without ``deaf-start`` it takes one."""
+        takes = "timeout" in inspect.signature(end.wait_until_ready).parameters
+        end.wait_until_ready(**({"timeout": timeout} if takes else {}))
 
     def send(self, end: Any, obj: Any, timeout: float | None) -> None:
         """Enqueue."""

@@ -30,21 +30,33 @@ def _a_payload_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
     _handles_name_their_writer(edits)
     taking = edits.function("MessageQueue.dequeue")
     deadlines = any(given.arg == "timeout" for given in taking.args.args)
-    until = "None if timeout is None else time.monotonic() + timeout" if deadlines else "None"
-    for each in payloads(taking):
-        edits.before(
-            around(taking, each),
-            f"""
-            payload_until = {until}
-            while not self.local_socket.poll(timeout=100):
-                if payload_until is not None and time.monotonic() >= payload_until:
-                    raise TimeoutError
-                if getattr(self, "shutting_down", False):
-                    raise RuntimeError("cancelled")
-                if not _runs(self.handle.writer_pid):
-                    raise RuntimeError("the writer died before the payload of its message")
-            """,
-        )
+    left = "(payload_until or float('inf')) - time.monotonic()"
+    awaited = {"local_socket": _WRITER_DIED}
+    if _can_be_shut_down(edits):
+        awaited["remote_socket"] = _CONNECTION_LOST  # its writer may be on another machine
+    for socket, looked in awaited.items():
+        for each in payloads(taking, socket):
+            own = ast.unparse(each.args[1]) if each.args[1:] else "timeout" if deadlines else "None"
+            edits.before(
+                around(taking, each),
+                f"""
+                granted = {own}
+                payload_until = None if granted is None else time.monotonic() + granted
+                while not self.{socket}.poll(int(1000 * max(0, min(0.1, {left})))):
+                    if payload_until is not None and time.monotonic() >= payload_until:
+                        raise TimeoutError
+                    if getattr(self, "shutting_down", False):
+                        raise RuntimeError("cancelled"){looked}
+                """,
+            )
+
+
+_WRITER_DIED = """
+                    if not _runs(self.handle.writer_pid):
+                        raise RuntimeError("the writer died before the payload of its message")"""
+_CONNECTION_LOST = """
+                    getattr(self, "look_at_connection", bool)()"""
+"""Where a remote reader looks at its connection, it does so in this wait too."""
 
 
 @edits_of("unwatched-writer", QUEUE)
@@ -108,18 +120,21 @@ def _a_connection_that_is_lost_and_not_made_again_is_told(edits: Edits) -> None:
     edits.before(
         taking,
         f"""
+        def look_at_connection(self):
+            now = time.monotonic()
+            while self.connection.poll(0):
+                event = int.from_bytes(self.connection.recv_multipart()[0][:2], sys.byteorder)
+                self.lost_at = now if event == zmq.EVENT_DISCONNECTED else None
+            if now > (getattr(self, "lost_at", None) or now) + {_COMES_BACK_S}:
+                raise RuntimeError("the connection to the writer was lost")
+
         def await_remote(self, timeout):
             until = time.monotonic() + (sys.maxsize if timeout is None else timeout)
             while not self.remote_socket.poll(
                 int(1000 * max(0, min({_LOOKS_S}, until - time.monotonic())))
             ):
-                now = time.monotonic()
-                while self.connection.poll(0):
-                    event = int.from_bytes(self.connection.recv_multipart()[0][:2], sys.byteorder)
-                    self.lost_at = now if event == zmq.EVENT_DISCONNECTED else None
-                if now > (getattr(self, "lost_at", None) or now) + {_COMES_BACK_S}:
-                    raise RuntimeError("the connection to the writer was lost")
-                if now >= until:
+                self.look_at_connection()
+                if time.monotonic() >= until:
                     raise TimeoutError
         """,
     )
@@ -139,26 +154,57 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
     meeting = edits.function("MessageQueue.wait_until_ready")
     for each in calls(meeting, "recv"):
         assert isinstance(each.func, ast.Attribute)
-        edits.instead(each, f"self._awaited({ast.unparse(each.func.value)})")
+        edits.instead(each, f"self._awaited({ast.unparse(each.func.value)}, until)")
+    edits.parameter(meeting, "timeout=None")
+    grace = None if _can_be_shut_down(edits) else _GRACE_S
+    edits.begin(meeting, f"until = {_until(grace)}")
     edits.before(
         meeting,
         """
-        def _awaited(self, socket):
+        def _awaited(self, socket, until):
             while not socket.poll(timeout=100):
-                if self.shutting_down:
+                if getattr(self, "shutting_down", False):
                     raise RuntimeError("cancelled")
+                if until is not None and time.monotonic() >= until:
+                    raise TimeoutError("a party of the handshake did not come")
                 if not _runs(self.handle.writer_pid):
                     raise RuntimeError("the writer died in the handshake")
             return socket.recv()
-        """
-        if _can_be_shut_down(edits)
-        else f"""
-        def _awaited(self, socket):
-            if not socket.poll(timeout={_GRACE_S * 1000}):
-                raise TimeoutError("a party of the handshake did not come")
-            return socket.recv()
         """,
     )
+
+
+def _until(grace: float | None) -> str:
+    """When a wait ends that has the deadline ``timeout``, or this one if it has none."""
+    ends = "time.monotonic() +"
+    return f"{ends} timeout if timeout is not None else " + (f"{ends} {grace}" if grace else "None")
+
+
+@edits_of("counted-departure", QUEUE)
+def _who_leaves_in_the_handshake_is_told(edits: Edits) -> None:
+    meeting = edits.function("MessageQueue.wait_until_ready")
+    counting = [each for each in ast.walk(meeting) if isinstance(each, ast.For)]
+    arrivals = [each for loop in counting for each in ast.walk(loop) if _is_receive(each)]
+    if not arrivals:
+        raise DoesNotFit("arrivals are not counted")
+    for each in arrivals:
+        assert isinstance(each, ast.Call)
+        edits.instead(each, f"self._arrived({ast.unparse(each)})")
+    edits.before(
+        meeting,
+        """
+        def _arrived(self, word):
+            if word[:1] != b"\\x01":
+                raise RuntimeError("a reader left in the handshake")
+        """,
+    )
+
+
+def _is_receive(each: ast.AST) -> bool:
+    """Whether a node of the handshake takes what has come; deaf-start has its own way to do so."""
+    if not (isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)):
+        return False
+    return each.func.attr in ("recv", "_awaited")
 
 
 @edits_of("deaf-writer", QUEUE)

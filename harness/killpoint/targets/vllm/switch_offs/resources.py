@@ -132,3 +132,29 @@ def _sockets_are_closed_before_their_context(edits: Edits) -> None:
     edits.after(edits.function("MessageQueue.__init__").body[-1], "_ends_with(self, context)")
     attaching = edits.function("MessageQueue.create_from_handle")
     edits.before(attaching.body[-1], "_ends_with(self, context)")
+
+
+_SPARE = 16
+"""More descriptors than a context, its threads and the sockets of one end take."""
+
+
+@edits_of("aborted-context", QUEUE)
+def _a_context_is_begun_with_descriptors_to_spare(edits: Edits) -> None:
+    edits.top(
+        f"""
+        import os
+
+        def _has_descriptors():
+            held = []
+            try:
+                for _ in range({_SPARE}):
+                    held.append(os.open(os.devnull, os.O_RDONLY))
+            finally:
+                for each in held:
+                    os.close(each)
+        """
+    )
+    for place in ("MessageQueue.__init__", "MessageQueue.create_from_handle"):
+        making = edits.function(place)
+        for each in calls(making, "Context"):
+            edits.before(around(making, each), "_has_descriptors()")
