@@ -29,6 +29,7 @@ _AT_ONCE = ("confused-senders",)
 _ANOTHERS = {
     "deaf-start": "no-error",
     "deaf-writer": "wrong-data",
+    "early-departure": "hang",
     "late-barrier": "no-error",
     "undecoded-frame": "lost",
 }

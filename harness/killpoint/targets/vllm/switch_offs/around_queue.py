@@ -189,6 +189,47 @@ def _the_host_leaves_last(edits: Edits) -> None:
     )
 
 
+@edits_of("one-family", GROUP)
+def _the_host_listens_in_the_family_of_its_address(edits: Edits) -> None:
+    making = edits.function("StatelessProcessGroup.create")
+    listening = only(calls(making, "socket"))
+    edits.instead(listening.args[0], 'socket.AF_INET6 if ":" in host else socket.AF_INET')
+
+
+@edits_of("early-departure", GROUP)
+def _a_barrier_ends_when_all_have_seen_all(edits: Edits) -> None:
+    meeting = edits.function("StatelessProcessGroup.barrier")
+    leaving = statement(
+        meeting,
+        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "self.rank != 0",
+        "way out of those who do not host the store",
+    )
+    edits.before(
+        leaving,
+        """
+        until = time.time() + timeout
+        seen = [f"departure_{barrier_id}_{each}" for each in range(self.world_size)]
+        while self.rank != 0 and not self.store.check(seen):
+            if time.time() > until:
+                raise RuntimeError(f"Barrier departure timed out after {timeout:.2f} seconds")
+            sched_yield()
+        if self.rank != 0:
+            self.store.set(f"gone_{barrier_id}_{self.rank}", b"1")
+        """,
+    )
+    cleaning = [each for each in ast.walk(meeting) if isinstance(each, ast.For)][-1]
+    edits.before(
+        cleaning,
+        """
+        gone = [f"gone_{barrier_id}_{each}" for each in range(1, self.world_size)]
+        while gone and not self.store.check(gone) and time.time() - start_time < timeout:
+            sched_yield()
+        for key in gone:
+            self.store.delete_key(key)
+        """,
+    )
+
+
 @edits_of("undecoded-frame", COORDINATOR)
 def _frames_that_make_no_sense_are_dropped(edits: Edits) -> None:
     loop = edits.function("DPCoordinatorProc.process_input_socket")
