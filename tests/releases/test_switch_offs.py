@@ -30,6 +30,7 @@ _ANOTHERS = {
     "dead-output-thread": "wrong-data",
     "deaf-start": "no-error",
     "deaf-writer": "wrong-data",
+    "early-departure": "hang",
     "late-barrier": "no-error",
     "undecoded-frame": "lost",
     "unsaid-exit": "wrong-data",

@@ -1,4 +1,4 @@
-"""Cases of scarce resources: a small or full /dev/shm (Q15), no descriptor to spare (Q10)."""
+"""Cases of scarce resources: a small or full /dev/shm (Q15), no descriptor to spare (Q10, L1)."""
 
 from __future__ import annotations
 
@@ -106,4 +106,20 @@ _DESCRIPTORS = (
     ),
 )
 
-CASES: tuple[Case, ...] = (*_SHM, *_DESCRIPTORS)
+_FEW = 5
+"""With fewer to spare a segment can be made, and no socket."""
+_LEFT = fixed(
+    "L1/make-without-descriptors",
+    f"the writer makes a queue with 0 to {_FEW - 1} descriptors to spare: too few, and it ends",
+    lambda: [
+        scenario(
+            "L1/make-without-descriptors",
+            Fault("starve", "writer", spare=spare),
+            Make(),
+            Wait(within=6.0),
+        )
+        for spare in range(_FEW)
+    ],
+)
+
+CASES: tuple[Case, ...] = (*_SHM, *_DESCRIPTORS, _LEFT)

@@ -10,6 +10,8 @@ from killpoint.findings.registry import findings
 
 _WAITS = "it waits, and nobody is dead, stopped or cut off"
 _UNNOTICED = "connections was never noticed (the target has no peer timeout)"
+_MISSED = "not within 5 s, and never after"
+_PARENT = "after the death of parent by signal 9, this was left"
 _LOOKED = "ended in an AttributeError of the code that looks, which does not name the segment"
 
 
@@ -33,6 +35,12 @@ _LOOKED = "ended in an AttributeError of the code that looks, which does not nam
             " rank-2 gave object 1, not 0",
             ["half-gathered"],
         ),
+        (f"{_MISSED}: front-end-0 heard of engine-1's cut", ["unwatched-engine"]),
+        (f"{_MISSED}: engine-0 noticed coordinator's stop", ["unwatched-engine"]),
+        (f"{_MISSED}: the coordinator ended after parent's kill", ["orphan-coordinator"]),
+        (f"{_PARENT}: 1 process (python), 1 unix socket (coordinator-a/b)", ["orphan-coordinator"]),
+        (f"{_PARENT}: 1 unix socket (coordinator-a/b)", ["coordinator-paths-stay"]),
+        ("after the death of writer by signal 9, this was left: 2 unix sockets", []),
         ("the send of message 3 failed after an exception had struck writer at x.py:5", []),
     ],
 )

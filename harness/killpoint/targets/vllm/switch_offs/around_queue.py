@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
-from killpoint.targets.vllm.switch_offs.places import only
+from killpoint.targets.vllm.switch_offs.places import imported, only
 from killpoint.targets.vllm.switch_offs.table import COORDINATOR, GROUP, POOL, edits_of
 
 
@@ -151,18 +151,131 @@ def _a_barrier_looks_and_does_not_wait_for_the_store(edits: Edits) -> None:
         raise DoesNotFit("a barrier has no timeout")
     for each in calls(meeting, "get"):
         edits.before(
-            around(meeting, each), "if not self.store.check([key]):\n    raise KeyError(key)"
+            around(meeting, each),
+            "if not answered(self.store.check, [key]):\n    raise KeyError(key)",
         )
+    edits.top("import threading")
+    edits.begin(
+        meeting,
+        """
+        def answered(ask, keys):
+            found = []
+            asking = threading.Thread(target=lambda: found.append(ask(keys)), daemon=True)
+            asking.start()
+            asking.join(timeout)
+            if not found:
+                raise RuntimeError(f"no answer of rank 0's store within {timeout:.2f} seconds")
+            return found[0]
+        """,
+    )
     taken = [each for each in calls(meeting, "broadcast_obj") if "None" in ast.unparse(each)]
     edits.before(
         around(meeting, only(taken)),
         """
         until = time.monotonic() + timeout
         awaited = f"broadcast_from/0/{self.broadcast_recv_src_counter[0]}"
-        while not self.store.check([awaited]):
+        while not answered(self.store.check, [awaited]):
             if time.monotonic() > until:
                 raise RuntimeError(f"rank 0 did not come within {timeout:.2f} seconds")
             sched_yield()
+        """,
+    )
+
+
+@edits_of("unmended-connection", GROUP)
+def _a_connection_that_broke_is_made_anew(edits: Edits) -> None:
+    group = edits.klass("StatelessProcessGroup")
+    for method in ("send_obj", "recv_obj", "broadcast_obj"):
+        for each in ast.walk(edits.function(f"{group.name}.{method}")):
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+                asked = {"self.store.set": "self.stored", "self.store.get": "self.taken"}
+                if (name := ast.unparse(each.func)) in asked:
+                    edits.instead(each.func, asked[name])
+    edits.top("from torch.distributed import DistNetworkError, TCPStore as _Client")
+    edits.before(
+        edits.function(f"{group.name}.send_obj"),
+        """
+        def stored(self, key, value):
+            self.reached(lambda store: (store.set(key, value), store.check([key])))
+
+        def taken(self, key):
+            return self.reached(lambda store: store.get(key))
+
+        def reached(self, ask):
+            for _ in range(3):
+                try:
+                    return ask(self.store)
+                except DistNetworkError:
+                    old, soon = self.store, timedelta(seconds=0.2)
+                    self.broken = [old, *getattr(self, "broken", [])]
+                    self.store = _Client(old.host, old.port, is_master=False, timeout=soon)
+                    self.store.set_timeout(old.timeout)
+            return ask(self.store)
+        """,
+    )
+
+
+@edits_of("host-leaves-first", GROUP)
+def _the_host_leaves_last(edits: Edits) -> None:
+    imported(edits, "time")
+    edits.top(
+        """
+        import weakref
+
+        def _left(store, rank, ranks):
+            try:
+                store.set(f"left/{rank}", b"1")
+                until = time.monotonic() + 5
+                others = [f"left/{each}" for each in range(ranks)]
+                while rank == 0 and not store.check(others) and time.monotonic() < until:
+                    time.sleep(0.01)
+            except Exception:
+                pass  # the host has gone already
+        """
+    )
+    edits.begin(
+        edits.function("StatelessProcessGroup.__post_init__"),
+        "weakref.finalize(self, _left, self.store, self.rank, self.world_size)",
+    )
+
+
+@edits_of("one-family", GROUP)
+def _the_host_listens_in_the_family_of_its_address(edits: Edits) -> None:
+    making = edits.function("StatelessProcessGroup.create")
+    listening = only(calls(making, "socket"))
+    edits.instead(listening.args[0], 'socket.AF_INET6 if ":" in host else socket.AF_INET')
+
+
+@edits_of("early-departure", GROUP)
+def _a_barrier_ends_when_all_have_seen_all(edits: Edits) -> None:
+    meeting = edits.function("StatelessProcessGroup.barrier")
+    leaving = statement(
+        meeting,
+        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "self.rank != 0",
+        "way out of those who do not host the store",
+    )
+    edits.before(
+        leaving,
+        """
+        until = time.time() + timeout
+        seen = [f"departure_{barrier_id}_{each}" for each in range(self.world_size)]
+        while self.rank != 0 and not self.store.check(seen):
+            if time.time() > until:
+                raise RuntimeError(f"Barrier departure timed out after {timeout:.2f} seconds")
+            sched_yield()
+        if self.rank != 0:
+            self.store.set(f"gone_{barrier_id}_{self.rank}", b"1")
+        """,
+    )
+    cleaning = [each for each in ast.walk(meeting) if isinstance(each, ast.For)][-1]
+    edits.before(
+        cleaning,
+        """
+        gone = [f"gone_{barrier_id}_{each}" for each in range(1, self.world_size)]
+        while gone and not self.store.check(gone) and time.time() - start_time < timeout:
+            sched_yield()
+        for key in gone:
+            self.store.delete_key(key)
         """,
     )
 

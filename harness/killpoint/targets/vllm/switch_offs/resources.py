@@ -37,6 +37,13 @@ def _a_segment_that_is_missing_is_named(edits: Edits) -> None:
         )
 
 
+@edits_of("unregistered-segment", QUEUE)
+def _who_removes_segments_is_there_first(edits: Edits) -> None:
+    edits.top("from multiprocessing import resource_tracker")
+    making = edits.function("ShmRingBuffer.__init__")
+    edits.begin(making, "resource_tracker.ensure_running()")
+
+
 @edits_of("ipc-paths-stay", QUEUE)
 def _sockets_have_names_and_no_paths(edits: Edits) -> None:
     for each in calls(edits.function("MessageQueue.__init__"), "get_open_zmq_ipc_path"):
