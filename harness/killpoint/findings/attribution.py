@@ -180,7 +180,7 @@ class Attribution:
         silent: list[str] = []
         for each in candidates[:_LIKELY]:
             said = says((each,))
-            if said == "held":
+            if said == "held" and says((each,)) != "shows":  # or it stayed away by chance
                 return each, "its switch-off ends it"
             silent += [each] * (said == "nothing")
         if silent:
@@ -193,6 +193,8 @@ class Attribution:
         if not needed:
             return NEW, f"no {_TOGETHER} findings' switch-offs end it"
         mine, *others = sorted(needed, key=candidates.index)
+        if says(needed) == "shows":
+            return NEW, "it comes and goes: no switch-off was seen to end it twice"
         if whole == "nothing":
             those = " and ".join(["its switch-off", *(f"that of {each}" for each in others)])
             return mine, f"with {those} its point is not reached any more"

@@ -258,6 +258,30 @@ def test_what_only_keeps_a_point_from_being_reached_ends_nothing(
     )
 
 
+@pytest.mark.parametrize("likely", [0, 4])
+@pytest.mark.parametrize("by_chance", [True, False])
+def test_what_stayed_away_once_has_not_ended(
+    likely: int, by_chance: bool, replay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away: dict[tuple[str, ...], int] = {}
+
+    def plays(
+        _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+    ) -> Says:
+        away[*off,] = away.get((*off,), 0) + 1
+        if "late-replies" not in off or (by_chance and len(off) <= 3 and away[*off,] > 1):
+            return "shows"
+        return "held"
+
+    monkeypatch.setattr(attribution, "resolve", str)
+    monkeypatch.setattr(Attribution, "_plays", plays)
+    monkeypatch.setattr(attribution, "_LIKELY", likely)
+    violation = CaseViolation("hang", "it waited", replay=replay)
+    with Attribution("vllm==0.33.0") as whose:
+        whose.of("W6/method-raises", violation)
+    assert violation.finding == ("new" if by_chance else "late-replies")
+
+
 def test_in_a_target_without_a_registry_each_is_new_and_nothing_is_played() -> None:
     for spec in ("refengine", "os_pipes:OsPipeTarget", "vllm:Own"):
         violation = CaseViolation("hang", "reader-0 waited", replay="no/file")
