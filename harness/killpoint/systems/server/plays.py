@@ -102,6 +102,16 @@ _PLAYS = (
         ],
     ),
     NamedPlay(
+        "sigterm-in-a-long-step",
+        "a step takes five seconds more, and SIGTERM comes meanwhile, amid twelve answers",
+        ("E6", "E5"),
+        [
+            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerServe(0.5)],
+            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
+            ServerGone(),
+        ],
+    ),
+    NamedPlay(
         "sigterm-while-starting",
         "SIGTERM when the first part has been started, and the server is not ready",
         ("E6", "L1"),
