@@ -303,6 +303,9 @@ def _frames_that_make_no_sense_are_dropped(edits: Edits) -> None:
             edits.instead(each, f"if not ({ast.unparse(each.test)}):\n    continue")
         if isinstance(each, ast.Compare) and "SCALE_ELASTIC_EP" in ast.unparse(each):
             edits.instead(each, f"{ast.unparse(each)} and type(decoded[1]) is int")
+        if isinstance(each, ast.Assign) and ast.unparse(each.value) == "decoded":
+            fits = "isinstance(decoded, list) and len(decoded) == 2 and type(decoded[1]) is int"
+            edits.before(each, f"if not ({fits}):\n    continue")
 
 
 @edits_of("starved-publication", COORDINATOR)
