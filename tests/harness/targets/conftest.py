@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,14 @@ from vllm_shelf import Shelf
 
 from killpoint.errors import CannotWork
 from killpoint.targets import vllm
+
+
+@pytest.fixture(autouse=True)
+def _socket_paths(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Queues of vLLM's leave their sockets: a folder with a short name that goes with them."""
+    with tempfile.TemporaryDirectory(prefix="kp-") as folder:
+        monkeypatch.setenv("VLLM_RPC_BASE_PATH", folder)
+        yield
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def load_beside_another(spec: str) -> str:
 
 
 def load_with_temporary_folder(spec: str, folder: str) -> dict[str, Any]:
+    os.environ.pop("VLLM_RPC_BASE_PATH")
     before = neighbours.ipc_path()
     os.environ["TMPDIR"] = folder
     return {**load(spec), "BEFORE": before}
