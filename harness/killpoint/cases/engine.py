@@ -15,10 +15,13 @@ _ENDS = (
     ),
     of_engine(
         "E1/last-replica-dies",
-        "the only replica is killed, and nobody starts another one",
+        "the only replica is stopped, killed once requests wait for it, and nobody starts another"
+        " one",
         *[
             *up(rate=8.0, together=2, max_tokens=200, within=8.0),
             *serve(1.5, 1),
+            Fault("stop", "core-0"),
+            *serve(0.6),
             Fault("kill", "core-0"),
         ],
         *[*serve(1.5), Calm(8.0), Wait(within=20.0), *STOP],
