@@ -206,6 +206,32 @@ def statement(inside: ast.AST, fits: Callable[[ast.stmt], bool], what: str) -> a
     return found
 
 
+def assignment(inside: ast.AST, to: str, what: str, of: str = "") -> ast.Assign:
+    """The first assignment to ``to`` whose value has the words ``of`` in it.
+
+    Raises:
+        DoesNotFit: there is none; ``what`` says what was looked for.
+    """
+    for each in _statements(inside):
+        if not isinstance(each, ast.Assign) or ast.unparse(each.targets[0]) != to:
+            continue
+        if of in ast.unparse(each.value):
+            return each
+    raise DoesNotFit(f"there is no {what}")
+
+
+def branch(inside: ast.AST, test: str, what: str) -> ast.If:
+    """The first ``if`` with this test.
+
+    Raises:
+        DoesNotFit: there is none; ``what`` says what was looked for.
+    """
+    for each in _statements(inside):
+        if isinstance(each, ast.If) and ast.unparse(each.test) == test:
+            return each
+    raise DoesNotFit(f"there is no {what}")
+
+
 def around(inside: ast.AST, node: ast.AST) -> ast.stmt:
     """The innermost statement that has a node in it."""
     holders = [s for s in _statements(inside) if any(each is node for each in ast.walk(s))]

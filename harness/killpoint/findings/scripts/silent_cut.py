@@ -1,31 +1,11 @@
 """A node is powered off, and its link with it: does a reader on another one ever know?"""
 
 import multiprocessing
-import os
 
 import _loader
 from _bounded import main
 from _namespaces import NEW_NETWORK, apart, loopback
-from vllm.distributed.device_communicators.shm_broadcast import MessageQueue
-
-
-def write(end):
-    queue = MessageQueue(1, 0, connect_ip="127.0.0.1")
-    end.send(queue.export_handle())
-    queue.wait_until_ready()
-    queue.enqueue("hello")
-    end.recv()
-
-
-def read(end, connected):
-    queue = MessageQueue.create_from_handle(end.recv(), 0)
-    queue.wait_until_ready()
-    queue.dequeue(indefinite=True)
-    connected.set()
-    try:
-        queue.dequeue(indefinite=True)
-    except BaseException:
-        os._exit(1)
+from _remote import read, write
 
 
 def shows():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+from killpoint.targets.edits import DoesNotFit, Edits, around, branch, calls, statement
 from killpoint.targets.vllm.switch_offs.places import imported, only
 from killpoint.targets.vllm.switch_offs.table import COORDINATOR, GROUP, POOL, edits_of
 
@@ -249,11 +249,7 @@ def _the_host_listens_in_the_family_of_its_address(edits: Edits) -> None:
 @edits_of("early-departure", GROUP)
 def _a_barrier_ends_when_all_have_seen_all(edits: Edits) -> None:
     meeting = edits.function("StatelessProcessGroup.barrier")
-    leaving = statement(
-        meeting,
-        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "self.rank != 0",
-        "way out of those who do not host the store",
-    )
+    leaving = branch(meeting, "self.rank != 0", "way out of those who do not host the store")
     edits.before(
         leaving,
         """
@@ -311,24 +307,14 @@ def _frames_that_make_no_sense_are_dropped(edits: Edits) -> None:
 @edits_of("starved-publication", COORDINATOR)
 def _a_publication_that_is_due_is_made(edits: Edits) -> None:
     loop = edits.function("DPCoordinatorProc.process_input_socket")
-    idle = statement(
-        loop,
-        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "not events",
-        "publication when nothing came",
-    )
-    assert isinstance(idle, ast.If)
+    idle = branch(loop, "not events", "publication when nothing came")
     edits.instead(idle.test, "not events or (stats_changed and elapsed >= wait_for)")
 
 
 @edits_of("stranded-requests", COORDINATOR)
 def _a_start_that_was_sent_is_no_start_that_was_made(edits: Edits) -> None:
     loop = edits.function("DPCoordinatorProc.process_input_socket")
-    waking = statement(
-        loop,
-        lambda each: isinstance(each, ast.If) and ast.unparse(each.test) == "not engines_running",
-        "wake of paused engines",
-    )
-    assert isinstance(waking, ast.If)
+    waking = branch(loop, "not engines_running", "wake of paused engines")
     believed = ("engines_running = True", "wave_state_changed = True")
     early = [each for each in waking.body if ast.unparse(each) in believed]
     if not early:

@@ -6,7 +6,7 @@ import ast
 import textwrap
 from collections.abc import Callable
 
-from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+from killpoint.targets.edits import DoesNotFit, Edits, around, assignment, calls, statement
 from killpoint.targets.vllm.switch_offs.places import imported, only, receives
 from killpoint.targets.vllm.switch_offs.table import QUEUE, edits_of
 
@@ -106,14 +106,7 @@ def _published_slots_are_left(edits: Edits) -> None:
         lambda each: isinstance(each, ast.With) and "get_metadata" in ast.unparse(each.items[0]),
         "slot that is looked at",
     )
-    step = statement(
-        looked,
-        lambda each: (
-            isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "self.current_idx"
-        ),
-        "step to the next slot",
-    )
-    assert isinstance(step, ast.Assign)
+    step = assignment(looked, "self.current_idx", "step to the next slot")
     moved = f"self.current_idx, self.filling = ({ast.unparse(step.value)}), None"
     edits.instead(step, moved)
     taken = statement(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from killpoint.targets.edits import DoesNotFit, Edits, around, calls, statement
+from killpoint.targets.edits import DoesNotFit, Edits, around, assignment, calls, statement
 from killpoint.targets.vllm.switch_offs.places import imported, only, payloads
 from killpoint.targets.vllm.switch_offs.table import QUEUE, edits_of
 
@@ -232,14 +232,7 @@ def _a_slot_is_awaited_from_readers_that_live(edits: Edits) -> None:
 def _rings_name_their_readers(edits: Edits) -> None:
     """Behind the slots a ring has the process id of each reader, which it stores as it attaches."""
     making = edits.function("ShmRingBuffer.__init__")
-    size = statement(
-        making,
-        lambda each: (
-            isinstance(each, ast.Assign)
-            and ast.unparse(each.targets[0]) == "self.total_bytes_of_buffer"
-        ),
-        "size of the ring",
-    )
+    size = assignment(making, "self.total_bytes_of_buffer", "size of the ring")
     edits.after(
         size,
         """
@@ -261,15 +254,7 @@ def _rings_name_their_readers(edits: Edits) -> None:
         """,
     )
     attaching = edits.function("MessageQueue.create_from_handle")
-    local = statement(
-        attaching,
-        lambda each: (
-            isinstance(each, ast.Assign)
-            and ast.unparse(each.targets[0]) == "self.local_reader_rank"
-            and ".index(" in ast.unparse(each.value)
-        ),
-        "rank of a local reader",
-    )
+    local = assignment(attaching, "self.local_reader_rank", "rank of a local reader", ".index(")
     edits.after(local, "self.buffer.has_reader(self.local_reader_rank)")
 
 
