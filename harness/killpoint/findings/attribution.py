@@ -32,6 +32,8 @@ _TRIES = 3
 """Plays that a violation is given to show itself once more."""
 _LIKELY = 3
 """Candidates that are tried one by one, before the others are searched."""
+_SURE = 3
+"""Times more that a violation stays away with what nothing else points to, before that counts."""
 _TOGETHER = 3
 """Findings that a violation may have together."""
 _IDLE = 6
@@ -149,7 +151,7 @@ class Attribution:
         plays = self._comes_again(scenario, violation)
         if not plays:
             return UNREPRODUCED, f"{_TRIES} plays did not show it again ({_seen(violation)})"
-        return self._ended_by(scenario, violation, self._candidates(case, violation), plays)
+        return self._ended_by(scenario, case, violation, plays)
 
     def _may(self, entry: Finding) -> bool:
         """Whether the release can have it, by what was measured; a tree is like the newest."""
@@ -162,12 +164,13 @@ class Attribution:
         return next(shown, 0)
 
     def _ended_by(
-        self, scenario: Scenario, violation: CaseViolation, candidates: list[str], plays: int
+        self, scenario: Scenario, case: str, violation: CaseViolation, plays: int
     ) -> tuple[str, str]:
         """The first of the likely candidates that ends it, else those that the others lead to.
 
         ``plays``: how many a violation is given to show itself, since it does not always do so.
         """
+        candidates = self._candidates(case, violation)
 
         def says(off: Sequence[str]) -> Says:
             said: Says = "nothing"
@@ -177,10 +180,16 @@ class Attribution:
                     break
             return said
 
+        def surely(off: Sequence[str]) -> bool:
+            """Whether what stayed away once with these off did not do so by chance."""
+            expected = any(self._expects(each, case, violation) for each in off)
+            stays = all(says(off) != "shows" for _ in range(1 if expected else _SURE))
+            return stays and (expected or says(()) == "shows")
+
         silent: list[str] = []
         for each in candidates[:_LIKELY]:
             said = says((each,))
-            if said == "held" and says((each,)) != "shows":  # or it stayed away by chance
+            if said == "held" and surely((each,)):
                 return each, "its switch-off ends it"
             silent += [each] * (said == "nothing")
         if silent:
@@ -193,8 +202,8 @@ class Attribution:
         if not needed:
             return NEW, f"no {_TOGETHER} findings' switch-offs end it"
         mine, *others = sorted(needed, key=candidates.index)
-        if says(needed) == "shows":
-            return NEW, "it comes and goes: no switch-off was seen to end it twice"
+        if not surely(needed):
+            return NEW, "it comes and goes: no switch-off was seen to end it again"
         if whole == "nothing":
             those = " and ".join(["its switch-off", *(f"that of {each}" for each in others)])
             return mine, f"with {those} its point is not reached any more"
@@ -209,6 +218,12 @@ class Attribution:
         able = [each for each in self._known if each.id in SWITCH_OFFS]
         able.sort(key=lambda each: -_near(each, case, violation, text))
         return [each.id for each in able]
+
+    def _expects(self, id: str, case: str, violation: CaseViolation) -> bool:
+        """Whether not plays alone point to it: its exhibit, its place, what it breaks."""
+        entry = next(each for each in self._known if each.id == id)
+        likely = _of_its_kind(entry, case, violation) or _at(entry, violation)
+        return likely or case == entry.exhibit
 
     def _plays(self, scenario: Scenario, violation: CaseViolation, off: Sequence[str]) -> Says:
         """What a play with these switched off says of a violation of that kind.
@@ -280,11 +295,20 @@ def _tells(entry: Finding, violation: CaseViolation) -> bool:
 
 
 def _near(entry: Finding, case: str, violation: CaseViolation, text: str) -> int:
-    """How likely an entry is: its exhibit or its invariant, its place, names that are told."""
-    place, own = violation.place, entry.place
+    """How likely an entry is: by its exhibit, what it breaks, its place, names that are told."""
+    own = entry.place
     names = (own.file.rpartition("/")[2], own.function, own.function.rpartition(".")[2])
     score = sum(bool(name) and name in text for name in names)
-    if place is not None:
-        score += 2 * ((place.file, place.function) == (own.file, own.function))
+    score += 2 * _at(entry, violation)
+    score += 4 * _of_its_kind(entry, case, violation)
     score += case.partition("/")[0] == entry.exhibit.partition("/")[0]
     return score + 8 * (case == entry.exhibit)
+
+
+def _of_its_kind(entry: Finding, case: str, violation: CaseViolation) -> bool:
+    return f"{case.partition('/')[0]} {violation.kind}" in entry.breaks
+
+
+def _at(entry: Finding, violation: CaseViolation) -> bool:
+    place, own = violation.place, entry.place
+    return place is not None and (place.file, place.function) == (own.file, own.function)

@@ -111,6 +111,7 @@ def _show(options: argparse.Namespace) -> int:
         "mechanism": entry.mechanism,
         "trigger": entry.trigger,
         "consequence": entry.consequence,
+        "breaks": ", ".join(entry.breaks),
         "masked by": entry.masked,
         "since": f"{entry.since}{until} (as measured)",
         "threads": ", ".join(entry.threads) or "none known",

@@ -56,6 +56,8 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The first release that was seen to have it, or ``<=`` the oldest that was asked."""
     fixed: str = ""
     """The first release that was seen without it."""
+    breaks: tuple[str, ...] = ()
+    """What its switch-off was seen to end: an invariant and a kind of violation, ``Q6 hang``."""
     masked: str = ""
     """What of the whole engine hides it, or keeps it small."""
     threads: tuple[str, ...] = ()

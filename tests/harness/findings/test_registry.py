@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -11,7 +12,9 @@ from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import without
 from killpoint.findings.registry import IMPACTS, affects, finding, findings
+from killpoint.invariants import BY_ID
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, known
+from killpoint.verdict import Kind
 
 ENTRIES = list(findings().values())
 
@@ -30,6 +33,12 @@ def test_who_has_no_switch_off_is_told_by_its_words_or_by_the_release_that_fixed
 def test_each_exhibit_is_a_case() -> None:
     known = {case.id for case in CASES}
     assert [e.id for e in ENTRIES if e.exhibit not in known] == []
+
+
+def test_what_an_entry_breaks_are_invariants_each_with_a_kind_of_violation() -> None:
+    said = [tuple(words.split()) for e in ENTRIES for words in e.breaks]
+    assert [each for each in said if each[0] not in BY_ID] == []
+    assert [each for each in said if each[1:] not in {(kind,) for kind in get_args(Kind)}] == []
 
 
 def test_each_entry_says_what_an_engineer_needs() -> None:
