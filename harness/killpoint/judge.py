@@ -281,6 +281,11 @@ class _Bench:
     def loaded(self) -> Loaded:
         return self._all[0].zygote.loaded
 
+    def abandon(self) -> None:
+        """End plays that last, whichever thread they are in."""
+        for stage in self._all:
+            stage.abandon()
+
     def take(self) -> Stage:
         return self._free.get()
 
@@ -370,6 +375,9 @@ class _Run:
             begun = {case.id: pool.submit(work, case) for case in cases}
             try:
                 return {id: each.result() for id, each in begun.items()}
+            except BaseException:
+                self._bench.abandon()
+                raise
             finally:
                 pool.shutdown(cancel_futures=True)
 

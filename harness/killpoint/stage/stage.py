@@ -151,6 +151,7 @@ class Stage:
         self._asked: Counter[tuple[bytes, bool, str]] = Counter()
         """How many of them each case was given."""
         self._players: dict[str, Player] = {}
+        self._abandoned = False
         self._with_torch: Zygote | None = None
         try:
             self.zygote = Zygote(spec, self.root)
@@ -163,6 +164,15 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def abandon(self) -> None:
+        """End a play of a system's own that is under way in another thread, and begin no other.
+
+        Other plays last seconds: they come to their end.
+        """
+        self._abandoned = True
+        for player in list(self._players.values()):
+            player.abandon()
 
     def close(self) -> None:
         """End the zygote and remove every play's folder."""
@@ -234,7 +244,10 @@ class Stage:
             (folder / "t").mkdir(parents=True, mode=0o700)
             if system.name not in self._players:
                 self._players[system.name] = system.player(self.spec, self.root)
-            played = self._players[system.name].play(scenario, folder, ordinary=ordinary)
+            player = self._players[system.name]
+            if self._abandoned:
+                player.abandon()
+            played = player.play(scenario, folder, ordinary=ordinary)
             history = History.read(folder)
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error

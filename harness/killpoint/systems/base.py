@@ -41,6 +41,13 @@ class Player(Protocol):
         """
         ...
 
+    def abandon(self) -> None:
+        """End the play that is under way in another thread, and begin no other one.
+
+        What is abandoned raises ``asyncio.CancelledError`` where it was begun.
+        """
+        ...
+
     def close(self) -> None:
         """End what was kept between plays."""
         ...

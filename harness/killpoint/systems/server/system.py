@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -60,6 +63,7 @@ class ServerPlayer:
         self._zygote: EngineZygote | None = None
         self._starts: dict[tuple[Topology, bool], float] = {}
         """Seconds that an undisturbed start took, by topology, and whether it was forked."""
+        self._running = Running()
 
     def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
         """Start a server, let clients ask, do what is to be done to it, and end what is left."""
@@ -74,9 +78,15 @@ class ServerPlayer:
         if any(isinstance(step, ServerStart) and step.until == "late" for step in scenario.steps):
             takes = self._start_takes(scenario, folder / "rehearsal", forked=forked)
         with Supervisor(self._line(forked)) as supervisor:
-            played = _played(self._program, scenario, folder, supervisor, takes)
+            driver = Driver(self._program, scenario, folder, supervisor)
+            driver.start_takes = takes
+            played = _played(driver, self._running, folder, supervisor)
         played.provisional = forked
         return played
+
+    def abandon(self) -> None:
+        """See :class:`killpoint.systems.base.Player`."""
+        self._running.abandon()
 
     def close(self) -> None:
         """End the zygote."""
@@ -94,7 +104,7 @@ class ServerPlayer:
             with Supervisor(self._line(forked)) as supervisor:
                 driver = Driver(self._program, rehearsal, folder, supervisor)
                 try:
-                    asyncio.run(driver.play())
+                    self._running.run(driver.play())
                 except Stalled:
                     return 0.0  # so does the play, and says why
                 finally:
@@ -123,18 +133,47 @@ def _lacking(folder: Path, why: str) -> Played:
     return Played(Ledger(), "", [])
 
 
-def _played(
-    program: ServerProgram,
-    scenario: Scenario,
-    folder: Path,
-    supervisor: Supervisor,
-    start_takes: float,
-) -> Played:
-    driver = Driver(program, scenario, folder, supervisor)
-    driver.start_takes = start_takes
+class Running:
+    """The play that is under way, which another thread may abandon."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
+        self._abandoned = False
+
+    def run(self, play: Coroutine[Any, Any, None]) -> None:
+        """Play it to its end.
+
+        Raises:
+            asyncio.CancelledError: it was abandoned, before or meanwhile.
+        """
+        asyncio.run(self._watched(play))
+
+    def abandon(self) -> None:
+        """End what is under way; whatever is to be run from now on ends at once."""
+        with self._lock:
+            self._abandoned = True
+            if self._task is not None:
+                loop, task = self._task
+                loop.call_soon_threadsafe(task.cancel)
+
+    async def _watched(self, play: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(play)
+        with self._lock:
+            if self._abandoned:
+                task.cancel()
+            self._task = asyncio.get_running_loop(), task
+        try:
+            await task
+        finally:
+            with self._lock:
+                self._task = None
+
+
+def _played(driver: Driver, running: Running, folder: Path, supervisor: Supervisor) -> Played:
     stalled = ""
     try:
-        asyncio.run(driver.play())
+        running.run(driver.play())
     except Stalled as error:
         stalled = str(error)
     finally:

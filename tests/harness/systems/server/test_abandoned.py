@@ -1,0 +1,86 @@
+"""A play of a server that is abandoned ends with all that it started, and no other one begins."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from killpoint.inspection.processes import tree
+from killpoint.scenario import Fault, Scenario
+from killpoint.stage.stage import Stage
+from killpoint.systems.server.steps import (
+    ServerControl,
+    ServerLoad,
+    ServerPhase,
+    ServerServe,
+    ServerShape,
+    ServerStart,
+)
+from killpoint.targets.registry import resolve
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
+UP = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
+STOPPED = Scenario(
+    "E4/worker-stopped",
+    ["E4"],
+    [*UP, Fault("stop", "worker-0"), ServerServe(45.0)],
+    server=ServerShape("tensor-parallel"),
+)
+
+
+def _once_a_part_is_stopped(root: int) -> list[int]:
+    """The processes below this one, when one of them has been stopped."""
+    until = time.monotonic() + 60.0
+    while time.monotonic() < until:
+        below = [each for each in tree(root) if each.pid != root]
+        if any(each.state == "T" for each in below):
+            return [each.pid for each in below]
+        time.sleep(0.05)
+    raise AssertionError("no part of the server was stopped within 60 s")
+
+
+def _are_there(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_it_ends_with_what_it_started_and_the_next_one_does_not_begin() -> None:
+    with Stage(resolve(f"serve:{EXAMPLE}")) as stage, ThreadPoolExecutor(1) as pool:
+        before = {each.pid for each in tree(os.getpid())}
+        play = pool.submit(stage.play, STOPPED)
+        parts = _once_a_part_is_stopped(os.getpid())
+        stage.abandon()
+        with pytest.raises(asyncio.CancelledError):
+            play.result(timeout=30.0)
+        assert _are_there([pid for pid in parts if pid not in before]) == []
+        with pytest.raises(asyncio.CancelledError):
+            pool.submit(stage.play, STOPPED).result(timeout=30.0)
+
+
+def test_an_interrupted_check_does_not_wait_for_its_end(tmp_path: Path) -> None:
+    check = subprocess.Popen(
+        [
+            *[sys.executable, "-m", "killpoint.cli", "check", "--target", f"serve:{EXAMPLE}"],
+            *["--only", "E4/worker-stopped", "--out", str(tmp_path)],
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    try:
+        parts = _once_a_part_is_stopped(check.pid)
+        check.send_signal(signal.SIGINT)
+        said = check.communicate(timeout=20.0)[1]  # the play goes on for 25 s
+    finally:
+        check.kill()
+        check.wait()
+    assert check.returncode == 130, said
+    assert _are_there(parts) == []
