@@ -57,6 +57,8 @@ def test_peers_say_and_hear_and_the_parent_ends_what_it_started(stage: Stage) ->
         Wait(),
         EndWave(("engine-0", "engine-1")),
         Forge("engine-0", "wrong-type", (7, 7)),
+        Tell("engine-0", (4, 1)),
+        Hear(("front-end-0",), "counts", rank=0, counts=(4, 1)),  # so the lie was read before it
         Scale("front-end-0", 3),
         Hear(("front-end-0",), "ranks", rank=3),
         Wait(),
@@ -65,7 +67,7 @@ def test_peers_say_and_hear_and_the_parent_ends_what_it_started(stage: Stage) ->
     (gone,) = of(play, "gone", "director")
     assert start.number("pid") == gone.number("pid")
     assert [e.data["n"] for e in of(play, "stepped", "engine-0")] == [0]
-    assert [e.text("outcome") for e in play.history.of("hear-done")] == ["ok"] * 3
+    assert [e.text("outcome") for e in play.history.of("hear-done")] == ["ok"] * 4
     assert [e.number("done") for e in of(play, "said", "engine-0")] == [-1, 0]
     assert of(play, "lied", "engine-0")[0].data["counts"] == [7, 7]
     assert of(play, "coordinator-closed", "parent")[0].number("logged") > 0
