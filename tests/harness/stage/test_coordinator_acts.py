@@ -68,7 +68,7 @@ def test_peers_say_and_hear_and_the_parent_ends_what_it_started(stage: Stage) ->
     assert start.number("pid") == gone.number("pid")
     assert [e.data["n"] for e in of(play, "stepped", "engine-0")] == [0]
     assert [e.text("outcome") for e in play.history.of("hear-done")] == ["ok"] * 4
-    assert [e.number("done") for e in of(play, "said", "engine-0")] == [-1, 0]
+    assert [e.number("done") for e in of(play, "said", "engine-0")] == [-1, 0, -1]
     assert of(play, "lied", "engine-0")[0].data["counts"] == [7, 7]
     assert of(play, "coordinator-closed", "parent")[0].number("logged") > 0
 
