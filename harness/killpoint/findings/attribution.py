@@ -36,8 +36,8 @@ _SURE = 3
 """Times more that a violation stays away with what nothing else points to, before that counts."""
 _TOGETHER = 3
 """Findings that a violation may have together."""
-_IDLE = 6
-"""Stages that are kept for the next violation."""
+_IDLE = 2
+"""Stages that are kept for the next violation, for each of those that are settled at a time."""
 
 Says = Literal["shows", "held", "nothing"]
 """What a play says of a violation; nothing, where it did not come to its point."""
@@ -81,6 +81,7 @@ class Attribution:
         self._tell = tell
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
+        self._kept = _IDLE
         self._leaving = threading.Event()
 
     @property
@@ -103,11 +104,15 @@ class Attribution:
     def of_cases(self, cases: Iterable[Case], jobs: int = 1, end: float | None = None) -> None:
         """Say of each violation whose it is. Interrupted, it waits for plays that are under way.
 
+        Those that are likely to be the same bug's come together: they share stages.
+
         Args:
             jobs: how many are settled at a time.
             end: of the monotonic clock; what has not been begun by then stays without a finding.
         """
         asked = [(case.id, violation) for case in cases for violation in case.violations]
+        asked.sort(key=lambda each: self._candidates(*each)[:1])
+        self._kept = _IDLE * max(1, jobs)
 
         def work(each: tuple[str, CaseViolation]) -> None:
             if end is not None and time.monotonic() > end:
@@ -253,8 +258,8 @@ class Attribution:
         finally:
             with self._lock:
                 self._idle.append((off, stage))
-                spare = self._idle[:-_IDLE]
-                del self._idle[:-_IDLE]
+                spare = self._idle[: -self._kept]
+                del self._idle[: -self._kept]
             for _, each in spare:
                 each.close()
 

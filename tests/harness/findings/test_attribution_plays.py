@@ -13,6 +13,7 @@ from killpoint.cases.case import OPEN, scenario
 from killpoint.errors import CannotWork
 from killpoint.findings import attribution
 from killpoint.findings.attribution import Attribution
+from killpoint.findings.registry import finding
 from killpoint.replay import Ending, Replayed
 from killpoint.scenario import dump
 from killpoint.verdict import CaseOutcome, CaseViolation, Kind, Violation
@@ -104,11 +105,9 @@ def test_a_stage_waits_for_the_next_play_of_its_target_and_is_closed_at_the_end(
     assert [spec for spec, *_ in stages.plays[:2]] == stages.made == stages.closed
 
 
-def test_of_the_stages_that_wait_the_oldest_are_closed(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attribution, "_IDLE", 2)
+def test_of_the_stages_that_wait_the_oldest_are_closed(stages: Stages) -> None:
     with Attribution(_SPEC) as whose:
+        whose.of_cases([], jobs=1)  # two for each that is settled at a time
         for off in ((), ("deaf-reader",), (), ("late-replies",)):
             whose._plays(_SCENARIO, _HANG, off)
         assert stages.closed == [f"{_SPEC}~deaf-reader"]
@@ -172,6 +171,19 @@ def test_as_many_are_settled_at_a_time_as_there_are_jobs(monkeypatch: pytest.Mon
     with Attribution(_SPEC) as whose:
         whose.of_cases(cases, jobs=3)
     assert {case.violations[0].finding for case in cases} == {"deaf-reader"}
+
+
+@pytest.mark.usefixtures("stages")
+def test_those_that_are_likely_the_same_bugs_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    settled: list[str] = []
+    _settles(monkeypatch, settled.append)
+    first, second = finding("late-replies"), finding("deaf-reader")
+    cases = _cases("Q1/a", first.exhibit, second.exhibit, first.exhibit)
+    with Attribution(_SPEC) as whose:
+        whose.of_cases(cases)
+    count = settled.index(first.exhibit)
+    assert settled[count : count + 2] == [first.exhibit] * 2
+    assert sorted(settled) == sorted(case.id for case in cases)
 
 
 @pytest.mark.usefixtures("stages")
