@@ -177,10 +177,10 @@ class Attribution:
         """
         candidates = self._candidates(case, violation)
 
-        def says(off: Sequence[str]) -> Says:
+        def says(off: Sequence[str], *, confirms: bool = True) -> Says:
             said: Says = "nothing"
             for _ in range(plays):
-                said = self._plays(scenario, violation, off)
+                said = self._plays(scenario, violation, off, confirms=confirms)
                 if said == "shows":
                     break
             return said
@@ -193,7 +193,9 @@ class Attribution:
 
         silent: list[str] = []
         for each in candidates[:_LIKELY]:
-            said = says((each,))
+            said = says((each,), confirms=False)  # one that is taken for wrong here is searched for
+            if said == "nothing":
+                said = says((each,))
             if said == "held" and surely((each,)):
                 return each, "its switch-off ends it"
             silent += [each] * (said == "nothing")
@@ -230,17 +232,25 @@ class Attribution:
         likely = _of_its_kind(entry, case, violation) or _at(entry, violation)
         return likely or case == entry.exhibit
 
-    def _plays(self, scenario: Scenario, violation: CaseViolation, off: Sequence[str]) -> Says:
+    def _plays(
+        self,
+        scenario: Scenario,
+        violation: CaseViolation,
+        off: Sequence[str],
+        *,
+        confirms: bool = True,
+    ) -> Says:
         """What a play with these switched off says of a violation of that kind.
 
-        With something off, what rests on time is told only if it comes again in a play alone.
+        With something off, what rests on time is told only if it comes again in a play alone,
+        which others have to wait for; or at once, if nothing is to be confirmed.
         """
         if self._leaving.is_set():
             raise _Leaving
         key = tuple(sorted(off))
         with self._stage(key) as stage:
             spec = switched_off(self._spec, key)
-            played = play_once(stage, scenario, spec, confirms=bool(off))
+            played = play_once(stage, scenario, spec, confirms=confirms and bool(off))
         if any(each.kind == violation.kind for each in played.outcomes):
             return "shows"
         return "nothing" if played.ending == "not-reached" else "held"

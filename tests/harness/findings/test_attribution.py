@@ -35,7 +35,11 @@ def settle(monkeypatch: pytest.MonkeyPatch) -> Settle:
 
     def settled(violation: CaseViolation, shows: Shows) -> CaseViolation:
         def plays(
-            _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+            _self: Attribution,
+            _scenario: Scenario,
+            _: CaseViolation,
+            off: Sequence[str],
+            **_how: bool,
         ) -> Says:
             return "shows" if shows(off) else "held"
 
@@ -169,7 +173,13 @@ def test_what_breaks_such_an_invariant_in_such_a_way_is_tried_first_and_twice(
 ) -> None:
     tried: list[tuple[str, ...]] = []
 
-    def says(_self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]) -> Says:
+    def says(
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        **_how: bool,
+    ) -> Says:
         tried.append((*off,))
         return "held" if "deaf-start" in off else "shows"
 
@@ -182,6 +192,39 @@ def test_what_breaks_such_an_invariant_in_such_a_way_is_tried_first_and_twice(
             whose.of("Q10/any", CaseViolation(kind, "it took long", replay=replay))
             assert (tried[1] == ("deaf-start",)) == first
             assert tried.count(("deaf-start",)) >= (2 if first else 0)
+
+
+@pytest.mark.parametrize("likely", ["shows", "nothing"])
+def test_what_a_likely_one_does_not_end_is_played_alone_only_where_it_decides(
+    likely: Says, replay: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plays: list[tuple[tuple[str, ...], bool]] = []
+
+    def says(
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        *,
+        confirms: bool = True,
+    ) -> Says:
+        plays.append(((*off,), confirms))
+        if "late-replies" in off:
+            return "held" if confirms else "shows"  # beside others it came late by chance
+        return likely if [*off] == ["deaf-reader"] else "shows"
+
+    monkeypatch.setattr(attribution, "resolve", str)
+    monkeypatch.setattr(Attribution, "_plays", says)
+    violation = CaseViolation("hang", "it waited", replay=replay)
+    with Attribution("vllm==0.33.0") as whose:
+        whose.of(finding("deaf-reader").exhibit, violation)
+    of_the_likely = [confirms for off, confirms in plays if off == ("deaf-reader",)]
+    if likely == "nothing":
+        assert of_the_likely == [False, True]
+        assert (violation.finding, "not reached" in violation.how) == ("deaf-reader", True)
+    else:
+        assert of_the_likely == [False]
+        assert (violation.finding, violation.how) == ("late-replies", "its switch-off ends it")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +251,13 @@ def test_one_whose_exhibit_is_of_the_invariant_is_tried_before_others(
 ) -> None:
     plays: list[tuple[str, ...]] = []
 
-    def says(_self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]) -> Says:
+    def says(
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        **_how: bool,
+    ) -> Says:
         plays.append((*off,))
         return "held" if "starved-publication" in off else "shows"
 
@@ -237,7 +286,13 @@ def test_words_that_one_mechanism_alone_has_need_no_play(settle: Settle) -> None
 def test_words_tell_a_finding_of_releases_that_have_it(
     spec: str, whose: str, replay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def says(_self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]) -> Says:
+    def says(
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        **_how: bool,
+    ) -> Says:
         return "held" if "unreserved-memory" in off else "shows"
 
     monkeypatch.setattr(attribution, "resolve", str)
@@ -252,7 +307,11 @@ def test_whose_point_is_not_reached_is_second_to_what_ends_it(
     replay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def plays(
-        _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        **_how: bool,
     ) -> Says:
         if [*off] == ["deaf-reader"]:
             return "nothing"
@@ -292,7 +351,11 @@ def test_what_only_keeps_a_point_from_being_reached_ends_nothing(
     ending: set[str], silencing: set[str], how: str, replay: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def plays(
-        _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        **_how: bool,
     ) -> Says:
         if ending and ending <= {*off}:
             return "held"
@@ -319,7 +382,11 @@ def test_what_stayed_away_once_has_not_ended(
     away: dict[tuple[str, ...], int] = {}
 
     def plays(
-        _self: Attribution, _scenario: Scenario, _: CaseViolation, off: Sequence[str]
+        _self: Attribution,
+        _scenario: Scenario,
+        _: CaseViolation,
+        off: Sequence[str],
+        **_how: bool,
     ) -> Says:
         away[*off,] = away.get((*off,), 0) + 1
         if "late-replies" not in off or (by_chance and len(off) <= 3 and away[*off,] > 1):

@@ -91,8 +91,13 @@ def test_a_play_is_of_the_target_with_these_switched_off_and_confirms_what_it_sh
     with Attribution(_SPEC) as whose:
         whose._plays(_SCENARIO, _HANG, ())
         whose._plays(_SCENARIO, _HANG, ("late-replies", "deaf-reader"))
+        whose._plays(_SCENARIO, _HANG, ("late-replies", "deaf-reader"), confirms=False)
     without = f"{_SPEC}~deaf-reader,late-replies"
-    assert stages.plays == [(_SPEC, _SPEC, False), (without, without, True)]
+    assert stages.plays == [
+        (_SPEC, _SPEC, False),
+        (without, without, True),
+        (without, without, False),
+    ]
 
 
 def test_a_stage_waits_for_the_next_play_of_its_target_and_is_closed_at_the_end(
