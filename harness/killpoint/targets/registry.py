@@ -81,6 +81,10 @@ def switched_off(spec: str, findings: Sequence[str]) -> str:
     """
     if not findings:
         return spec
+    if spec.startswith(_SERVER):
+        from killpoint.systems.server.target import without as without_in_server
+
+        return without_in_server(spec, findings)
     if not (_is_of("vllm", spec) or _is_of("sglang", spec)):
         raise BadUsage(f"target {spec}: findings can be switched off in vllm and sglang alone")
     from killpoint.targets.vllm.specs import without

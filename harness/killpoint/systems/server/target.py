@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -15,12 +17,14 @@ from killpoint.systems.server.program import ServerProgram, Topology
 from killpoint.systems.server.program_file import load_program
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability
+from killpoint.targets.vllm.switch_offs.servers import known_of_servers
 from killpoint.verdict import Kind
 
 PREFIX = "serve:"
 FORMS = f"refengine, FILE.toml, {environments.FORMS}"
 """What can stand after ``serve:``."""
 
+_OFF = re.compile(r"~[a-z][a-z0-9-]*(,[a-z][a-z0-9-]*)*$")
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
 """Who documents that a dead part ends all requests is judged by how it ends them all the same."""
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
@@ -70,7 +74,10 @@ def resolve(spec: str) -> str:
         BadUsage: there is no such server, or its file is none.
         CannotWork: its environment cannot be made here.
     """
-    what = spec.removeprefix(PREFIX)
+    what, off = _parted(spec)
+    if off:
+        known_of_servers(off)
+        _is_to_be_vllm(spec)
     if what.endswith(".toml"):
         load_program(Path(what))
         return PREFIX + str(Path(what).absolute())
@@ -80,18 +87,60 @@ def resolve(spec: str) -> str:
         return spec
     environments.made(what, offline=_offline(), tell=_tell)
     if "==" not in what:
-        return PREFIX + str(Path(what).expanduser().absolute())
-    return spec
+        what = str(Path(what).expanduser().absolute())
+    return _spec(what, off)
 
 
 def build(spec: str) -> ServerTarget:
     """The target of a resolved spec."""
-    what = spec.removeprefix(PREFIX)
+    what, off = _parted(spec)
     if what.endswith(".toml"):
         return ServerTarget(load_program(Path(what)))
     if what == "refengine":
         return ServerTarget(_refengine())
-    return ServerTarget(environments.program(what, offline=True, tell=_tell))
+    return ServerTarget(environments.program(what, offline=True, tell=_tell, off=off))
+
+
+def without(spec: str, off: Sequence[str]) -> str:
+    """The spec of the same server with further findings' bugs taken out.
+
+    Raises:
+        BadUsage: nothing can be taken out of this server.
+    """
+    _is_to_be_vllm(spec)
+    what, before = _parted(spec)
+    return _spec(what, sorted({*before, *off}))
+
+
+def is_vllm(spec: str) -> bool:
+    """Whether it is vLLM's own server, whoever built it."""
+    what, _ = _parted(spec)
+    own = what == "refengine" or what.endswith(".toml")
+    return not own and environments.has_switch_offs(what)
+
+
+def _is_to_be_vllm(spec: str) -> None:
+    if not is_vllm(spec):
+        raise BadUsage(f"target {spec}: of servers findings can be switched off in vLLM's alone")
+
+
+def release(spec: str) -> str:
+    """The release of a published one; empty if its spec does not say."""
+    what, _ = _parted(spec)
+    return what.partition("==")[2].partition("+")[0]
+
+
+def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
+    """What stands after ``serve:``, and what is switched off in it."""
+    what = spec.removeprefix(PREFIX)
+    if not _OFF.search(what) or Path(what).exists():
+        return what, ()
+    plain, _, off = what.rpartition("~")
+    return plain, tuple(off.split(","))
+
+
+def _spec(what: str, off: Sequence[str]) -> str:
+    return PREFIX + what + (f"~{','.join(off)}" if off else "")
 
 
 def _tell(line: str) -> None:

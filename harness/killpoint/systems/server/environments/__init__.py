@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from killpoint.cache import cache_root
 from killpoint.errors import BadUsage
 from killpoint.systems.server.environments import profiles, tiny_model, users, vllm_cpu
+from killpoint.systems.server.environments.edited_engine import EditedEngine, edited_engine
 from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
 from killpoint.systems.server.program import ServerProgram
 
-__all__ = ["FORMS", "made", "program", "releases"]
+__all__ = ["FORMS", "has_switch_offs", "made", "program", "releases"]
 
 FORMS = "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, PATH/TO/VENV"
 """What can stand after ``serve:``, of what this package gives."""
@@ -30,11 +32,17 @@ _NOT_HERE = {
 """Engines that people ask for, and why none is made."""
 
 
-def program(spec: str, offline: bool, tell: Tell) -> ServerProgram:
+def has_switch_offs(spec: str) -> bool:
+    """Whether bugs can be taken out of it: whether it is vLLM."""
+    return not spec.startswith(_TRANSFORMERS)
+
+
+def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> ServerProgram:
     """The server that ``serve:SPEC`` names, made ready to start.
 
     Args:
         spec: one of ``FORMS``, without ``serve:``.
+        off: findings whose bugs are taken out of it; it is vLLM.
         offline: what is not in the cache is not fetched.
         tell: told size, time and progress, a line at a time.
 
@@ -45,7 +53,7 @@ def program(spec: str, offline: bool, tell: Tell) -> ServerProgram:
     if not _is_release(spec):
         found = users.vllm(Path(spec).expanduser())
         own = (found.version, found.notes, found.python, None, _model(), found.cpu)
-        return profiles.vllm("vllm", *own)
+        return profiles.vllm("vllm", *own, _without(found.package, off))
     if spec.startswith(_TRANSFORMERS):
         home = _with_transformers(spec, offline, tell)
         python = vllm_cpu.interpreter(home.home)
@@ -53,7 +61,11 @@ def program(spec: str, offline: bool, tell: Tell) -> ServerProgram:
         return profiles.transformers(version, home.record.notes, python, _model())
     engine = vllm_cpu.engine(spec, offline, tell)
     made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
-    return profiles.vllm(engine.name, *made)
+    return profiles.vllm(engine.name, *made, _without(engine.site / "vllm", off))
+
+
+def _without(package: Path, off: Sequence[str]) -> EditedEngine | None:
+    return edited_engine(package, off) if off else None
 
 
 def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from killpoint.systems.server.environments.edited_engine import IMPORTS, EditedEngine
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.environments.tiny_model import PROMPTS
 from killpoint.systems.server.program import ServerProgram, Zygote
@@ -57,15 +58,19 @@ def vllm(
     site: Path | None,
     model: Path,
     cpu: bool,
+    instead: EditedEngine | None = None,
 ) -> ServerProgram:
     """VLLM's own server, from its command line.
 
     Args:
         site: the folder that goes first on the path; None: vLLM lies in the environment itself.
         cpu: whether it is a build for the CPU; one for GPUs is started with its own defaults.
+        instead: what it imports in the place of its own files, if anything.
     """
     flags = [word for pair in (_FLAGS | (_CPU_FLAGS if cpu else {})).items() for word in pair]
-    path = {"PYTHONPATH": os.pathsep.join(str(each) for each in (site, PLUGIN) if each)}
+    folders = (IMPORTS if instead else None, site, PLUGIN)
+    path = {"PYTHONPATH": os.pathsep.join(str(each) for each in folders if each)}
+    path |= instead.variables() if instead else {}
     fixed = path | _QUIET | (_CPU if cpu else {})
     command = [str(python), str((site or python.parent.parent) / "bin" / "vllm"), "serve"]
     served = [str(model), "--host", "{host}", "--port", "{port}", "--enforce-eager"]
@@ -73,7 +78,7 @@ def vllm(
     return ServerProgram(
         name=name,
         version=version,
-        notes=list(notes),
+        notes=[*notes, *(instead.notes if instead else ())],
         command=[*command, *served, *flags],
         topologies={
             "tensor-parallel": ["--tensor-parallel-size", "2"],

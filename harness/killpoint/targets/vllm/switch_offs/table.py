@@ -67,8 +67,11 @@ def diff(id: str, path: Path, content: bytes, name: str) -> str:
 
 def _edited(id: str, path: Path, content: bytes) -> bytes:
     edit = SWITCH_OFFS[id].get(path.name)
-    if edit is None:
-        return content
+    return content if edit is None else made(edit, content)
+
+
+def made(edit: Edit, content: bytes) -> bytes:
+    """A file with an edit made; as it was where it does not fit."""
     edits = Edits(content.decode())
     try:
         edit(edits)

@@ -158,7 +158,7 @@ def _venv(folder: Path, says: str) -> Path:
 
 
 def test_a_users_vllm_is_used_as_it_lies(tmp_path: Path) -> None:
-    says = '{"vllm": "0.33.0", "torch": "2.13.0", "cuda": "13.0"}'
+    says = '{"vllm": "0.33.0", "package": "/theirs/vllm", "torch": "2.13.0", "cuda": "13.0"}'
     folder = _venv(tmp_path / "theirs", says)
     found = program(str(folder), True, _silent)
     assert (found.name, found.version) == ("vllm", "0.33.0")
@@ -170,14 +170,16 @@ def test_a_users_vllm_is_used_as_it_lies(tmp_path: Path) -> None:
 
 
 def test_a_users_build_for_the_cpu_can_be_forked(tmp_path: Path) -> None:
-    folder = _venv(tmp_path / "theirs", '{"vllm": "0.32.0", "torch": "2.13.0+cpu", "cuda": ""}')
+    says = '{"vllm": "0.32.0", "package": "/theirs/vllm", "torch": "2.13.0+cpu", "cuda": ""}'
+    folder = _venv(tmp_path / "theirs", says)
     found = program(str(folder), True, _silent)
     assert found.zygote is not None
     assert found.environment["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"
 
 
 def test_an_environment_without_vllm_is_refused(tmp_path: Path) -> None:
-    folder = _venv(tmp_path / "theirs", '{"vllm": "", "torch": "", "cuda": ""}')
+    says = '{"vllm": "", "package": "", "torch": "", "cuda": ""}'
+    folder = _venv(tmp_path / "theirs", says)
     with pytest.raises(BadUsage, match="has no vLLM"):
         program(str(folder), True, _silent)
     (folder / "bin" / "python").unlink()

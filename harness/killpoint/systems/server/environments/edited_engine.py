@@ -1,0 +1,92 @@
+"""An engine with bugs taken out: files that its processes import in the place of its own ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from killpoint.cache import cache_root
+from killpoint.errors import BadUsage, CannotWork
+from killpoint.targets.vllm.switch_offs.servers import edited, known_of_servers
+
+IMPORTS = Path(__file__).with_name("edited_imports")
+"""The folder that goes first on the path of an engine."""
+
+
+class EditedEngine(msgspec.Struct, frozen=True):
+    """What an engine's processes import in the place of its own files."""
+
+    folder: Path
+    """Has the edited files, and which module each is of."""
+    notes: tuple[str, ...]
+    """For the card: what is switched off, and what has no place in this release."""
+
+    def variables(self) -> dict[str, str]:
+        """What the environment of a play has it by, beside :data:`IMPORTS` on the path."""
+        return {"KILLPOINT_EDITED": str(self.folder)}
+
+
+def edited_engine(package: Path, off: Sequence[str]) -> EditedEngine:
+    """The files of an engine without these findings' bugs, kept in the cache.
+
+    Args:
+        package: the folder of the package ``vllm``.
+
+    Raises:
+        BadUsage: one has no switch-off, or none fits a file of this engine.
+        CannotWork: a file of the engine cannot be read, or the cache cannot be written.
+    """
+    known_of_servers(off)
+
+    def read(file: PurePosixPath) -> bytes | None:
+        path = package / file
+        return path.read_bytes() if path.is_file() else None
+
+    try:
+        files, absent = edited(off, read)
+        there = [id for id in off if id not in absent]
+        if not there:
+            raise BadUsage(f"{package}: no edit of {', '.join(off)} fits this release")
+        folder = _kept(files)
+    except OSError as error:
+        raise CannotWork(f"switch-offs of {package}: {error}") from error
+    told = [f"switched off, by edits as the code was imported: {', '.join(there)}"]
+    told += [f"not switched off, since no edit fits: {', '.join(absent)}"] * bool(absent)
+    return EditedEngine(folder, tuple(told))
+
+
+def _kept(files: dict[PurePosixPath, bytes]) -> Path:
+    """A folder of these files; one that is there already is the same, by its name."""
+    digest = hashlib.sha256()
+    for file, content in sorted(files.items()):
+        digest.update(f"{file}\0{len(content)}\0".encode() + content)
+    folder = cache_root() / "edited" / digest.hexdigest()[:24]
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(dir=folder.parent, prefix="new-"))
+    try:
+        for number, content in enumerate(files.values()):
+            (new / f"{number}.py").write_bytes(content)
+        modules = {_module(file): f"{number}.py" for number, file in enumerate(files)}
+        (new / "modules.json").write_text(json.dumps(modules), "utf-8")
+        new.chmod(0o755)
+        try:
+            new.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return folder
+
+
+def _module(file: PurePosixPath) -> str:
+    """The name that a file of the package is imported by."""
+    return ".".join(("vllm", *file.with_suffix("").parts))
