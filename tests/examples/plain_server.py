@@ -234,6 +234,8 @@ os.close(note)
 if LIE == "open-to-all":
     NOTE.unlink()
     NOTE.touch(0o622)  # its owner's alone, unless the umask lets others in
+if "PLAIN_CACHE" in os.environ:
+    tempfile.mkstemp(prefix="kept-", dir=os.environ["PLAIN_CACHE"])
 if LIE == "litters":
     tempfile.mkstemp(prefix="litter-")
 told = threading.Event()

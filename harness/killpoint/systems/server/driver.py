@@ -197,9 +197,10 @@ class Driver:
 
     async def _start(self, step: ServerStart) -> None:
         began = time.monotonic()
-        folder = self._folder / "t"
-        argv = self._program.argv(self._topology, self._address.port, folder)
-        variables = self._program.variables(self._address.port, folder) | {"TMPDIR": str(folder)}
+        folder, own = self._folder / "t", self._folder / "own"
+        own.mkdir(exist_ok=True, mode=0o700)
+        argv = self._program.argv(self._topology, self._address.port, own)
+        variables = self._program.variables(self._address.port, own) | {"TMPDIR": str(folder)}
         self._gone = False
         how: dict[str, object] = {
             "drain": self._program.drain,

@@ -42,7 +42,8 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """A server that can be started, in one topology or several.
 
     In ``command``, ``topologies`` and ``environment`` these stand for what a play gives:
-    ``{port}``, ``{host}``, ``{folder}`` (the play's own, for whatever the server writes).
+    ``{port}``, ``{host}``, ``{folder}`` (the play's own, for what the server may keep: caches and
+    the like; what it leaves in its ``TMPDIR``, another folder, is told).
     """
 
     name: str

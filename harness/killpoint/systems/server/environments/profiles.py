@@ -29,14 +29,16 @@ _CPU = {
     "TORCHDYNAMO_DISABLE": "1",  # the first request compiles for half a minute otherwise
 }
 _PER_PLAY = {
-    "VLLM_RPC_BASE_PATH": "{folder}",
     "VLLM_CACHE_ROOT": "{folder}/cache",
     "VLLM_CONFIG_ROOT": "{folder}/config",
     "HF_HOME": "{folder}/hf",
     "TORCHINDUCTOR_CACHE_DIR": "{folder}/inductor",
     "TRITON_CACHE_DIR": "{folder}/triton",
 }
-_UNWANTED = ("PYTHONHOME", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE")
+_UNWANTED = (
+    *("PYTHONHOME", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE"),
+    "VLLM_RPC_BASE_PATH",  # its sockets go to TMPDIR, where they are told if they stay
+)
 """What the caller's environment may hold, and no server is to inherit."""
 _OPEN = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 _SECURITY = "docs/usage/security.md: "
