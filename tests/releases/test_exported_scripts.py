@@ -19,7 +19,7 @@ from release_files import release_files
 from killpoint.findings.export_command import exported
 from killpoint.findings.issue import of_range
 from killpoint.findings.programs import with_script
-from killpoint.findings.registry import finding, findings
+from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.targets.edits import Edits
 from killpoint.targets.vllm.sources import Sources
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied
@@ -108,11 +108,16 @@ def _controlled(id: str, sources: Sources, into: Path) -> Path:
     return into
 
 
+def _is_of_servers(id: str) -> bool:
+    """Whether it needs an installed vllm: test_real_engine.py has one."""
+    return SERVER in finding(id).projects
+
+
 def _long(id: str) -> object:
     return id if id in _AT_ONCE else pytest.param(id, marks=pytest.mark.full)
 
 
-@pytest.mark.parametrize("id", [_long(id) for id in with_script()])
+@pytest.mark.parametrize("id", [_long(id) for id in with_script() if not _is_of_servers(id)])
 def test_a_script_shows_the_bug_where_it_is_and_nowhere_else(
     id: str, play: Play, tmp_path: Path
 ) -> None:

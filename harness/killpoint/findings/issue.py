@@ -29,13 +29,7 @@ def of_range(entry: Finding, release: str | None) -> str:
         BadUsage: the one that is asked for has not, or none of vLLM's has.
     """
     found = [each for each in LANDMARKS if affects(entry, each)]
-    if SERVER in entry.projects:
-        told = f"killpoint check --target {entry.target('RELEASE')} --only {entry.exhibit}"
-        raise BadUsage(
-            f"{entry.id} shows in a whole server alone, of which nothing is exported:"
-            f" {told} shows it"
-        )
-    if "vllm" not in entry.projects or not found:
+    if not {"vllm", SERVER} & {*entry.projects} or not found:
         raise BadUsage(f"{entry.id} is in no release of vllm")
     if release is not None and not affects(entry, release):
         until = f" and before {entry.fixed}" if entry.fixed else ""
@@ -102,6 +96,8 @@ def _place(entry: Finding, sources: Sources) -> str:
     """File and function, linked to its line at the tag."""
     file = f"vllm/{entry.place.file}"
     named = f"`{file}`, `{entry.place.function}`"
+    if SERVER in entry.projects:  # of a server's files none is kept here
+        return f"[{named}]({_TAG.partition('#')[0].format(release=sources.version, file=file)})"
     try:
         edits = Edits(sources.read(sources.root / file).decode())
         line = getattr(edits.first(entry.place.function), "lineno", 1)
@@ -120,6 +116,9 @@ def _suggested(entry: Finding, sources: Sources) -> str:
             "**Suggested fix.** A sketch, kept small: with it the script below ends with status 0."
             f"\n\n```diff\n{told}```"
         )
+    if SERVER in entry.projects:
+        told = f"`{entry.target('RELEASE')}~{entry.id}`"
+        return f"**Suggested fix.** None as a diff; {told} is the server with an edit that ends it."
     if entry.fixed:
         return f"**Suggested fix.** The one of {entry.fixed}."
     return f"**Suggested fix.** None as a diff: {entry.no_switch_off or 'it fits newer releases'}."
@@ -136,5 +135,5 @@ def _shown_by(entry: Finding, release: str) -> str:
     if entry.id in programs.with_script():
         body = programs.script(entry, release, trees=False).rstrip()
         return f"**To see it.** `python {entry.id}.py`:\n\n```python\n{body}\n```"
-    command = f"killpoint check --target vllm=={release} --only {entry.exhibit}"
+    command = f"killpoint check --target {entry.target(release)} --only {entry.exhibit}"
     return f"**To see it.**\n\n```console\n$ {command}\n```"

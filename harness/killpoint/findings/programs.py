@@ -15,7 +15,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from killpoint.errors import BadUsage
-from killpoint.findings.registry import Finding, findings
+from killpoint.findings.registry import SERVER, Finding, findings
 
 _LOADER = "_loader"
 _WIDTH = 92
@@ -37,6 +37,7 @@ def script(entry: Finding, release: str, *, trees: bool = True) -> str:
     Raises:
         BadUsage: the finding has none.
     """
+    trees = trees and SERVER not in entry.projects
     parts = [each for each in _parts(entry) if trees or each.name != _LOADER]
     usage = f"    python {entry.id}.py    against an installed vllm\n"
     if trees:

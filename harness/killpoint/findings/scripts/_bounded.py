@@ -49,8 +49,8 @@ def within(seconds, happened):
     return True
 
 
-def main(shows):
+def main(shows, seconds=90.0):
     sys.warnoptions.append("ignore:resource_tracker")  # it clears what killed processes left
-    status, told = bounded(shows)
+    status, told = bounded(shows, seconds)
     print(told)
     sys.exit(status)

