@@ -322,11 +322,20 @@ def _needed(candidates: list[str], ends: Callable[[Sequence[str]], bool]) -> lis
                 low = middle + 1
         needed.append(candidates[row - 1])
         if ends(needed):
-            return needed
+            return _without_chance(needed, ends)
         row -= 1
         if row < 1:
             break
     return []
+
+
+def _without_chance(needed: list[str], ends: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Those that it takes: what it showed once by chance had one more looked for."""
+    for each in needed:
+        others = [other for other in needed if other != each]
+        if others and ends(others):
+            return _without_chance(others, ends)
+    return needed
 
 
 def _tells(entry: Finding, violation: CaseViolation) -> bool:

@@ -108,6 +108,26 @@ def test_what_several_end_together_is_the_likeliest_ones(
     assert {*told[1].split(" and ")} == {*others}
 
 
+def test_what_it_showed_by_chance_adds_no_finding_to_those_it_takes(
+    replay: str, settle: Settle
+) -> None:
+    pair = {"late-death-watch", "deaf-start"}
+    chance: list[int] = []
+
+    def shows(off: Sequence[str]) -> bool:
+        if not chance and pair <= {*off} and len(off) < len(SWITCH_OFFS) // 2:
+            chance.append(len(off))
+            return True
+        return not pair <= {*off}
+
+    violation = CaseViolation("leak", "worker-0 is still there, in worker_main", replay=replay)
+    found = settle(violation, shows)
+    assert chance
+    assert found.finding in pair
+    (other,) = pair - {found.finding}
+    assert f"together with that of {other}, and none" in found.how
+
+
 def test_what_only_four_end_together_is_new(replay: str, settle: Settle) -> None:
     four = {*[*SWITCH_OFFS][::7][:4]}
     assert len(four) == 4
