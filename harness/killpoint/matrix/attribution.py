@@ -22,10 +22,19 @@ class _Left(msgspec.Struct):
     violations: list[CaseViolation]
 
 
-def attribute(target: str, run: StoredRun, jobs: int, tell: Callable[[str], None]) -> None:
-    """Settle what is not settled yet; ``verdict.json`` is written anew after each violation.
+def attribute(
+    target: str,
+    run: StoredRun,
+    jobs: int,
+    tell: Callable[[str], None],
+    keep: Callable[[], None] = lambda: None,
+) -> None:
+    """Settle what is not settled yet; ``verdict.json``, if there, is written anew after each.
 
     Interrupted, it goes on with what is left when it is called again.
+
+    Args:
+        keep: called then, too, and at the end.
     """
     left = unattributed(run.cases())
     if not left:
@@ -33,9 +42,14 @@ def attribute(target: str, run: StoredRun, jobs: int, tell: Callable[[str], None
     anchored(run)
     lock = threading.Lock()
 
-    def settled(line: str) -> None:
+    def kept() -> None:
         with lock:
-            verdict_json.keep_findings(run)
+            if (run.folder / "verdict.json").is_file():
+                verdict_json.keep_findings(run)
+            keep()
+
+    def settled(line: str) -> None:
+        kept()
         tell(f"{target} {line}")
 
     asked = [_Left(c.id, [v for v in c.violations if v.finding is None]) for c in run.cases()]
@@ -46,4 +60,4 @@ def attribute(target: str, run: StoredRun, jobs: int, tell: Callable[[str], None
             attribution.of_cases(asked, jobs)
     except (KillpointError, OSError) as error:
         tell(f"{target}: not attributed: {error}")
-    verdict_json.keep_findings(run)
+    kept()

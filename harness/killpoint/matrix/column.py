@@ -103,12 +103,16 @@ class Beside:
         return self.folder / "data" / f"{slug}.json"
 
     def keep(self, column: Column) -> None:
-        """Write a column's data, at once and whole."""
+        """Write a column's data, at once and whole; replays that it has no use for any more go."""
         file = self.data(column.slug)
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_suffix(".new")
         new.write_text(_text(column), "utf-8")
         new.replace(file)
+        named = {each.name for each in column.replays.values()} | _unsettled(column.run)
+        for each in self.replays(column.slug).glob("*.toml"):
+            if each.name not in named:
+                each.unlink()
 
     def column(self, target: str, asked: Asked) -> Column | None:
         """The column of a target, if there is one that was asked the same.
@@ -166,6 +170,8 @@ class Beside:
         stored.run.folder = file.parent / stored.row.run
         where = self.replays(file.stem)
         replays = {case: where / name for case, name in stored.replays.items()}
+        for violation in (each for case in stored.run.cases() for each in case.violations):
+            violation.replay = violation.replay and str(where / violation.replay)
         return Column(stored.row, stored.run, replays, stored.confirmed)
 
 
@@ -226,7 +232,16 @@ def _case(case: StoredCase) -> StoredCase:
 
 
 def _violation(each: CaseViolation) -> CaseViolation:
-    return msgspec.structs.replace(each, evidence=[], replay=None)
+    return msgspec.structs.replace(each, evidence=[], replay=_awaited(each) or None)
+
+
+def _awaited(each: CaseViolation) -> str:
+    """The name of the replay by which a violation is settled that has no finding yet."""
+    return Path(each.replay).name if each.replay and each.finding is None else ""
+
+
+def _unsettled(run: StoredRun) -> set[str]:
+    return {_awaited(each) for case in run.cases() for each in case.violations}
 
 
 def _told(value: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from killpoint.errors import BadUsage, KillpointError
@@ -19,18 +19,26 @@ REPRODUCED = "reproduced"
 
 
 def copy(run: StoredRun, into: Path) -> dict[str, Path]:
-    """Copy the replay of each violation into a folder of their own: the copies, by case.
+    """Copy the replay of each violated case into a folder of their own: the copies, by case.
 
-    The smaller scenario goes before the one that was found first, where there is one.
+    The smaller scenario goes before the one that was found first, where there is one. The replay of
+    each violation that has no finding yet goes there, too: whoever settles it plays that.
     """
     shutil.rmtree(into, ignore_errors=True)
     copies: dict[str, Path] = {}
     for case in run.cases():
         kept = _file(case, run.folder) if case.outcome == "violated" else None
         if kept is not None:
-            into.mkdir(parents=True, exist_ok=True)
-            copies[case.id] = Path(shutil.copyfile(kept, into / kept.name))
+            copies[case.id] = _copied(kept, into)
+        unsettled = [v.replay for v in case.violations if v.finding is None]
+        for file in _there(unsettled, run.folder):
+            _copied(file, into)
     return copies
+
+
+def _copied(file: Path, into: Path) -> Path:
+    into.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copyfile(file, into / file.name))
 
 
 def confirm(
@@ -71,5 +79,9 @@ def _ending(stage: Stage, file: Path, target: str) -> str:
 
 def _file(case: StoredCase, folder: Path) -> Path | None:
     """Its replay in the run's folder, wherever the run was begun and has been moved since."""
-    named = [folder / "replays" / Path(name).name for name in (case.shrunk, case.replay) if name]
-    return next((file for file in named if file.is_file()), None)
+    return next(_there((case.shrunk, case.replay), folder), None)
+
+
+def _there(names: Iterable[str | None], folder: Path) -> Iterator[Path]:
+    named = (folder / "replays" / Path(name).name for name in names if name)
+    return (file for file in named if file.is_file())

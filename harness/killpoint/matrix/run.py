@@ -127,9 +127,10 @@ def _column(place: Place, plan: Plan, beside: Beside, name: str, tell: Tell) -> 
     else:
         found = kept
         tell(f"{name}: played before; {_summary(found)}")
-    if plan.attribution and (found.run.folder / "verdict.json").is_file():
+    if plan.attribution:
         beside.keep(found)
-        attribute(place.target, found.run, plan.jobs or _SETTLED * (os.cpu_count() or 1), tell)
+        jobs = plan.jobs or _SETTLED * (os.cpu_count() or 1)
+        attribute(place.target, found.run, jobs, tell, lambda: beside.keep(found))
     found.confirmed = found.confirmed or plan.confirm or bool(found.row.replayed)
     return found
 

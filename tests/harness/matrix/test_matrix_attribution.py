@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_rows import stored
+from stored_rows import ASKED, stored
 
 from killpoint.findings import attribution
 from killpoint.findings.attribution import Attribution
 from killpoint.matrix.attribution import attribute
+from killpoint.matrix.column import Beside, Column
+from killpoint.matrix.replays import copy
+from killpoint.matrix.row import Row
 from killpoint.report.stored import read
 from killpoint.verdict import CaseViolation
 
@@ -86,3 +91,45 @@ def test_a_target_that_cannot_be_had_now_is_told(
     attribute("vllm==0.26.0", read(run), 1, told.append)
     assert told == ["vllm==0.26.0: not attributed: no route"]
     assert _whose(run) == [None] * 3
+
+
+def test_a_column_is_attributed_where_there_is_nothing_but_its_data(
+    run: Path, tmp_path: Path, settles: list[str]
+) -> None:
+    beside, whole = Beside(tmp_path / "page.md"), read(run)
+    row = Row("vllm==0.26.0", ASKED, run=run.name)
+    files = beside.replays("vllm-0.26.0")
+    beside.keep(Column(row, whole, copy(whole, files)))
+    shutil.rmtree(run)
+
+    def again() -> None:
+        (column,) = beside.columns()
+        keep = partial(beside.keep, column)
+        attribute("vllm==0.26.0", column.run, 1, lambda _: None, keep)
+
+    with pytest.raises(KeyboardInterrupt):
+        again()
+    again()
+    assert settles.count("hang") == 1
+    (column,) = beside.columns()
+    violations = [each for case in column.run.cases() for each in case.violations]
+    assert [each.finding for each in violations] == ["poisoned-slot"] * 3
+    assert [each.replay for each in violations] == [None] * 3
+    assert '"replay":' not in beside.data("vllm-0.26.0").read_text()
+
+
+def test_of_replays_those_stay_that_somebody_needs(run: Path, tmp_path: Path) -> None:
+    beside, whole = Beside(tmp_path / "page.md"), read(run)
+    (case,) = whole.cases()
+    for violation in case.violations[1:]:
+        violation.replay = f"elsewhere/replays/R7-{violation.kind}.toml"
+        (run / "replays" / f"R7-{violation.kind}.toml").write_text(violation.kind)
+    column = Column(Row("vllm==0.26.0", ASKED, run=run.name), whole, {})
+    files = beside.replays(column.slug)
+    column.replays = copy(whole, files)
+    assert {file.name for file in files.iterdir()} == {"R7.toml", "R7-late.toml", "R7-lost.toml"}
+    case.violations[1].finding = "poisoned-slot"
+    beside.keep(column)
+    assert {file.name for file in files.iterdir()} == {"R7.toml", "R7-lost.toml"}
+    (back,) = beside.columns()
+    assert Path(str(back.run.cases()[0].violations[2].replay)).read_text() == "lost"

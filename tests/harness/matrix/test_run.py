@@ -152,7 +152,7 @@ def test_it_says_what_became_of_findings_with_the_release(
 ) -> None:
     whose = {TARGETS[0]: "poisoned-slot", TARGETS[1]: "poisoned-slot", TARGETS[2]: "aliased-slot"}
 
-    def attribute(target: str, run: StoredRun, _jobs: int, _tell: Any) -> None:
+    def attribute(target: str, run: StoredRun, _jobs: int, _tell: Any, _keep: Any) -> None:
         found = CaseViolation("hang", "it hangs", finding=whose[target], how="its switch-off")
         run.cases()[0].violations = [found]
 
