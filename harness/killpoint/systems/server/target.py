@@ -133,10 +133,18 @@ def release(spec: str) -> str:
 def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
     """What stands after ``serve:``, and what is switched off in it."""
     what = spec.removeprefix(PREFIX)
-    if not _OFF.search(what) or Path(what).exists():
+    if not _OFF.search(what) or _is_there(what):
         return what, ()
     plain, _, off = what.rpartition("~")
     return plain, tuple(off.split(","))
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is such a path; with every finding behind it a name is too long to be one."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
 
 
 def _spec(what: str, off: Sequence[str]) -> str:
