@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Literal
 
 from killpoint.errors import KillpointError
-from killpoint.findings.registry import Finding, affects, findings
+from killpoint.findings.registry import SERVER, Finding, affects, findings
 from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
 from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
@@ -70,7 +70,7 @@ def entries_of(spec: str) -> list[Finding]:
 def projects_of(spec: str) -> set[str]:
     """Whose code a target is, as entries name it."""
     if is_server(spec):
-        return {"vllm serve", "vllm"} if server.is_vllm(spec) else set()
+        return {SERVER, "vllm"} if server.is_vllm(spec) else set()
     return {re.split("[=@~]", spec)[0]}
 
 
@@ -128,7 +128,7 @@ class Attribution:
     def of_cases(self, cases: Iterable[Case], jobs: int = 1, end: float | None = None) -> None:
         """Say of each violation whose it is. Interrupted, it waits for plays that are under way.
 
-        Those that are likely to be the same bug's come together: they share stages.
+        Violations that are likely the same bug's come one after the other: they share stages.
 
         Args:
             jobs: how many are settled at a time.
@@ -266,8 +266,9 @@ class Attribution:
     ) -> Says:
         """What a play with these switched off says of a violation of that kind.
 
-        With something off, what rests on time is told only if it comes again in a play alone,
-        which others have to wait for; or at once, if nothing is to be confirmed.
+        Args:
+            confirms: with something off, what rests on time is told only if it comes again in a
+                play alone, which others have to wait for; else it is told at once.
         """
         if self._leaving.is_set():
             raise _Leaving
@@ -330,7 +331,7 @@ def _needed(candidates: list[str], ends: Callable[[Sequence[str]], bool]) -> lis
 
 
 def _without_chance(needed: list[str], ends: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Those that it takes: what it showed once by chance had one more looked for."""
+    """Those without which it shows again: one play that showed it by chance may have added one."""
     for each in needed:
         others = [other for other in needed if other != each]
         if others and ends(others):

