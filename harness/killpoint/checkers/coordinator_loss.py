@@ -75,6 +75,7 @@ def _engine(
     for front in scenario.front_ends():
         first = _first(history, front, span.since, lambda p: p.lacks(rank))
         if first is None or first.t > due:
+            first = None if first and _told_to_leave(history, span, first.t) else first
             if brief or not there(history, front, span.begin.t, due, gone):
                 continue
             return [_late(history, span, f"{front} heard of {span.words()}", first)], told
@@ -85,6 +86,12 @@ def _engine(
         if wrong and engine != span.role and present and not brief:
             return wrong, told
     return _back(scenario, history, span, rank, gone, told)
+
+
+def _told_to_leave(history: History, span: Span, t: int) -> bool:
+    """Whether an engine was told to leave by then: that it is gone says nothing of the fault."""
+    told = history.of("begin", role=span.role)
+    return any(span.begin.t < e.t <= t and e.text("op") in ("disconnect", "exit") for e in told)
 
 
 def _stuck(history: History, span: Span, engine: str, rank: int, due: int) -> list[Violation]:

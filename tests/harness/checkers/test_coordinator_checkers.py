@@ -210,6 +210,20 @@ class TestLosses:
         tape = self.killed().started(1, 0).after(6).told(_IDLE, None)
         assert "only after 6.00 s" in coordinator_convicted("C6", tape).cause
 
+    def stopped(self) -> CoordinatorTape:
+        tape = in_a_wave().does("stop", "engine-1").started(1, 0).after(10).told(_IDLE, _IDLE)
+        return tape.does("continue", "engine-1")
+
+    def test_one_that_is_missed_only_once_it_has_gone_on_is_missed_late(self) -> None:
+        tape = self.stopped().told(_IDLE, None).after(9).told(_IDLE, None)
+        assert coordinator_convicted("C6", tape).kind == "late"
+
+    def test_what_is_heard_once_it_was_told_to_leave_is_no_word_of_the_stop(self) -> None:
+        tape = self.stopped()
+        tape.tell("engine-1", "begin", order=9, op="disconnect")
+        found = coordinator_convicted("C6", tape.told(_IDLE, None).after(9).told(_IDLE, None))
+        assert found.kind == "no-error"
+
     def test_nobody_stays_in_its_wave(self) -> None:
         tape = self.killed().told(_IDLE, None).after(9).told(_IDLE, None)
         found = coordinator_convicted("C6", tape)
