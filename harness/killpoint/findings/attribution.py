@@ -234,7 +234,9 @@ class Attribution:
             return NEW, f"no {_TOGETHER} findings' switch-offs end it"
         mine, *others = sorted(needed, key=candidates.index)
         if not surely(needed):
-            return NEW, "it comes and goes: no switch-off was seen to end it again"
+            goes = says(()) != "shows"
+            words = "it comes and goes: no switch-off was seen to end it again"
+            return UNREPRODUCED if goes else NEW, words
         if whole == "nothing":
             those = " and ".join(["its switch-off", *(f"that of {each}" for each in others)])
             return mine, f"with {those} its point is not reached any more"
