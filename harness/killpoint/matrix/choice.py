@@ -29,6 +29,10 @@ LANDMARKS = {
 }
 """Releases of vLLM at which the shape of the judged code changed, and how."""
 
+COLUMNS = ("0.26.0", "0.32.0", "0.33.0")
+"""Those that a matrix has by itself: a column takes an hour on two cores. Between the first two lie
+the fixes of 0.27.0 and 0.29.0; since when an older finding is, its entry in the registry says."""
+
 _NEWEST_SGLANG = "0.5.23"
 _RANGE = re.compile(r"(?P<project>\w+):(?P<first>[^.:][^:]*?)\.\.(?P<last>[^:]*)")
 
@@ -37,10 +41,10 @@ def targets(named: list[str] | None, releases: str | None) -> list[str]:
     """The targets of a matrix, in the order of its columns, each once.
 
     Args:
-        named: as after ``--targets``; by default the reference and SGLang's newest, with the
+        named: as after ``--targets``; by default the reference and SGLang's newest, with
             releases of vLLM between them.
         releases: as after ``--releases``: how many of the landmarks, or a range of releases; by
-            default every landmark, unless targets are named.
+            default a few recent ones and the newest, unless targets are named.
 
     Raises:
         BadUsage: a range that is none, or has no release in it.
@@ -73,7 +77,7 @@ def thinned(all: list[str], count: int) -> list[str]:
 
 def _releases(text: str | None) -> list[str]:
     if text is None or (text.isdecimal() and int(text) > 0):
-        known = list(LANDMARKS)
+        known = [*COLUMNS] if text is None else [*LANDMARKS]
         last = newest("vllm", known[-1])
         all = known if last in known else [*known, last]
         return [f"vllm=={version}" for version in thinned(all, int(text or len(all)))]

@@ -11,24 +11,25 @@ from rich.console import Console
 from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
-from killpoint.matrix.choice import LANDMARKS, targets
+from killpoint.matrix.choice import COLUMNS, LANDMARKS, targets
 from killpoint.matrix.row import Asked
 from killpoint.matrix.run import Plan, run
 from killpoint.sigterm import ending_on_sigterm
 from killpoint.targets.registry import FORMS
 
-_BUDGET = 600.0
-_SHRINK = 10.0
+_BUDGET = 3600.0
+_SHRINK = 5.0
 _DESCRIPTION = f"""\
 Judges one target after the other, and sets their verdicts side by side. What was played stays
 below DIR: begun again with the same options, the matrix goes on with the target at which it was
 interrupted. Its columns are kept beside the page, too, where another machine, or another day,
 finds them: a column that is there and was asked the same is not played again, and those of other
 targets stay in the page. Of each release it says which findings were carried over from the one
-before, which are gone, and which are new. By default: the reference, {len(LANDMARKS)} releases of
-vLLM at which the judged code changed (and the newest, if it is newer), and SGLang's newest. Every
-case is asked, so that a bug which keeps an invariant violated does not hide that another one was
-fixed.
+before, which are gone, and which are new. By default: the reference, vLLM {", ".join(COLUMNS)} (and
+the newest, if it is newer), and SGLang's newest; a column takes about an hour on two cores.
+--releases {len(LANDMARKS)} is every release of vLLM since {next(iter(LANDMARKS))} at which the
+judged code changed. Every case is asked, so that a bug which keeps an invariant violated does not
+hide that another one was fixed.
 """
 
 
@@ -47,7 +48,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--releases",
         metavar="N|PROJECT:FIRST..[LAST]",
-        help="so many of the default releases, or all releases of a range (vllm:0.8..)",
+        help="so many of the releases at which the code changed, or all of a range (vllm:0.8..)",
     )
     parser.add_argument("--only", type=names, default=[], metavar="ID[/CASE],…")
     parser.add_argument("--full", action="store_true", help="every point, larger samples")

@@ -5,7 +5,7 @@ from file_index import file_index
 from packaging.version import Version
 
 from killpoint.errors import BadUsage
-from killpoint.matrix.choice import LANDMARKS, targets, thinned
+from killpoint.matrix.choice import COLUMNS, LANDMARKS, targets, thinned
 
 
 @pytest.fixture
@@ -21,10 +21,15 @@ def test_there_are_twelve_landmarks_and_more_from_the_oldest_to_the_newest():
 
 
 @pytest.mark.usefixtures("index")
-def test_the_default_is_the_reference_every_landmark_and_what_is_newer_and_sglang():
-    chosen = targets(None, None)
+@pytest.mark.parametrize(
+    ("asked", "releases"), [(None, [*COLUMNS]), (str(len(LANDMARKS) + 1), [*LANDMARKS])]
+)
+def test_the_default_is_the_reference_some_releases_and_what_is_newer_and_sglang(
+    asked: str | None, releases: list[str]
+):
+    chosen = targets(None, asked)
     assert chosen[0] == "refengine"
-    assert chosen[1:-1] == [*(f"vllm=={version}" for version in LANDMARKS), "vllm==0.34.0"]
+    assert chosen[1:-1] == [f"vllm=={version}" for version in (*releases, "0.34.0")]
     assert chosen[-1].startswith("sglang==0.5.")
 
 
