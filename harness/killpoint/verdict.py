@@ -70,6 +70,9 @@ class Violation(msgspec.Struct, frozen=True):
     """The few history lines that show it."""
     level: Level | None = None
     """Where the clause that is broken is of another level than its invariant."""
+    of: str = ""
+    """Of what it is, where one kind has several that have nothing to do with each other: a leak of
+    ``processes``, or of the ``names`` of segments, sockets and files."""
 
 
 class TargetLine(msgspec.Struct, frozen=True):
@@ -106,6 +109,12 @@ class CaseViolation(msgspec.Struct):
     was not asked."""
     how: str = ""
     """What decided that, in words."""
+    of: str = ""
+    """See :attr:`Violation.of`."""
+
+    def is_like(self, other: CaseViolation) -> bool:
+        """Whether two violations are of one kind, and of the same thing as far as both say it."""
+        return self.kind == other.kind and (self.of == other.of or not (self.of and other.of))
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -210,7 +219,7 @@ class CaseOutcome(msgspec.Struct):
         """A violation of the case; the worst of all of them stands for it."""
         level = violation.level or level_of(self.invariant, violation.kind)
         told = violation.kind, violation.cause, violation.evidence, level, replay
-        added = CaseViolation(*told, place=place)
+        added = CaseViolation(*told, place=place, of=violation.of)
         self.violations.append(added)
         self.violations.sort(key=lambda v: (v.level, WORST_FIRST.index(v.kind)))
         worst = self.violations[0]

@@ -190,7 +190,8 @@ def left(history: History, life: Life, since: Event, what: str) -> list[Violatio
     who = " and ".join(f"worker-{rank}" for rank in late)
     cause = f"{who} {'was' if len(late) == 1 else 'were'} still there 5 s after {what}"
     cause += "".join(_stayed(history, f"worker-{r}", alone=len(late) == 1) for r in late)
-    return [Violation("leak", cause, history.lines([*history.of("fault"), since, *gone.values()]))]
+    shown = history.lines([*history.of("fault"), since, *gone.values()])
+    return [Violation("leak", cause, shown, of="processes")]
 
 
 def _stayed(history: History, who: str, *, alone: bool) -> str:

@@ -30,7 +30,7 @@ def workers_gone(scenario: Scenario, history: History, ledger: Ledger) -> Findin
     if not found and not survivors.empty():
         cause = f"this outlived the executor by more than 5 s: {survivors.words()}"
         shown = [*history.lines([ordered, end]), *survivors.lines()]
-        found = [Violation("leak", cause, shown)]
+        found = [Violation("leak", cause, shown, of="processes")]
     if not found and not any(life.pids for life in pools):
         raise Inconclusive("no worker had shown itself when the executor ended")
     return Finding(found[:1], {"deaths": 1, "workers": sum(map(_seen, pools))})

@@ -278,7 +278,7 @@ class Attribution:
         with self._stage(key) as stage:
             spec = switched_off(self._spec, key)
             played = play_once(stage, scenario, spec, confirms=confirms and bool(off))
-        if any(each.kind == violation.kind for each in played.outcomes):
+        if any(each.is_like(violation) for one in played.outcomes for each in one.violations):
             return "shows"
         return "nothing" if played.ending == "not-reached" else "held"
 

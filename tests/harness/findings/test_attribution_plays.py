@@ -33,6 +33,8 @@ class Stages:
         """Of which stage, as which target, and whether it confirms what rests on time."""
         self.kinds: list[Kind] = []
         """Of the violations that a play shows."""
+        self.of = ""
+        """Of what they are."""
         self.ending: Ending = "held"
         self.meanwhile: Callable[[], object] = lambda: None
         """What happens during a play."""
@@ -46,7 +48,7 @@ class Stages:
         self.meanwhile()
         shown = [CaseOutcome("R3/stream", "R3", "violated") for _ in self.kinds]
         for outcome, kind in zip(shown, self.kinds, strict=True):
-            outcome.add(Violation(kind, "as before"))
+            outcome.add(Violation(kind, "as before", of=self.of))
         return Replayed(self.ending, shown)
 
 
@@ -83,6 +85,18 @@ def test_a_play_shows_a_violation_by_one_of_its_kind(
     stages.kinds, stages.ending = kinds, ending
     with Attribution(_SPEC) as whose:
         assert whose._plays(_SCENARIO, _HANG, ()) == says
+
+
+@pytest.mark.parametrize(("of", "says"), [("processes", "shows"), ("names", "held"), ("", "shows")])
+def test_a_leak_of_another_sort_of_thing_is_another_violation(
+    of: str, says: str, stages: Stages
+) -> None:
+    stages.kinds, stages.of = ["leak"], of
+    orphans = CaseViolation("leak", "core still lived", of="processes")
+    unsaid = CaseViolation("leak", "of a run that was stored before sorts were told")
+    with Attribution(_SPEC) as whose:
+        assert whose._plays(_SCENARIO, orphans, ()) == says
+        assert whose._plays(_SCENARIO, unsaid, ()) == "shows"
 
 
 def test_a_play_is_of_the_target_with_these_switched_off_and_confirms_what_it_shows_then(

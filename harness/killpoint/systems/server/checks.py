@@ -185,13 +185,13 @@ def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
         if of.gone is None:
             cause = f"the front was killed, and {listed(left)} still lived {seconds:.0f} s later"
             cause += ports + _stood(of)
-            return Finding([Violation("leak", cause, lines(of))])
+            return Finding([Violation("leak", cause, lines(of), of="processes")])
         cause = f"the front was killed, and {listed(left)} still lived 10 s later"
         return Finding([Violation("late", cause, lines(of))])
     alone = of.alive_at(told.t - 1) in ([], ["front"])
     if not alone and (ledger.segments or ledger.files):
         cause = f"the front was killed, and those that outlived it left {ledger.words()}"
-        return Finding([Violation("leak", cause, [*lines(of), *ledger.lines()])])
+        return Finding([Violation("leak", cause, [*lines(of), *ledger.lines()], of="names")])
     return Finding([], {"deaths": 1})
 
 

@@ -16,6 +16,13 @@ def _cause(tape: ServerTape, id: str, kind: str, ledger: Ledger | None = None) -
     return found.cause
 
 
+def _leak_of(tape: ServerTape, ledger: Ledger | None = None) -> str:
+    found = tape.violation("E8", ledger)
+    assert found is not None
+    assert found.kind == "leak"
+    return found.of
+
+
 def _sigterm(drain: float | None = 5.0) -> ServerTape:
     return ServerTape(drain).asks(2, control=True, end="whole", ended=3)
 
@@ -155,6 +162,7 @@ def test_e8_orphans_are_told_with_what_they_wait_on() -> None:
     assert "core and workers still lived" in cause
     assert "hold its ports" in cause
     assert "core waits in poll (core.py:9)" in cause
+    assert _leak_of(tape) == "processes"
 
 
 def test_e8_a_slow_machine_has_more_time() -> None:
@@ -176,6 +184,7 @@ def test_e8_a_tree_that_goes_late_is_late_and_one_that_leaves_things_leaks() -> 
     gone = _front_killed().tree(6).at(44, "looked-on")
     assert gone.judged("E8").counts == {"deaths": 1}
     assert "outlived it left" in _cause(gone, "E8", "leak", Ledger(segments=["psm_1"]))
+    assert _leak_of(gone, Ledger(segments=["psm_1"])) == "names"
 
 
 @pytest.mark.parametrize(("gauge", "broken"), [(12.0, False), (15.0, True)])
