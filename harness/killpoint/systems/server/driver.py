@@ -29,6 +29,7 @@ from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server import exhaustion
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
+from killpoint.systems.server.line_strikes import LineStrikes
 from killpoint.systems.server.measures import Pace, shared, summed
 from killpoint.systems.server.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
@@ -45,6 +46,7 @@ from killpoint.systems.server.steps import (
     ServerControl,
     ServerGone,
     ServerHangUp,
+    ServerLine,
     ServerLoad,
     ServerOpenLoop,
     ServerPhase,
@@ -105,6 +107,7 @@ class Driver:
         self._address = Address(program.host, _free_port(program.host), program.model)
         self._load = Load(self._address, self.log, self._asked(_CLIENTS))
         self._strangers = Strangers(folder, self.log, scenario.seed)
+        self._lines = LineStrikes(program, scenario, folder, self.log)
         self._pace = Pace()
         self._parts: dict[str, int] = {}
         self._known: set[str] = set()
@@ -188,6 +191,8 @@ class Driver:
                 await self._again(step)
             case ServerGone():
                 await self._gone_within(self._leaves_within(step))
+            case ServerLine():
+                await self._strike_at_a_line(step)
             case Fault():
                 await self._strike(step)
             case _:
@@ -201,6 +206,7 @@ class Driver:
         own.mkdir(exist_ok=True, mode=0o700)
         argv = self._program.argv(self._topology, self._address.port, own)
         variables = self._program.variables(self._address.port, own) | {"TMPDIR": str(folder)}
+        variables |= self._lines.variables()
         self._gone = False
         how: dict[str, object] = {
             "drain": self._program.drain,
@@ -378,7 +384,30 @@ class Driver:
             self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
             self.log.write("not-reached", target=step.role)
 
-    async def _acted(self, step: Fault, pid: int) -> bool:
+    async def _strike_at_a_line(self, step: ServerLine) -> None:
+        """Open the gate, and wait for a part to come to its line."""
+        self._look()
+        alive = {pid: part for part, pid in self._parts.items()}
+        self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
+        self.segments |= self.tree.segments()
+        path = self._lines.open(step)
+        if step.first:
+            await self._strike(Fault(step.first, FRONT))
+
+        async def acted() -> bool:
+            pid = self._lines.struck()
+            return pid is not None and await self._acted(step, pid)
+
+        if not await self._until(acted, step.within + self._allowed(), each=0.01):
+            self.unreached.append(f"no {path.part} came to its line of {path.function}")
+            self.log.write("not-reached", target=path.part, where=step.path)
+            return
+        pid = self._lines.struck() or 0
+        part = alive.get(pid, path.part)
+        self._struck[part] = pid
+        self._lines.tell(step, part, len(self._load.open))
+
+    async def _acted(self, step: Fault | ServerLine, pid: int) -> bool:
         match step.fault:
             case "kill":
                 return state(pid) in ("Z", "X", "")

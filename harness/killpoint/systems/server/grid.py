@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from killpoint.scenario import AnyStep, Fault
+from killpoint.systems.server.line_plays import line_plays
 from killpoint.systems.server.plays import PLAYS, NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
@@ -298,4 +299,4 @@ RARER_LOADS = (
 )
 """Loads that users make too, and that plain checks leave out."""
 
-FULL_PLAYS: tuple[NamedPlay, ...] = (*RARER_LOADS, *EXHAUSTIONS, *grid())
+FULL_PLAYS: tuple[NamedPlay, ...] = (*RARER_LOADS, *EXHAUSTIONS, *grid(), *line_plays())

@@ -17,6 +17,7 @@ from killpoint.systems.server.steps import (
     ServerCalm,
     ServerControl,
     ServerGone,
+    ServerLine,
     ServerPhase,
     ServerServe,
     ServerStart,
@@ -31,6 +32,7 @@ _AROUND = 2.0
 _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
     (ServerControl, 5.0),
     (ServerPhase, 2.0),
+    (ServerLine, 1.0),
     (ServerCalm, 8.0),
     (ServerStop, 1.0),
     (ServerAlive, 3.0),
@@ -61,7 +63,9 @@ def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
 def _can(program: ServerProgram, play: NamedPlay) -> bool:
     """Whether it is played: else the case is unsupported at once."""
     again = any(isinstance(step, ServerAgain) for step in play.steps)
-    return program.plays_in(play.topology) and (program.survives or not again)
+    paths = {step.path for step in play.steps if isinstance(step, ServerLine)}
+    able = program.plays_in(play.topology) and paths <= program.lines.keys()
+    return able and (program.survives or not again)
 
 
 def _seconds(program: ServerProgram, play: NamedPlay) -> float:

@@ -38,6 +38,19 @@ class Zygote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ready_within: float = 300.0
 
 
+class LinePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A function of a server at whose lines a process of it may be struck.
+
+    For servers that load plugins as vLLM does, and have ours on their path.
+    """
+
+    part: PartKind
+    """Which processes run it."""
+    module: str
+    function: str
+    """Its qualified name in the module."""
+
+
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server that can be started, in one topology or several.
 
@@ -89,6 +102,8 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Tokens that the answers of a play have: enough for some seconds under a load of twelve."""
     prompts: list[str] = []
     """Prompts whose answers are that long, at least twelve; empty: any."""
+    lines: dict[str, LinePath] = {}
+    """By name of a path of its code, such as ``reply``, the function that is it."""
     zygote: Zygote | None = None
     """None: it can only be started anew."""
 

@@ -108,6 +108,21 @@ class ServerSlowReaders(Step, tag="server-slow-readers"):
     """As for ``server-load``."""
 
 
+class ServerLine(Step, tag="server-line"):
+    """The first process that comes to a certain line of a path of its code is struck there.
+
+    Which line: so far along those that such a process has passed by now, in their order.
+    """
+
+    path: str
+    """As the program names it (:attr:`.program.ServerProgram.lines`)."""
+    along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    fault: Literal["kill", "stop", "sigterm"] = "kill"
+    first: Literal["", "sigterm"] = ""
+    """What the front is sent meanwhile, for lines that are passed only then."""
+    within: Seconds = 20.0
+
+
 class ServerRefuse(Step, tag="server-refuse"):
     """Requests come that no server can grant: no JSON, another model, more than there can be."""
 
@@ -158,6 +173,7 @@ ServerStep = (
     | ServerPhase
     | ServerServe
     | ServerHangUp
+    | ServerLine
     | ServerOpenLoop
     | ServerSlowReaders
     | ServerRefuse
@@ -178,6 +194,7 @@ __all__ = [
     "ServerControl",
     "ServerGone",
     "ServerHangUp",
+    "ServerLine",
     "ServerLoad",
     "ServerOpenLoop",
     "ServerPhase",

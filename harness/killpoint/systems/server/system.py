@@ -20,7 +20,7 @@ from killpoint.systems.base import Played, Player
 from killpoint.systems.server import exhaustion
 from killpoint.systems.server.driver import Driver, Stalled
 from killpoint.systems.server.program import ServerProgram, Topology
-from killpoint.systems.server.steps import ServerAgain, ServerStart
+from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart
 from killpoint.systems.server.supervisor import (
     EngineZygote,
     ForkedProcess,
@@ -72,6 +72,9 @@ class ServerPlayer:
             return _lacking(folder, f"the target has no {scenario.server.topology} topology")
         if not self._program.survives and any(isinstance(s, ServerAgain) for s in scenario.steps):
             return _lacking(folder, "the target does not promise to start a part again")
+        paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
+        for path in sorted(paths - self._program.lines.keys()):
+            return _lacking(folder, f"the target names no path {path!r} of its code")
         as_users = ordinary or any(_is_ordinary(step) for step in scenario.steps)
         forked = self._program.zygote is not None and not as_users
         takes = 0.0

@@ -17,18 +17,26 @@ class LineFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     module: str
     function: str
     """Its qualified name in the module; neither a coroutine nor a generator."""
-    line: str
-    """Text that exactly one line of the function holds."""
+    line: str = ""
+    """Text that exactly one line of the function holds; empty: see ``along``."""
+    along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    """How far along the lines that the process passed twice and more until the gate was opened, in
+    their order; if none, along those that it passed once, else along all that there are."""
     act: Literal["kill", "stop", "terminate"] = "kill"
     title: str = ""
-    """A regular expression for the process's title at that moment; empty: any process."""
+    """A regular expression for the process's name and command line at that moment; empty: any."""
     nth: Annotated[int, msgspec.Meta(ge=1)] = 1
     """At which passage of the line by such a process."""
 
     def variables(self, marks: Path) -> dict[str, str]:
         """What the environment of a play has it by; what happens is noted in that file."""
-        given = {**msgspec.to_builtins(self), "marks": str(marks)}
+        given = {**msgspec.to_builtins(self), "marks": str(marks), "gate": str(gate(marks))}
         return {"KILLPOINT_LINE": msgspec.json.encode(given).decode()}
+
+
+def gate(marks: Path) -> Path:
+    """The file that is to be made for a process without a named line to be struck."""
+    return marks.with_suffix(".gate")
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 from killpoint.systems.server.environments.edited_engine import IMPORTS, EditedEngine
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.environments.tiny_model import PROMPTS
-from killpoint.systems.server.program import ServerProgram, Zygote
+from killpoint.systems.server.program import LinePath, ServerProgram, Zygote
 
 SERVED = "tiny"
 """What requests call the model."""
@@ -47,6 +47,24 @@ _DISCLAIMS = {
     " port but the API's",
     "S3": f"{_SECURITY}what its processes say to each other is not protected, and is to be kept on"
     " a network of its own",
+}
+_CORE, _POOL = "vllm.v1.engine.core", "vllm.v1.executor.multiproc_executor"
+_LINES = {
+    "step": LinePath("core", _CORE, "EngineCore.step"),
+    "schedule": LinePath("core", "vllm.v1.core.sched.scheduler", "Scheduler.schedule"),
+    "blocks": LinePath("core", "vllm.v1.core.kv_cache_manager", "KVCacheManager.allocate_slots"),
+    "call": LinePath("core", _POOL, "MultiprocExecutor.collective_rpc"),
+    "output": LinePath("core", _CORE, "EngineCoreProc.process_output_sockets"),
+    "message": LinePath(
+        "worker", "vllm.distributed.device_communicators.shm_broadcast", "MessageQueue.dequeue"
+    ),
+    "run": LinePath("worker", _POOL, "WorkerProc._execute_worker_rpc"),
+    "reply": LinePath("worker", _POOL, "WorkerProc.enqueue_output"),
+    "publish": LinePath(
+        "coordinator", "vllm.v1.engine.coordinator", "DPCoordinatorProc.process_input_socket"
+    ),
+    "shutdown": LinePath("core", _CORE, "EngineCore.shutdown"),
+    "worker-shutdown": LinePath("worker", _POOL, "WorkerProc.shutdown"),
 }
 _HELPER = r"multiprocessing\.(resource_tracker|forkserver)"
 _ZYGOTE = [str(Path(__file__).with_name(name)) for name in ("zygote.py", "zygote_vllm.py")]
@@ -102,6 +120,7 @@ def vllm(
         },
         start_within=240.0,
         prompts=list(PROMPTS),
+        lines=_LINES,
         zygote=Zygote(["env", *zygote, str(python), _ZYGOTE[0], "{socket}", _ZYGOTE[1]])
         if cpu
         else None,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from killpoint.systems.server.environments.line_fault import PLUGIN, LineFault, marks, struck
+from killpoint.systems.server.environments.line_fault import PLUGIN, LineFault, gate, marks, struck
 
 ENGINE = """
 import functools
@@ -68,6 +68,8 @@ if __name__ == "__main__":
     killpoint_line.register()
     worker = engine.Worker()
     for number in range(5):
+        if number == 2 and "opens" in sys.argv:
+            open(sys.argv[-1], "x").close()
         if number == 2 and "retitled" in sys.argv:
             killpoint_line._title = lambda: "a-core"
         worker.step(number)
@@ -217,6 +219,68 @@ def test_what_cannot_be_armed_is_noted_and_harms_nothing(
     (mark,) = marks(tmp_path / "marks")
     assert (mark.what, struck(tmp_path / "marks")) == ("failed", None)
     assert words in mark.error
+
+
+STEPPED = ["before 0", "after 0", "before 1", "after 1"]
+"""What two whole steps say."""
+
+
+@pytest.mark.parametrize(
+    ("along", "line", "said"),
+    [
+        (0.0, "other.run()", []),
+        (0.5, "after = number", ["before 2"]),
+        (0.7, 'print("after", after, flush=True)', ["before 2"]),
+        (1.0, "return after", ["before 2", "after 2"]),
+    ],
+)
+def test_without_a_named_line_it_is_one_of_those_that_were_passed_until_the_gate_was_open(
+    along: float, line: str, said: list[str], tmp_path: Path
+) -> None:
+    fault = _fault(line="", along=along)
+    process = _start(tmp_path, fault, "opens", str(gate(tmp_path / "marks")))
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert out.decode().splitlines() == [*STEPPED, *said]
+    act = struck(tmp_path / "marks")
+    assert act is not None
+    assert ENGINE.splitlines()[act.line - 1].strip() == line
+
+
+def test_until_the_gate_is_open_nothing_is_struck(tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(line=""))
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.decode().splitlines()[-1]) == (0, RESULTS)
+    assert [mark.what for mark in marks(tmp_path / "marks")] == ["armed"]
+
+
+@pytest.mark.parametrize(("along", "line"), [(0.0, "other.run()"), (1.0, "return after")])
+def test_who_had_passed_none_is_struck_at_one_of_all_that_there_are(
+    along: float, line: str, tmp_path: Path
+) -> None:
+    gate(tmp_path / "marks").touch()
+    process = _start(tmp_path, _fault(line="", along=along))
+    process.communicate(timeout=60)
+    act = struck(tmp_path / "marks")
+    assert process.returncode == -signal.SIGKILL
+    assert act is not None
+    assert ENGINE.splitlines()[act.line - 1].strip() == line
+
+
+def test_of_two_that_come_to_their_lines_one_is_struck(tmp_path: Path) -> None:
+    gate(tmp_path / "marks").touch()
+    both = [_start(tmp_path, _fault(line="")) for _ in range(2)]
+    for each in both:
+        each.communicate(timeout=60)
+    assert sorted(each.returncode for each in both) == [-signal.SIGKILL, 0]
+
+
+def test_the_gate_is_for_those_of_the_title_alone(tmp_path: Path) -> None:
+    gate(tmp_path / "marks").touch()
+    process = _start(tmp_path, _fault(line="", title="VLLM::EngineCore"))
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert struck(tmp_path / "marks") is None
 
 
 def test_without_an_order_it_does_nothing(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 vLLM loads it in each of its processes, as a plugin. It does nothing unless ``KILLPOINT_LINE`` is
 set: JSON as :class:`killpoint.systems.server.environments.line_fault.LineFault` writes it. The
 function is replaced, where its class or module holds it, by one that traces its own lines and calls
-it. What is done, and where, is written to a file before it is done; so is that the function is
-armed, and what went wrong while it was. Only the standard library is needed.
+it. Where no line is named, those that a process passes are noted until a file, the gate, is there;
+from then on the one that lies so far along them is where it is struck, whichever process comes to
+its own first. What is done, and where, is written to a file before it is done; so is that the
+function is armed, and what went wrong while it was. Only the standard library is needed.
 """
 
 import functools
@@ -47,11 +49,14 @@ def _arm(fault):
     code = inspect.unwrap(function).__code__
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR):
         raise TypeError(f"{fault['function']} is a coroutine or a generator: it runs in pieces")
-    at = _line_number(code, fault["line"])
+    at = _line_number(code, fault["line"]) if fault["line"] else 0
     left = [fault["nth"]]
+    passed = {}
 
     def in_function(frame, event, _argument):
-        if event == "line" and frame.f_lineno == at and _is_due(fault, left):
+        if event == "line" and not at:
+            _pass(fault, code, passed, frame.f_lineno)
+        elif event == "line" and frame.f_lineno == at and _is_due(fault, left):
             _strike(fault, code, at)
         return in_function
 
@@ -71,6 +76,29 @@ def _arm(fault):
     return at
 
 
+def _pass(fault, code, passed, line):
+    """Note a line until the gate is open; from then on, strike at the one that is so far along."""
+    if not os.path.exists(fault["gate"]):
+        passed[line] = passed.get(line, 0) + 1
+        return
+    # What was passed once is behind a function that never returns.
+    often = [each for each, times in passed.items() if times > 1]
+    every = {each for _, _, each in code.co_lines() if each and each > code.co_firstlineno}
+    known = sorted(often or passed or every)
+    at = known[min(int(fault["along"] * len(known)), len(known) - 1)]
+    if line == at and re.search(fault["title"], _title()) and _is_first(fault):
+        _strike(fault, code, line)
+
+
+def _is_first(fault):
+    """Whether no other process has struck itself."""
+    try:
+        os.close(os.open(fault["marks"] + ".first", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
 def _line_number(code, text):
     lines, first = inspect.getsourcelines(code)
     found = [first + index for index, line in enumerate(lines) if text in line]
@@ -88,8 +116,10 @@ def _is_due(fault, left):
 
 
 def _title():
-    with open("/proc/self/cmdline", "rb") as file:
-        return file.read().replace(b"\0", b" ").decode(errors="replace")
+    """The process's name and command line, as parts are known by."""
+    with open("/proc/self/comm", "rb") as name, open("/proc/self/cmdline", "rb") as line:
+        said = name.read().rstrip(b"\n") + b" " + line.read().replace(b"\0", b" ")
+    return said.decode(errors="replace")
 
 
 def _strike(fault, code, at):
