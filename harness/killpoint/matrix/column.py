@@ -54,6 +54,29 @@ class Column(msgspec.Struct):
         words = ["killpoint", "matrix", "--targets", self.row.target, *self.row.asked.words()]
         return words + ["--confirm"] * self.confirmed
 
+    def renew(self, part: StoredRun, copies: dict[str, Path], into: Path) -> None:
+        """Put invariants whose cases were played once more in the place of what was there.
+
+        Args:
+            part: the run of these invariants alone.
+            copies: its replays, by case; they and those of what has no finding yet lie in ``into``.
+        """
+        gone = {case.id for id in part.invariants for case in self._cases_of(id)}
+        for violation in (each for case in part.cases() for each in case.violations):
+            violation.replay = violation.replay and str(into / Path(violation.replay).name)
+        nowhere = (
+            into / self.run.folder.name
+        )  # no run has all of it; the name says when it was begun
+        merged = self.run.invariants | part.invariants
+        self.run = msgspec.structs.replace(self.run, invariants=merged, folder=nowhere)
+        self.replays = {id: file for id, file in self.replays.items() if id not in gone} | copies
+        self.row.replayed = {k: word for k, word in self.row.replayed.items() if k not in gone}
+        self.row.renewed |= dict.fromkeys(part.invariants, date(part)[:10])
+
+    def _cases_of(self, invariant: str) -> list[StoredCase]:
+        verdict = self.run.invariants.get(invariant)
+        return verdict.cases if verdict is not None else []
+
     def violations(self) -> list[StoredCase]:
         """Its violated cases, in the card's order."""
         return [case for case in self.run.cases() if case.outcome == "violated"]

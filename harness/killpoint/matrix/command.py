@@ -11,6 +11,7 @@ from rich.console import Console
 from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
+from killpoint.invariants import BY_ID
 from killpoint.matrix.choice import COLUMNS, LANDMARKS, targets
 from killpoint.matrix.row import Asked
 from killpoint.matrix.run import Plan, run
@@ -74,6 +75,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs", "matrix"), metavar="DIR")
     parser.add_argument("--again", action="store_true", help="play what is there already, too")
     parser.add_argument(
+        "--renew",
+        type=names,
+        default=[],
+        metavar="ID,…",
+        help="of targets that were played: the cases of these invariants once more, such as after"
+        " one of them was mended",
+    )
+    parser.add_argument(
         "--drop",
         action="store_true",
         help="take the page's other columns away (default: they stay)",
@@ -109,6 +118,11 @@ def add_parser(commands: Any) -> None:
 def command(options: argparse.Namespace) -> int:
     """Play what is not there yet, confirm if asked to, and write the page and the report."""
     select(options.only)
+    for id in options.renew:
+        if id not in BY_ID:
+            raise BadUsage(
+                f"--renew {id}: no such invariant; expected ids such as {next(iter(BY_ID))}"
+            )
     file: Path = options.markdown or options.out / "matrix.md"
     if file.suffix != ".md":
         raise BadUsage(f"--markdown {file}: expected a file whose name ends in .md")
@@ -129,6 +143,7 @@ def command(options: argparse.Namespace) -> int:
         options.drop,
         options.attribution,
         options.jobs,
+        tuple(options.renew),
         options.report,
     )
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)

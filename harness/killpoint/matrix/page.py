@@ -90,7 +90,8 @@ def _columns(made: Sequence[Column]) -> list[str]:
         count = f"{len(each.violations())}"
         if left := unattributed(each.run.cases()):
             count += f" ({left} without a finding: not attributed)"
-        cells = _line(label), each.made[:10], count, f"`{shlex.join(each.command())}`"
+        made_on = [each.made[:10], *(f"{id} {day}" for id, day in each.row.renewed.items())]
+        cells = _line(label), "; ".join(made_on), count, f"`{shlex.join(each.command())}`"
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""] if made else []
 

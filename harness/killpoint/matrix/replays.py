@@ -18,13 +18,15 @@ REPRODUCED = "reproduced"
 """What :attr:`Row.replayed` says of a violation that came again."""
 
 
-def copy(run: StoredRun, into: Path) -> dict[str, Path]:
+def copy(run: StoredRun, into: Path, *, beside: bool = False) -> dict[str, Path]:
     """Copy the replay of each violated case into a folder of their own: the copies, by case.
 
     The smaller scenario goes before the one that was found first, where there is one. The replay of
     each violation that has no finding yet goes there, too: whoever settles it plays that.
+    ``beside``: what lies there stays.
     """
-    shutil.rmtree(into, ignore_errors=True)
+    if not beside:
+        shutil.rmtree(into, ignore_errors=True)
     copies: dict[str, Path] = {}
     for case in run.cases():
         kept = _file(case, run.folder) if case.outcome == "violated" else None

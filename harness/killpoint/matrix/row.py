@@ -47,6 +47,8 @@ class Row(msgspec.Struct):
     seconds: float = 0.0
     replayed: dict[str, str] = {}
     """How the replay of a violation ended, by case: ``reproduced``, or else what happened."""
+    renewed: dict[str, str] = {}
+    """Invariants whose cases were played once more after the run, and on which day."""
 
 
 class Place:

@@ -44,6 +44,8 @@ class Plan(msgspec.Struct):
     """Whether the page keeps no column but those of the targets."""
     attribution: bool = True
     jobs: int | None = None
+    renew: tuple[str, ...] = ()
+    """Invariants of columns that are there whose cases are played once more."""
     report: Path | None = None
     """Where the HTML report of the runs goes; by default beside them."""
 
@@ -61,6 +63,8 @@ def run(plan: Plan, tell: Tell) -> int:
             columns that would be lost.
     """
     places = _places(plan.out, plan.targets)
+    if plan.renew and plan.again:
+        raise BadUsage("--renew and --again: expected one of them")
     beside = Beside(plan.markdown)
     others = _others(beside, places, plan)
     with _alone(plan.out):
@@ -127,6 +131,9 @@ def _column(place: Place, plan: Plan, beside: Beside, name: str, tell: Tell) -> 
     else:
         found = kept
         tell(f"{name}: played before; {_summary(found)}")
+        trouble = _renew(found, place, plan, beside, name, tell) if plan.renew else None
+        if trouble is not None:
+            return trouble
     if plan.attribution:
         beside.keep(found)
         jobs = plan.jobs or _SETTLED * (os.cpu_count() or 1)
@@ -135,11 +142,29 @@ def _column(place: Place, plan: Plan, beside: Beside, name: str, tell: Tell) -> 
     return found
 
 
+def _renew(
+    column: Column, place: Place, plan: Plan, beside: Beside, name: str, tell: Tell
+) -> Row | None:
+    """Play some invariants of a column once more; the row, if they could not be judged."""
+    tell(f"{name}: {', '.join(plan.renew)} once more")
+    part = Place(plan.out / "renewed", place.target)
+    row = play(part, msgspec.structs.replace(plan.asked, only=plan.renew), plan.jobs)
+    if row.trouble:
+        tell(f"{name}: infrastructure: {row.trouble}; {row.seconds:.0f} s")
+        return row
+    into = beside.replays(place.slug)
+    fresh = part.run(row)
+    column.renew(fresh, replays.copy(fresh, into, beside=True), into)
+    beside.keep(column)
+    tell(f"{name}: renewed; {_summary(column)}; {row.seconds:.0f} s")
+    return None
+
+
 def _kept(place: Place, asked: Asked, beside: Beside) -> Column | None:
     """What was made before and asked the same: here, or beside the page, whichever is newer."""
     row = place.kept(asked)
     stored = beside.column(place.target, asked)
-    if row is None or (stored is not None and stored.made > _made(place, row)):
+    if row is None or (stored and (stored.row.renewed or stored.made > _made(place, row))):
         return stored
     found = _of_run(place, row, beside)
     if stored is not None and stored.row.run == row.run:

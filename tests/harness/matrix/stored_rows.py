@@ -15,13 +15,17 @@ ASKED = Asked(only=(CASE,), budget=5.0)
 
 
 def stored(
-    out: Path, target: str = "vllm==0.26.0", replay: str | None = "found", shrunk: str | None = None
+    out: Path,
+    target: str = "vllm==0.26.0",
+    replay: str | None = "found",
+    shrunk: str | None = None,
+    cause: str = "in /tmp/x/q.py:7, it came *twice*",
 ) -> tuple[Place, Row]:
     """A finished row with one violated case; ``replay`` and ``shrunk``: texts of its files."""
     place = Place(out, target)
     folder = place.folder / "20260102-030405-run-1"
-    (folder / "replays").mkdir(parents=True)
-    case = CaseOutcome(CASE, "R7", "violated", "duplicate", "in /tmp/x/q.py:7, it came *twice*")
+    (folder / "replays").mkdir(parents=True, exist_ok=True)
+    case = CaseOutcome(CASE, "R7", "violated", "duplicate", cause)
     case.evidence = ["0.1 ms  reader-0 at /home/me/q.py:9"]
     if replay is not None:
         case.replay = "elsewhere/replays/R7.toml"

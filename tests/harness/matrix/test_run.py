@@ -79,6 +79,52 @@ def _elsewhere(plan: Plan) -> Plan:
     return plan
 
 
+def test_invariants_of_a_column_are_played_once_more_and_the_rest_of_it_stays(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run(plan)
+    before = plan.markdown.read_text()
+    asked: list[Asked] = []
+
+    def play(place: Place, part: Asked, _jobs: int | None) -> Row:
+        asked.append(part)
+        return stored(place.folder.parent, place.target, replay="anew", cause="it came four times")[
+            1
+        ]
+
+    monkeypatch.setattr(matrix, "play", play)
+    told = _run(_elsewhere(plan), targets=TARGETS[-1:], renew=("R7",))
+    assert asked == [msgspec.structs.replace(ASKED, only=("R7",))]
+    assert [line for line in told if "once more" in line] == ["1/1 vllm==0.27.0: R7 once more"]
+    after = plan.markdown.read_text()
+    assert "| 2026-01-02; R7 2026-01-02 |" in after
+    assert after.replace("; R7 2026-01-02", "") == before
+    folder = plan.markdown.with_suffix("")
+    assert "it came four times" in (folder / "vllm-0.27.0.md").read_text()
+    assert [f.read_text() for f in (folder / "replays" / "vllm-0.27.0").iterdir()] == ["anew"]
+    # It is the column from now on, where it was made, too.
+    stored(plan.out, TARGETS[-1])
+    _run(plan, targets=TARGETS[-1:])
+    assert plan.markdown.read_text() == after
+
+
+def test_what_cannot_be_played_once_more_leaves_the_column_as_it_was(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _run(plan)
+    before = plan.markdown.with_suffix("").joinpath("data", "vllm-0.27.0.json").read_bytes()
+    trouble = Row(TARGETS[-1], ASKED, trouble="no disk")
+    monkeypatch.setattr(matrix, "play", lambda *_: trouble)
+    assert run(msgspec.structs.replace(plan, targets=TARGETS[-1:], renew=("R7",)), print) == 70
+    after = plan.markdown.with_suffix("").joinpath("data", "vllm-0.27.0.json").read_bytes()
+    assert after == before
+
+
+def test_all_anew_and_some_once_more_is_not_both_asked(plan: Plan) -> None:
+    with pytest.raises(BadUsage, match="expected one of them"):
+        _run(plan, renew=("R7",), again=True)
+
+
 def test_one_more_release_is_played_alone_and_the_other_columns_stay(plan: Plan) -> None:
     _run(plan)
     whole = plan.markdown.read_text()

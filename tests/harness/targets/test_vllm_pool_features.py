@@ -95,9 +95,10 @@ def test_an_executor_with_both_is_a_pool_and_tells_what_was_replaced(tmp_path: P
     assert any("grace" in note for note in built.notes)
 
 
-def test_a_deadline_that_a_start_is_to_run_into_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [2.0, 6.0, 12.0])
+def test_a_deadline_that_a_start_is_to_run_into_is_refused(tmp_path: Path, seconds: float) -> None:
     with pytest.raises(UnsupportedByTarget, match="deadline for its start"):
-        target(tmp_path, OLD).pool_start(PoolShape(start="fork"), "m:C", 2.0)
+        target(tmp_path, OLD).pool_start(PoolShape(start="fork"), "m:C", seconds)
 
 
 def test_one_rank_is_asked_for_as_the_release_has_it(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from killpoint.targets.vllm.sources import EXECUTOR, Features, Sources
 
 _HEALTH = 10.0
 """Seconds that every release gives its own look at its workers' health."""
-_START = 10.0
-"""Seconds from which a start's timeout only bounds one that goes well; a shorter one is meant."""
+_START = 15.0
+"""Seconds from which a timeout of a start only bounds one that goes well. A shorter one is meant,
+as where a worker is stopped while it starts (6 s, or 12 s if spawned), and no release has one."""
 _GRACE = "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS"
 
 
