@@ -60,7 +60,7 @@ def _played(spec: str, line: ServerLine) -> Play:
         return stage.play(scenario)
 
 
-@pytest.mark.parametrize("along", [0.0, 1.0])
+@pytest.mark.parametrize("along", [0.0, pytest.param(1.0, marks=pytest.mark.full)])
 def test_a_part_dies_at_a_line_of_its_own_and_the_record_names_it(
     along: float, server: str
 ) -> None:
