@@ -17,9 +17,9 @@ from killpoint.systems.server.program import ServerProgram
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
 
-SPEC = dynamo.release()
+RELEASE = dynamo.release()
 BASE = f"cpu-torch-2.13.0+cpu-py{locks.own_python()}"
-OWN = f"{SPEC.replace('==', '-')}-py{locks.own_python()}"
+OWN = f"{RELEASE.replace('==', '-')}-py{locks.own_python()}"
 
 
 def _silent(text: str) -> None:
@@ -41,7 +41,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def found(cache: Path) -> ServerProgram:
     assert cache.is_dir()
-    return program(SPEC, True, _silent)
+    return program(RELEASE, True, _silent)
 
 
 def test_it_is_started_by_two_command_lines_and_ours_before_them(
@@ -92,7 +92,7 @@ def test_its_parts_are_told_apart(found: ServerProgram, tmp_path: Path) -> None:
 
 
 def test_the_card_says_what_its_workers_are_and_who_ends_them(found: ServerProgram) -> None:
-    assert (found.name, found.version) == ("dynamo", SPEC.partition("==")[2])
+    assert (found.name, found.version) == ("dynamo", RELEASE.partition("==")[2])
     text = "\n".join(found.notes)
     for words in ("mocker", "random", "killpoint's own launcher", "aisimulate", "torch 2.13"):
         assert words in text
@@ -106,38 +106,40 @@ def test_what_random_tokens_and_our_keeper_hide_is_not_judged(found: ServerProgr
 
 def test_it_is_nothing_of_vllms(cache: Path) -> None:
     assert cache.is_dir()
-    assert not target.is_vllm(f"serve:{SPEC}")
-    assert projects_of(f"serve:{SPEC}") == set()
-    assert entries_of(f"serve:{SPEC}") == []
-    assert target.release(f"serve:{SPEC}") == SPEC.partition("==")[2]
-    built = build(f"serve:{SPEC}")
+    assert not target.is_vllm(f"serve:{RELEASE}")
+    assert projects_of(f"serve:{RELEASE}") == set()
+    assert entries_of(f"serve:{RELEASE}") == []
+    assert target.release(f"serve:{RELEASE}") == RELEASE.partition("==")[2]
+    built = build(f"serve:{RELEASE}")
     assert isinstance(built, HasServer)
     with pytest.raises(BadUsage, match=r"in vLLM's alone"):
-        target.resolve(f"serve:{SPEC}~orphan-core")
+        target.resolve(f"serve:{RELEASE}~orphan-core")
 
 
 def test_it_lies_in_the_environment_that_is_shared_and_a_folder_of_its_own(cache: Path) -> None:
     assert cache.is_dir()
-    assert [each.record.name for each in made(SPEC, True, _silent)] == [OWN, BASE]
+    assert [each.record.name for each in made(RELEASE, True, _silent)] == [OWN, BASE]
 
 
 @pytest.mark.parametrize("spec", ["dynamo==0.1", "dynamo=="])
 def test_another_release_has_no_pins(spec: str, cache: Path) -> None:
     assert cache.is_dir()
-    with pytest.raises(BadUsage, match=f"(no pins for it, expected {SPEC})|no such folder"):
+    with pytest.raises(BadUsage, match=f"(no pins for it, expected {RELEASE})|no such folder"):
         program(spec, False, _silent)
 
 
 def test_offline_it_is_not_fetched(cache: Path) -> None:
     (cache / OWN / "environment.json").unlink()
-    with pytest.raises(CannotWork, match=f"is not fetched offline; .*killpoint environment {SPEC}"):
-        program(SPEC, True, _silent)
+    with pytest.raises(
+        CannotWork, match=f"is not fetched offline; .*killpoint environment {RELEASE}"
+    ):
+        program(RELEASE, True, _silent)
 
 
 def test_the_lock_has_what_dynamo_needs_and_nothing_that_the_shared_one_has() -> None:
     mine = {each.name: each.version for each in locks.load("dynamo").packages}
     shared = {(each.name, each.version) for each in locks.load("cpu").packages}
-    assert mine["ai-dynamo"] == mine["ai-dynamo-runtime"] == SPEC.partition("==")[2]
+    assert mine["ai-dynamo"] == mine["ai-dynamo-runtime"] == RELEASE.partition("==")[2]
     assert {"kubernetes", "redis", "zstandard"} <= mine.keys()
     assert "aisimulate" not in mine
     assert not mine.items() & shared
@@ -146,7 +148,7 @@ def test_the_lock_has_what_dynamo_needs_and_nothing_that_the_shared_one_has() ->
 @pytest.mark.full
 @pytest.mark.network
 def test_it_is_played_in_earnest() -> None:
-    found = judge(f"serve:{SPEC}", ["E7/undisturbed", "E2/undisturbed"], jobs=1)
+    found = judge(f"serve:{RELEASE}", ["E7/undisturbed", "E2/undisturbed"], jobs=1)
     cases = {each.id: each for verdict in found.verdicts for each in verdict.cases}
     assert cases["E7/undisturbed"].outcome == "holds"
     assert cases["E2/undisturbed"].outcome == "unsupported"
