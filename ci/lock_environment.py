@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes a lock file of an environment that an engine is judged in.
 
-uv lock && ci/lock_environment.py [--torch VERSION] [--only NAME | --without NAME] OUT uv.lock…
+uv lock && ci/lock_environment.py [--torch VERSION] [--only NAME | --without NAME] [--beside LOCK]
+    OUT uv.lock…
 
 ``uv lock`` resolves a pyproject.toml for the Pythons below; of its answer, the wheels for this
 kind of machine are kept, with their hashes and sizes, and without any address.
@@ -29,14 +30,20 @@ def main() -> None:
     parser.add_argument("--torch", default="", help="the build that is asked for beside the rest")
     parser.add_argument("--only", default="", help="this package alone, of every lock")
     parser.add_argument("--without", default="", help="all but this package")
+    parser.add_argument(
+        "--beside", type=Path, help="not what this lock file has, of the same release"
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("locks", type=Path, nargs="+")
     options = parser.parse_args()
     locked = [each for lock in options.locks for each in tomllib.loads(lock.read_text())["package"]]
+    beside = json.loads(options.beside.read_text())["packages"] if options.beside else []
+    there = {(each["name"], each["version"]) for each in beside}
     found = [
         row(each)
         for each in locked
         if "registry" in each["source"]
+        and (each["name"], each["version"]) not in there
         and options.only in ("", each["name"])
         and options.without != each["name"]
     ]

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 
 from killpoint.checkers import exposure
-from killpoint.checkers.finding import Checker, Finding, Inconclusive, evidence
+from killpoint.checkers.finding import Checker, Finding, Inconclusive, Lacking, evidence
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
@@ -301,9 +301,11 @@ def judge(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Find
     """What one invariant says of a play of a server.
 
     Raises:
-        Inconclusive: the play says nothing of it.
+        Inconclusive: the play says nothing of it; Lacking: no play of this server does.
     """
     of = life(history)
+    if id in of.unjudged:
+        raise Lacking(of.unjudged[id])
     if id in _OF_ANY_TREE:
         return _OF_ANY_TREE[id](scenario, history, ledger)
     if id not in _JUDGES:

@@ -213,6 +213,7 @@ class Driver:
             "host": _numeric(self._program.host),
         }
         how |= {"usual": self._program.usual_start, "restarts": self._program.survives}
+        how |= {"unjudged": self._program.unjudged} if self._program.unjudged else {}
         self.log.write("server-start", topology=self._topology, **how)
         if any(isinstance(s, Fault) and s.fault == "fill-tmp" for s in self._scenario.steps):
             await self._exhaust(lambda: exhaustion.own_temporary(self._supervisor.pid, folder))

@@ -92,6 +92,8 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """By invariant: where its own documents say that it does not promise that, and what they say.
     A violation of it is *beyond contract*; of E3, where they say that a dead part ends all
     requests, only that it does so, and not how."""
+    unjudged: dict[str, str] = {}
+    """By invariant: why nothing that this server does could tell of it; then it is not asked."""
     drain: Drain | None = None
     """Seconds that it states for requests in flight once it was told to end; None: none."""
     write_timeout: float | None = None

@@ -53,10 +53,11 @@ def _wrong(program: ServerProgram) -> list[tuple[Place, str]]:
             re.compile(pattern)
         except re.error as error:
             found.append((["titles", kind], f"{pattern!r}: {error}; expected a regular expression"))
-    for id in program.disclaims:
-        if id not in BY_ID:
-            what = f"unknown invariant {id!r}; expected one of: {', '.join(BY_ID)}"
-            found.append((["disclaims", id], what))
+    for field, ids in (("disclaims", program.disclaims), ("unjudged", program.unjudged)):
+        for id in ids:
+            if id not in BY_ID:
+                what = f"unknown invariant {id!r}; expected one of: {', '.join(BY_ID)}"
+                found.append(([field, id], what))
     if not program.health.startswith("/"):
         found.append((["health"], f"{program.health!r}; expected a path that begins with a slash"))
     return found

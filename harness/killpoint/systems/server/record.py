@@ -78,6 +78,8 @@ class Life:
     """For how long it started, ns."""
     restarts: bool = False
     """Whether it promises to start a dead part again."""
+    unjudged: dict[str, str] = field(default_factory=dict[str, str])
+    """By invariant: why no play of this server tells of it."""
     asked_until: int | None = None
     """When clients stopped asking; None: they did not, or nobody noted it."""
     slow: float = 1.0
@@ -139,6 +141,8 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             usual = event.data.get("usual")
             of.usual = float(usual) if isinstance(usual, int | float) else 0.0
             of.restarts = event.data.get("restarts") is True
+            unjudged = event.data.get("unjudged")
+            of.unjudged = cast("dict[str, str]", unjudged) if isinstance(unjudged, dict) else {}
             of.gone = of.front_ended = None
         case "ready" if of.usual:
             took = event.data.get("s")

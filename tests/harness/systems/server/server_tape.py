@@ -23,10 +23,12 @@ class ServerTape:
         slow: float = 1.0,
         parts: list[str] = PARTS,
         restarts: bool = False,
+        unjudged: dict[str, str] | None = None,
     ) -> None:
         self.events: list[Event] = []
         self._count = 0
         how = {"drain": drain, "usual": 1 / slow, "restarts": restarts, "host": "127.0.0.1"}
+        how |= {"unjudged": unjudged} if unjudged else {}
         self.at(0.0, "server-start", topology="tensor-parallel", **how)
         self.tree(0.0, *parts)
         self.at(1.0, "ready", s=1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from server_tape import PARTS, ServerTape
 
-from killpoint.checkers.finding import Inconclusive
+from killpoint.checkers.finding import Inconclusive, Lacking
 from killpoint.ledger import Ledger
 
 
@@ -219,6 +219,13 @@ def test_l1_what_no_survivor_was_left_to_remove_is_excused_only_where_all_were_k
     assert tape.violation("L1", Ledger(files=["x.sock"], all_killed=True)) is None
     with pytest.raises(Inconclusive, match="still lived"):
         ServerTape().judged("L1")
+
+
+def test_what_no_play_of_a_server_tells_is_lacking_by_its_reason_and_nothing_else_is() -> None:
+    tape = ServerTape(unjudged={"E2": "tokens are random"}).asks(0, "whole", 1, control=True)
+    with pytest.raises(Lacking, match="tokens are random"):
+        tape.asks(2, "differs", 3).judged("E2")
+    assert tape.judged("E1").counts == {"requests": 2}
 
 
 @pytest.mark.parametrize("id", ["E1", "E2", "E5", "E6", "E7", "E8", "E9", "E10", "L1"])

@@ -102,6 +102,10 @@ def test_the_reference_can_be_started_in_its_topologies() -> None:
             ("[titles]", '[disclaims]\nE33 = "x"\n[titles]'),
             r":20: unknown invariant 'E33'; expected",
         ),
+        (
+            ("[titles]", '[unjudged]\nE33 = "x"\n[titles]'),
+            r":20: unknown invariant 'E33'; expected",
+        ),
     ],
 )
 def test_a_file_that_tells_of_no_server_is_refused_with_its_line(

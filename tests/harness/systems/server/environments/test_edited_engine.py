@@ -230,7 +230,7 @@ def test_what_is_switched_off_in_a_server_stands_in_its_spec_once() -> None:
         "serve:refengine",
         "serve:plain.toml",
         "serve:transformers==5.19.0",
-        "serve:dynamo",
+        "serve:dynamo==1.6.1",
         "serve:sglang==0.5.23",
     ],
 )

@@ -25,7 +25,7 @@ def _tags(python: str) -> frozenset[Tag]:
 
 
 def test_there_are_locks() -> None:
-    assert {file.stem for file in FILES} == {"cpu", "vllm-cpu", "vllm"}
+    assert {file.stem for file in FILES} == {"cpu", "dynamo", "vllm-cpu", "vllm"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

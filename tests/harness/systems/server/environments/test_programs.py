@@ -116,7 +116,7 @@ def test_a_hybrid_is_called_one(cache: Path, release: Path) -> None:
         ("vllm==0.33.0+cpu-kernels-0.31.0", "no such release; expected one of"),
         ("vllm==0.1+cpu-kernels-0.32.0", "no pins for it"),
         ("transformers==1.0", "no pins for it, expected transformers==5"),
-        ("dynamo", "dynamo is not among the engines here: killpoint has no pins for it"),
+        ("dynamo==0.1", "no pins for it, expected dynamo==1"),
         ("/no/such/folder", "no such folder; expected a virtual environment that has vLLM"),
     ],
 )
