@@ -71,6 +71,10 @@ SERIOUS = {
 SELDOM = {"C7/flood-in-a-wave"}
 """What a machine that sends slowly does not show: there it holds."""
 
+HIDDEN = {"G3/killed-while-joining"}
+"""Where the column has something else that came first and was not shown again: a join that was late.
+G4/host-killed-in-any-call has the audit's root cause."""
+
 
 @pytest.fixture(scope="module")
 def cases() -> dict[str, StoredCase]:
@@ -85,6 +89,8 @@ def test_an_audited_case_belongs_to_the_audits_root_cause(
     told = cases[id].violations
     if not AUDITED[id] or (id in SELDOM and not told):
         assert told == []
+        return
+    if id in HIDDEN and {each.finding for each in told} == {"not-reproduced"}:
         return
     assert any(AUDITED[id] == each.finding or AUDITED[id] in each.how for each in told), told
 
