@@ -72,7 +72,7 @@ SELDOM = {"C7/flood-in-a-wave"}
 """What a machine that sends slowly does not show: there it holds."""
 
 HIDDEN = {"G3/killed-while-joining"}
-"""Where the column has something else that came first and was not shown again: a join that was late.
+"""Where the column has something else that came first, a late join, and was not shown again.
 G4/host-killed-in-any-call has the audit's root cause."""
 
 

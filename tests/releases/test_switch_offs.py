@@ -59,6 +59,7 @@ def test_a_switch_off_fits_the_newest_release_that_has_its_bug_and_is_a_diff(id:
         assert 0 < len(added) <= 40
 
 
+@pytest.mark.full
 def test_none_takes_anothers_place() -> None:
     for path, text in _texts(release_files(NEWEST)):
         whole = applied([*SWITCH_OFFS], path, text)

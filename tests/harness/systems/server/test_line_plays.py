@@ -88,6 +88,7 @@ def test_a_line_that_is_passed_as_the_server_ends(server: str) -> None:
     assert [e.text("target") for e in play.history.of("fault")] == ["front", "front"]
 
 
+@pytest.mark.full
 def test_a_line_that_nobody_comes_to_strikes_nobody(server: str) -> None:
     play = _played(server, ServerLine("end", within=0.5))
     assert play.unreached == ["no front came to its line of end"]
