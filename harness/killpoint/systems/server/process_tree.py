@@ -15,6 +15,7 @@ from killpoint.stage.diagnosis import mapped_segments, state
 from killpoint.stage.lookout import family, listeners
 from killpoint.stage.process_watch import ProcessWatch
 from killpoint.systems.server.program import PartKind
+from killpoint.systems.server.record import kind_of
 
 FRONT, HELPER = "front", "helper"
 _HELPERS = re.compile(r"multiprocessing\.(resource_tracker|forkserver)")
@@ -55,7 +56,7 @@ class ProcessTree:
         gone = [pid for pid in self._named if pid not in alive]
         ended = [Ended(self._named.pop(pid), self._status(pid)) for pid in gone]
         for pid in alive:
-            if self._named.get(pid, HELPER).startswith(HELPER):
+            if self._named.get(pid) != FRONT:
                 self._rename(pid, self._kind(pid))
         return {name: pid for pid, name in self._named.items()}, ended
 
@@ -85,8 +86,12 @@ class ProcessTree:
             self._watches[pid] = ProcessWatch(pid, name)
 
     def _rename(self, pid: int, kind: str) -> None:
-        """Give a process its name; one that takes its title only now is no helper any more."""
-        if pid not in self._named or kind != HELPER:
+        """Give a process its name, anew if it has taken a title of another kind.
+
+        It may have had none before; or, forked, that of its parent: a worker its core's.
+        """
+        name = self._named.get(pid)
+        if name is None or (kind != HELPER and kind_of(name) != kind):
             self._named.pop(pid, None)
             self._name(pid, self._free(kind))
 

@@ -65,6 +65,47 @@ def test_parts_are_known_by_their_titles_once_they_have_them(
     tree.close()
 
 
+FORKED = """
+import os, pathlib, signal, sys, time
+def titled(title):
+    pathlib.Path("/proc/self/comm").write_text(title)
+if os.fork() == 0:
+    titled("x:core")
+    if os.fork() == 0:
+        while not os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+        titled("x:worker")
+        while os.path.exists(sys.argv[1]):
+            time.sleep(0.01)
+        titled("odd")
+    signal.pause()
+signal.pause()
+"""
+"""A worker that has its core's title, by the fork, until it takes its own."""
+
+
+def test_a_part_that_takes_a_title_of_another_kind_is_called_by_that(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    tree = ProcessTree(supervisor.pid, {"core": "^x:core", "worker": "^x:work"})
+    told = tmp_path / "told"
+    argv = [sys.executable, "-c", FORKED, str(told)]
+    tree.begin(supervisor.start(argv, {}, tmp_path, tmp_path / "log"))
+    _until(lambda: {"core-0", "core-1"} <= set(tree.look()[0]), "two cores")
+    before = tree.look()[0]
+    told.touch()
+    _until(lambda: set(tree.look()[0]) == {"front", "core-0", "worker-0"}, "a core and a worker")
+    after = tree.look()[0]
+    assert after["core-0"] == before["core-0"]
+    assert after["worker-0"] == before["core-1"]
+    # One that takes a title which says nothing is what it was.
+    told.unlink()
+    comm = Path(f"/proc/{after['worker-0']}/comm")
+    _until(lambda: comm.read_text() == "odd\n", "another title")
+    assert tree.look()[0] == after
+    tree.close()
+
+
 def test_a_part_that_ends_is_told_with_its_status_and_its_name_is_free_again(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
