@@ -16,7 +16,7 @@ from killpoint.findings.registry import finding, findings
 from killpoint.points.tracing import PASSED_OVER
 from killpoint.stage.stage import Stage
 from killpoint.targets.edits import added
-from killpoint.targets.registry import resolve
+from killpoint.targets.registry import resolve, switch_offs_of
 from killpoint.targets.vllm.sources import COORDINATOR, Sources
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, applied, diff, fits
 from killpoint.verdict import CaseOutcome
@@ -36,8 +36,11 @@ _ANOTHERS = {
     "unsaid-exit": "wrong-data",
 }
 """The kind of another violation that is left when this one is gone."""
-_BESIDE = {"unwatched-connection": "unwatched-writer"}
-"""What another finding has a part in too, by a local reader that waits beside the remote one."""
+_BESIDE = {
+    "late-death-watch": "deaf-start",  # of a worker that has loaded before the parent is killed
+    "unwatched-connection": "unwatched-writer",  # of a local reader beside the remote one
+}
+"""What another finding may have a part in too; it is off in both plays."""
 _SELDOM = {"starved-publication"}
 """A machine that sends slowly does not starve it."""
 
@@ -68,6 +71,14 @@ def test_none_takes_anothers_place() -> None:
         for id in mine:
             others = applied([each for each in mine if each != id], path, text)
             assert (others != whole) == fits(id, path, text), id
+
+
+def test_what_changes_nothing_in_a_target_is_not_among_its_switch_offs() -> None:
+    spec = release_files(NEWEST).spec
+    assert "late-replies" in switch_offs_of(spec)
+    assert "late-replies" not in switch_offs_of(without(spec, ["late-replies"]))
+    assert "poisoned-slot" not in switch_offs_of(spec)
+    assert "poisoned-slot" in switch_offs_of(release_files("0.26.0").spec)
 
 
 def test_lines_that_a_switch_off_adds_are_no_points() -> None:

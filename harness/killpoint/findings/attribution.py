@@ -8,12 +8,14 @@ in. What neither explains is ``new``; what does not come again, ``not-reproduced
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -25,17 +27,24 @@ from killpoint.replay import play_once
 from killpoint.scenario import Scenario, load
 from killpoint.stage.stage import Stage
 from killpoint.systems.server import target as server
-from killpoint.targets.registry import is_server, resolve, switched_off
+from killpoint.targets.registry import is_server, resolve, switch_offs_of, switched_off
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.targets.vllm.switch_offs.servers import switchable
 from killpoint.verdict import CaseViolation, counted
 
 _TRIES = 3
 """Plays that a violation is given to show itself once more."""
+_MOST_TRIES = 6
+"""And to show itself twice: how often it does so says what a play is worth that does not."""
+_BY_CHANCE = 0.05
+"""With which what comes and goes may stay away in as many plays as are taken for one."""
+_MOST_PLAYS = 12
 _LIKELY = 3
 """Candidates that are tried one by one, before the others are searched."""
+_EXPECTED = 2
 _SURE = 3
-"""Times more that a violation stays away with what nothing else points to, before that counts."""
+"""Times more that a violation stays away before that counts, with what something else points
+to, and with what nothing does."""
 _TOGETHER = 3
 """Findings that a violation may have together."""
 _IDLE = 2
@@ -105,7 +114,6 @@ class Attribution:
         self._lock = threading.Lock()
         self._idle: list[tuple[Off, Stage]] = []
         self._kept = _IDLE
-        self._able = set(_switchable(spec))
         self._leaving = threading.Event()
 
     @property
@@ -187,10 +195,15 @@ class Attribution:
         return entry.projects[0] not in self._projects or affects(entry, self._release)
 
     def _comes_again(self, scenario: Scenario, violation: CaseViolation) -> int:
-        """How many plays it took to show it again; 0: it did not come."""
-        tries = range(1, _TRIES + 1)
-        shown = (n for n in tries if self._plays(scenario, violation, ()) == "shows")
-        return next(shown, 0)
+        """How many plays it is to be given to show itself, by how often it did; 0: it did not."""
+        shown = tries = 0
+        while shown < 2 and tries < (_MOST_TRIES if shown else _TRIES):
+            tries += 1
+            shown += self._plays(scenario, violation, ()) == "shows"
+        if shown in (0, tries):
+            return min(shown, 1)
+        enough = math.log(_BY_CHANCE) / math.log(1 - shown / tries)
+        return min(math.ceil(enough), _MOST_PLAYS)
 
     def _ended_by(
         self, scenario: Scenario, case: str, violation: CaseViolation, plays: int
@@ -212,7 +225,7 @@ class Attribution:
         def surely(off: Sequence[str]) -> bool:
             """Whether what stayed away once with these off did not do so by chance."""
             expected = any(self._expects(each, case, violation) for each in off)
-            stays = all(says(off) != "shows" for _ in range(1 if expected else _SURE))
+            stays = all(says(off) != "shows" for _ in range(_EXPECTED if expected else _SURE))
             return stays and (expected or says(()) == "shows")
 
         silent: list[str] = []
@@ -245,10 +258,15 @@ class Attribution:
         names = " and ".join(others)
         return mine, f"its switch-off ends it together with that of {names}, and none alone does"
 
+    @cached_property
+    def _switchable(self) -> frozenset[str]:
+        """Those whose switch-off changes this target: another one would be tried for nothing."""
+        return frozenset(switch_offs_of(self._spec))
+
     def _candidates(self, case: str, violation: CaseViolation) -> list[str]:
         """Those with a switch-off, the likeliest first: the same ones in every run."""
         text = " ".join((violation.cause, *violation.evidence))
-        able = [each for each in self._known if each.id in self._able]
+        able = [each for each in self._known if each.id in self._switchable]
         able.sort(key=lambda each: -_near(each, case, violation, text))
         return [each.id for each in able]
 

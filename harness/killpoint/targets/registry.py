@@ -92,6 +92,23 @@ def switched_off(spec: str, findings: Sequence[str]) -> str:
     return without(spec, findings)
 
 
+def switch_offs_of(resolved: str) -> list[str]:
+    """The findings that can still be switched off in a resolved target: edits fit its code."""
+    if resolved.startswith(_SERVER):
+        from killpoint.systems.server.target import switch_offs_of as of_server
+
+        return of_server(resolved)
+    if _is_of("vllm", resolved):
+        from killpoint.targets.vllm import switch_offs_of as of_vllm
+
+        return of_vllm(resolved)
+    if _is_of("sglang", resolved):
+        from killpoint.targets.sglang import switch_offs_of as of_sglang
+
+        return of_sglang(resolved)
+    return []
+
+
 def _is_of(project: str, spec: str) -> bool:
     """Whether a spec names a project, and not a module whose name begins like it."""
     return spec.startswith(project) and not re.match(r"[\w.]+:", spec)

@@ -112,6 +112,15 @@ def without(spec: str, off: Sequence[str]) -> str:
     return _spec(what, sorted({*before, *off}))
 
 
+def switch_offs_of(resolved: str) -> list[str]:
+    """The findings that can still be switched off in the code of a resolved server."""
+    if not is_vllm(resolved):
+        return []
+    what, off = _parted(resolved)
+    fitting = environments.fitting(what, offline=True, tell=_tell)
+    return [id for id in fitting if id not in off]
+
+
 def is_vllm(spec: str) -> bool:
     """Whether it is vLLM's own server, whoever built it."""
     what, _ = _parted(spec)

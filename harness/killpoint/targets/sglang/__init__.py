@@ -30,3 +30,8 @@ def build(resolved: str) -> Target:
         CannotWork: the release was not resolved on this machine before, or was changed since.
     """
     return SglangTarget(specs.find(resolved, SGLANG))
+
+
+def switch_offs_of(resolved: str) -> list[str]:
+    """The findings that can still be switched off in the code of a resolved target."""
+    return specs.switch_offs_of(resolved, SGLANG)

@@ -33,3 +33,11 @@ def build(resolved: str) -> Target:
     from killpoint.targets.vllm.project import VLLM
 
     return VllmTarget(specs.find(resolved, VLLM))
+
+
+def switch_offs_of(resolved: str) -> list[str]:
+    """The findings that can still be switched off in the code of a resolved target."""
+    from killpoint.targets.vllm import specs
+    from killpoint.targets.vllm.project import VLLM
+
+    return specs.switch_offs_of(resolved, VLLM)

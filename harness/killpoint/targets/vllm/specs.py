@@ -58,6 +58,17 @@ def without(spec: str, off: Sequence[str]) -> str:
     return f"{plain}~{','.join(every)}" if every else plain
 
 
+def switch_offs_of(resolved: str, project: Project) -> list[str]:
+    """The findings whose switch-off changes a file of the target, and is not made in it already."""
+    sources = find(resolved, project)
+    texts = [(path, sources.read(path)) for path in sources.files()]
+    return [
+        id
+        for id in switch_offs.SWITCH_OFFS
+        if id not in sources.off and any(switch_offs.fits(id, *each) for each in texts)
+    ]
+
+
 def parted(spec: str, path: str) -> tuple[str, tuple[str, ...]]:
     """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off.
 

@@ -16,12 +16,16 @@ from killpoint.systems.server.environments import (
     users,
     vllm_cpu,
 )
-from killpoint.systems.server.environments.edited_engine import EditedEngine, edited_engine
+from killpoint.systems.server.environments.edited_engine import (
+    EditedEngine,
+    edited_engine,
+    fitting_in,
+)
 from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
 from killpoint.systems.server.program import ServerProgram
 
-__all__ = ["FORMS", "has_switch_offs", "made", "program", "releases"]
+__all__ = ["FORMS", "fitting", "has_switch_offs", "made", "program", "releases"]
 
 FORMS = (
     "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, dynamo==X.Y.Z,"
@@ -78,6 +82,17 @@ def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> Se
     engine = vllm_cpu.engine(spec, offline, tell)
     made = (engine.version, engine.notes, engine.python, engine.site, _model(), True)
     return profiles.vllm(engine.name, *made, _without(engine.site / "vllm", off))
+
+
+def fitting(spec: str, offline: bool, tell: Tell) -> list[str]:
+    """The findings that can be switched off in the vLLM that a spec names: an edit of each fits.
+
+    Raises:
+        BadUsage, CannotWork: as :func:`program` does.
+    """
+    if _is_release(spec):
+        return fitting_in(vllm_cpu.engine(spec, offline, tell).site / "vllm")
+    return fitting_in(users.vllm(Path(spec).expanduser()).package)
 
 
 def _without(package: Path, off: Sequence[str]) -> EditedEngine | None:

@@ -44,13 +44,8 @@ def edited_engine(package: Path, off: Sequence[str]) -> EditedEngine:
         CannotWork: a file of the engine cannot be read, or the cache cannot be written.
     """
     known(off, switchable())
-
-    def read(file: PurePosixPath) -> bytes | None:
-        path = package / file
-        return path.read_bytes() if path.is_file() else None
-
     try:
-        files, absent = edited_files(off, read)
+        files, absent = edited_files(off, lambda file: _read(package, file))
         there = [id for id in off if id not in absent]
         if not there:
             raise BadUsage(f"{package}: no edit of {', '.join(off)} fits this release")
@@ -60,6 +55,27 @@ def edited_engine(package: Path, off: Sequence[str]) -> EditedEngine:
     told = [f"switched off, by edits as the code was imported: {', '.join(there)}"]
     told += [f"not switched off, since no edit fits: {', '.join(absent)}"] * bool(absent)
     return EditedEngine(folder, tuple(told))
+
+
+def fitting_in(package: Path) -> list[str]:
+    """The findings whose edit fits a file of this engine.
+
+    Raises:
+        CannotWork: a file of the engine cannot be read.
+    """
+    try:
+        return [
+            id
+            for id in switchable()
+            if not edited_files([id], lambda file: _read(package, file))[1]
+        ]
+    except OSError as error:
+        raise CannotWork(f"switch-offs of {package}: {error}") from error
+
+
+def _read(package: Path, file: PurePosixPath) -> bytes | None:
+    path = package / file
+    return path.read_bytes() if path.is_file() else None
 
 
 def _kept(files: dict[PurePosixPath, bytes]) -> Path:
