@@ -76,6 +76,9 @@ class Player(Protocol):
 class PlaysAlone(Protocol):
     """A player that can keep all others away meanwhile."""
 
+    confirmed: set[str]
+    """What such plays have shown, where one of them stands for others of a finding."""
+
     def play_alone(self, scenario: Scenario) -> Play:
         """See :meth:`killpoint.stage.stage.Stage.play_alone`."""
         ...
@@ -412,7 +415,24 @@ class Trial:
 
     def _is_to_confirm(self, play: Play, violation: Violation) -> bool:
         doubtful = violation.kind in TIMED or play.provisional
-        return self._confirms and doubtful and self._known(violation) is None
+        if not (self._confirms and doubtful) or self._known(violation) is not None:
+            return False
+        mine = self._of_a_finding(play, violation)
+        return not mine or mine not in self._confirmed
+
+    @property
+    def _confirmed(self) -> set[str]:
+        """What plays alone of whole servers have shown, in this case or in others."""
+        return self._player.confirmed if isinstance(self._player, PlaysAlone) else set()
+
+    def _of_a_finding(self, play: Play, violation: Violation) -> str:
+        """What is confirmed once for all plays of a server; nothing, of a play of another kind.
+
+        Each play of a server takes a minute, and the same is seen in many of them.
+        """
+        if play.scenario.server is None:
+            return ""
+        return signature(self.outcome.invariant, violation.kind, violation.cause)
 
     def _alone(
         self, player: PlaysAlone, first: Judged, violation: Violation, held: list[Play]
@@ -425,6 +445,7 @@ class Trial:
         for count in range(1, _ALONE + 1):
             judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
             if judged.violation is not None:
+                self._confirmed.add(self._of_a_finding(judged.play, judged.violation))
                 return judged, [1, count]
         seen = f"{violation.kind}: {violation.cause}"
         self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {_ALONE} alone)")

@@ -151,6 +151,8 @@ class Stage:
         self._asked: Counter[tuple[bytes, bool, str]] = Counter()
         """How many of them each case was given."""
         self._players: dict[str, Player] = {}
+        self.confirmed: set[str] = set()
+        """See :class:`killpoint.explore.trial.PlaysAlone`."""
         self._abandoned = False
         self._with_torch: Zygote | None = None
         try:

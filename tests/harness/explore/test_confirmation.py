@@ -24,6 +24,7 @@ class Playing:
         self.beside, self.alone = beside, alone
         self.played: list[str] = []
         self.held: set[Path] = set()
+        self.confirmed: set[str] = set()
 
     def play(self, scenario: Scenario) -> Play:
         return self._give(scenario, "beside", self.beside.pop(0))

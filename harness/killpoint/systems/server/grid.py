@@ -14,7 +14,7 @@ import msgspec
 
 from killpoint.scenario import AnyStep, Fault
 from killpoint.systems.server.line_plays import line_plays
-from killpoint.systems.server.plays import PLAYS, NamedPlay
+from killpoint.systems.server.plays import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
     ServerAgain,
@@ -128,7 +128,7 @@ _END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
 
 def grid() -> Iterator[NamedPlay]:
     """Every cell that no named play is."""
-    named = {play.name for play in PLAYS} | _NAMED_OTHERWISE
+    named = {play.name for play in (*PLAYS, *RARER_PLAYS)} | _NAMED_OTHERWISE
     for seat in SEATS:
         for fault, phases in (_OF_THE_FRONT if seat.part == FRONT else _OF_A_PART).items():
             for phase in phases if fault in _BRIEFLY or not seat.briefly else ():
@@ -299,4 +299,10 @@ RARER_LOADS = (
 )
 """Loads that users make too, and that plain checks leave out."""
 
-FULL_PLAYS: tuple[NamedPlay, ...] = (*RARER_LOADS, *EXHAUSTIONS, *grid(), *line_plays())
+FULL_PLAYS: tuple[NamedPlay, ...] = (
+    *RARER_PLAYS,
+    *RARER_LOADS,
+    *EXHAUSTIONS,
+    *grid(),
+    *line_plays(),
+)

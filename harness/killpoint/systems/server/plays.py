@@ -28,7 +28,7 @@ from killpoint.systems.server.steps import (
 _BACK_WITHIN = 60.0
 _FOR_EVER = 25.0
 """Seconds that a play looks on after a stop: longer than health may lie, and a client waits."""
-_ORPHANS_FOR = 40.0
+_ORPHANS_FOR = 20.0
 """Seconds for which orphans are looked at."""
 
 
@@ -41,6 +41,8 @@ class NamedPlay(msgspec.Struct, frozen=True):
     steps: list[AnyStep]
     topology: Topology = "tensor-parallel"
     umask: int | None = None
+    full: bool = False
+    """It is left to ``--full``: another play shows the same of most servers, or sooner."""
 
     def scenario(self, id: str, seed: int = 0) -> Scenario:
         """As one of its invariants has it."""
@@ -100,6 +102,7 @@ _PLAYS = (
             *[_AS_USERS, ServerControl(), ServerLoad(), ServerPhase("prefill")],
             *[Fault("sigterm", "front"), ServerGone()],
         ],
+        full=True,
     ),
     NamedPlay(
         "sigterm-in-a-long-step",
@@ -122,6 +125,7 @@ _PLAYS = (
         "SIGINT while twelve clients are in the midst of their answers",
         ("E6", "E7"),
         [*_told("sigint"), ServerGone()],
+        full=True,
     ),
     NamedPlay(
         "worker-killed-in-decode",
@@ -139,7 +143,10 @@ _PLAYS = (
         "worker-killed-while-draining",
         "SIGTERM in the midst of twelve answers, then a worker is killed",
         ("E6", "E5"),
-        [*_told("sigterm"), ServerServe(0.3), Fault("kill", "worker-0"), ServerGone()],
+        [
+            *[*_struck("sigterm", "front"), ServerServe(0.3), Fault("kill", "worker-0")],
+            ServerGone(),
+        ],
     ),
     NamedPlay(
         "core-killed-while-starting",
@@ -161,6 +168,7 @@ _PLAYS = (
         "the core is stopped for ever in the midst of twelve answers",
         ("E1", "E4"),
         _stopped("core-0"),
+        full=True,
     ),
     NamedPlay(
         "worker-stopped-20s",
@@ -170,6 +178,7 @@ _PLAYS = (
             *[*_struck("stop", "worker-0"), ServerServe(20.0), Fault("continue", "worker-0")],
             *[*_BACK, *_END],
         ],
+        full=True,
     ),
     NamedPlay(
         "front-killed-in-decode",
@@ -182,12 +191,14 @@ _PLAYS = (
         "the front is killed when nobody asks anything",
         ("E8",),
         [_AS_USERS, ServerControl(), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        full=True,
     ),
     NamedPlay(
         "front-killed-while-starting",
         "the front is killed when the first part has been started",
         ("E8",),
         [_BEGUN, Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        full=True,
     ),
     NamedPlay(
         "clients-hang-up",
@@ -200,12 +211,14 @@ _PLAYS = (
         "beside twelve clients, six ask for streams and read nothing",
         ("E9",),
         [*_UP, ServerHangUp(never_read=True), ServerServe(8.0), *_END],
+        full=True,
     ),
     NamedPlay(
         "slow-readers",
         "beside twelve clients, four read their streams a little at a time",
         ("E9",),
         [*_UP, ServerSlowReaders(), ServerServe(8.0), *_END],
+        full=True,
     ),
     NamedPlay(
         "open-loop-worker-killed",
@@ -215,6 +228,7 @@ _PLAYS = (
             *[*_UP, ServerOpenLoop(), ServerServe(2.0), Fault("kill", "worker-0")],
             *[ServerServe(2.0), *_BACK, *_END],
         ],
+        full=True,
     ),
     NamedPlay(
         "refused-and-aborted",
@@ -246,6 +260,7 @@ _PLAYS = (
         _VISITED,
         "data-parallel",
         umask=0,
+        full=True,
     ),
     NamedPlay(
         "coordinator-killed",
@@ -260,19 +275,20 @@ _PLAYS = (
         ("E1", "E4"),
         _stopped("core-1"),
         "data-parallel",
+        full=True,
     ),
     NamedPlay(
         "sigterm-with-replicas",
         "SIGTERM to a server of two replicas in the midst of twelve answers",
         ("E6", "E5"),
-        [*_told("sigterm"), ServerGone()],
+        [*_struck("sigterm", "front"), ServerGone()],
         "data-parallel",
     ),
     NamedPlay(
         "front-killed-with-replicas",
         "the front of two replicas is killed in the midst of twelve answers",
         ("E8",),
-        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
+        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
         "data-parallel",
     ),
     NamedPlay(
@@ -302,6 +318,7 @@ _PLAYS = (
         ("E6", "E5"),
         [*_told("sigterm"), ServerGone()],
         "front-ends",
+        full=True,
     ),
     NamedPlay(
         "front-killed-with-front-ends",
@@ -309,6 +326,8 @@ _PLAYS = (
         ("E8",),
         [*_told("kill"), ServerGone(_ORPHANS_FOR)],
         "front-ends",
+        full=True,
     ),
 )
-PLAYS: tuple[NamedPlay, ...] = _PLAYS
+PLAYS: tuple[NamedPlay, ...] = tuple(play for play in _PLAYS if not play.full)
+RARER_PLAYS: tuple[NamedPlay, ...] = tuple(play for play in _PLAYS if play.full)
