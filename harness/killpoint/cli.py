@@ -138,16 +138,16 @@ def _add_check(commands: Any) -> None:
     check.add_argument(
         "--shrink",
         type=seconds_or_none,
-        default=_SHRINK,
         metavar="SECONDS",
-        help=f"for each violation, to look for a smaller scenario (default {_SHRINK:g}; 0: off)",
+        help="for each violation, to look for a smaller scenario"
+        f" (default {_SHRINK:g}, of a whole server 0; 0: off)",
     )
     check.add_argument(
         "--attribution",
         action=argparse.BooleanOptionalAction,
-        default=True,
         help="play each violation again with and without known bugs, and say which finding it"
-        " belongs to; of a target without known findings each is new (docs/findings.md)",
+        " belongs to; of a target without known findings each is new (docs/findings.md). Of a whole"
+        " server that takes minutes each: unless it is asked for, words alone decide",
     )
     check.add_argument(
         "--shard",
@@ -217,14 +217,15 @@ def _check(options: argparse.Namespace) -> int:
             depth=options.depth,
             progress=watcher.ended,
             told=watcher.told,
-            shrinking=options.shrink,
+            shrinking=_shrinking(options.shrink, target),
             first=options.first,
         )
         verdict_json.write(judgement, folder)
-        if options.attribution:
+        if options.attribution is not False:
             end = began + options.budget if options.budget is not None else None
             try:
-                _attribute(judgement, target, options.jobs, end, watcher)
+                plays = options.attribution is not None or not is_server(target)
+                _attribute(judgement, target, options.jobs, end, watcher, plays=plays)
             finally:
                 verdict_json.write(judgement, folder)
     if options.store_durations is not None:
@@ -235,6 +236,13 @@ def _check(options: argparse.Namespace) -> int:
         print_card(judgement, Console(), str(folder))
     _write_report(folder)
     return outlets.leave(folder, beside)
+
+
+def _shrinking(asked: float | None, target: str) -> float:
+    """Seconds for each violation; none, unless asked for, where a play takes longer than that."""
+    if asked is not None:
+        return asked
+    return 0.0 if is_server(target) else _SHRINK
 
 
 def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> None:
@@ -257,13 +265,19 @@ def _review(options: argparse.Namespace) -> int:
 
 
 def _attribute(
-    judgement: Judgement, target: str, jobs: int | None, end: float | None, watcher: Watcher
+    judgement: Judgement,
+    target: str,
+    jobs: int | None,
+    end: float | None,
+    watcher: Watcher,
+    *,
+    plays: bool,
 ) -> None:
     """Say of each violation which finding it belongs to."""
     cases = [case for verdict in judgement.verdicts for case in verdict.cases]
     began = time.monotonic()
     if left := unattributed(cases):
-        with Attribution(target, watcher.say) as attribution:
+        with Attribution(target, watcher.say, plays=plays) as attribution:
             if attribution.plays:
                 watcher.say(f"{counted(left, 'violations')}: which finding each belongs to")
             attribution.of_cases(cases, jobs or _SETTLED * (os.cpu_count() or 1), end)

@@ -45,6 +45,8 @@ _EXPECTED = 2
 _SURE = 3
 """Times more that a violation stays away before that counts, with what something else points
 to, and with what nothing does."""
+_ASK = "with --attribution it is played again without known bugs"
+_BY_WORDS = "by the words of its mechanism, which no other has"
 _TOGETHER = 3
 """Findings that a violation may have together."""
 _IDLE = 2
@@ -103,9 +105,13 @@ class Attribution:
     Args:
         spec: the target, as after ``--target``.
         tell: is given a line on each violation as it is settled.
+        plays: else words alone decide, and what none tells is nobody's.
     """
 
-    def __init__(self, spec: str, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, spec: str, tell: Callable[[str], None] = lambda _: None, *, plays: bool = True
+    ) -> None:
+        self._may_play = plays
         self._known = entries_of(spec)
         self._spec = resolve(spec) if self._known else spec
         self._projects = projects_of(spec)
@@ -119,7 +125,7 @@ class Attribution:
     @property
     def plays(self) -> bool:
         """Whether anything is to be played: the registry knows of this target."""
-        return bool(self._known)
+        return bool(self._known) and self._may_play
 
     def __enter__(self) -> Attribution:
         return self
@@ -171,17 +177,31 @@ class Attribution:
 
     def of(self, case: str, violation: CaseViolation) -> None:
         """Say of one violation whose it is, and what decided that."""
+        if self._known and not self._may_play:
+            self._told(violation)
+            return
         violation.finding, violation.how = self._settled(case, violation)
         if self._known:
             said = f"{violation.finding} ({violation.how})"
             self._tell(f"{case}: {violation.kind}: {said}")
+
+    def _told(self, violation: CaseViolation) -> None:
+        """Whose words it is told in, if it is anybody's."""
+        able = [each for each in self._known if self._may(each)]
+        told = [each for each in able if _tells(each, violation)]
+        known = [each for each in able if _is_like(each, violation)]
+        if told or known:
+            violation.finding = (told or known)[0].id
+            violation.how = _BY_WORDS if told else f"by its words alone; {_ASK}"
+        else:
+            violation.finding, violation.how = NEW, f"no finding has its words; {_ASK}"
 
     def _settled(self, case: str, violation: CaseViolation) -> tuple[str, str]:
         if not self._known:
             return NEW, NO_REGISTRY
         told = [each for each in self._known if self._may(each) and _tells(each, violation)]
         if told:
-            return told[0].id, "by the words of its mechanism, which no other has"
+            return told[0].id, _BY_WORDS
         if violation.replay is None or not Path(violation.replay).is_file():
             return NEW, "it has no file that plays it again"
         scenario = load(Path(violation.replay))
@@ -361,6 +381,10 @@ def _without_chance(needed: list[str], ends: Callable[[Sequence[str]], bool]) ->
 
 def _tells(entry: Finding, violation: CaseViolation) -> bool:
     return any(re.search(words, violation.cause) for words in entry.told_as)
+
+
+def _is_like(entry: Finding, violation: CaseViolation) -> bool:
+    return any(re.search(words, violation.cause) for words in entry.known_by)
 
 
 def _near(entry: Finding, case: str, violation: CaseViolation, text: str) -> int:

@@ -73,6 +73,9 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why no small edit removes it, where none does."""
     told_as: tuple[str, ...] = ()
     """Of an entry without a switch-off: patterns of causes that only its mechanism has."""
+    known_by: tuple[str, ...] = ()
+    """Of a whole server's: patterns of causes by which it is named where nothing is played again;
+    whether its switch-off ends them is then not known."""
 
     def target(self, release: str) -> str:
         """The target that shows it, of a release, as after ``--target``."""

@@ -44,6 +44,10 @@ _MODULES = (
 """Of several releases: what one does not have is imported when it is asked for."""
 
 
+_MODEL = ("vllm.model_executor.models.llama", "LlamaForCausalLM")
+"""The class of the model that is served (:mod:`.tiny_model`)."""
+
+
 def preload() -> None:
     """Import vLLM, single-threaded, and have it fork its processes."""
     fork = multiprocessing.get_context("fork")
@@ -57,8 +61,19 @@ def preload() -> None:
             importlib.import_module(name)
         except ImportError as error:
             sys.stdout.write(f"not imported ahead: {error}\n")
+    _register(*_MODEL)
     platforms = importlib.import_module("vllm.platforms")
     assert platforms.current_platform.device_type == "cpu", platforms.current_platform
+
+
+def _register(module: str, architecture: str) -> None:
+    """Tell vLLM the class of the model: else each start asks a new process for it, for seconds."""
+    try:
+        cls = getattr(importlib.import_module(module), architecture)
+        models = importlib.import_module("vllm.model_executor.models")
+        models.ModelRegistry.register_model(architecture, cls)
+    except (ImportError, AttributeError) as error:
+        sys.stdout.write(f"not registered ahead: {error}\n")
 
 
 def serve() -> None:
