@@ -92,7 +92,7 @@ _PLAYS = (
         "sigterm-in-decode",
         "SIGTERM while twelve clients are in the midst of their answers",
         ("E6", "E5", "E7"),
-        [*_told("sigterm"), ServerGone()],
+        [*_struck("sigterm", "front"), ServerGone()],
     ),
     NamedPlay(
         "sigterm-in-prefill",
