@@ -16,11 +16,12 @@ SERVER = frozenset({"server"})
 
 
 def _run(play: NamedPlay, often: int, id: str, trial: Trial) -> None:
-    """Once; under ``--full`` so often that it can be told how often it goes wrong."""
+    """As often as it says; under ``--full`` so that it can be told how often it goes wrong."""
     if trial.full and often > 1:
         race(trial, play.scenario(id, trial.seed), f"plays in which {play.summary}", often)
     else:
-        trial.play(play.scenario(id, trial.seed))
+        for _ in range(play.often if id == play.judges[0] else 1):
+            trial.play(play.scenario(id, trial.seed))
 
 
 def _cases(plays: tuple[NamedPlay, ...], often: int, *, full: bool) -> tuple[Case, ...]:
