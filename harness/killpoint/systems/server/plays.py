@@ -95,11 +95,21 @@ _PLAYS = (
         [*_UP, ServerServe(3.0), *_END],
     ),
     NamedPlay(
+        "sigterm-in-a-long-step",
+        "a step takes five seconds more, and SIGTERM comes meanwhile, amid twelve answers",
+        ("E6", "E5"),
+        [
+            *[*_struck("stop", "worker-0"), ServerServe(0.5)],
+            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
+            ServerGone(),
+        ],
+        often=3,
+    ),
+    NamedPlay(
         "sigterm-in-decode",
         "SIGTERM while twelve clients are in the midst of their answers",
         ("E6", "E5", "E7"),
         [*_struck("sigterm", "front"), ServerGone()],
-        often=3,
     ),
     NamedPlay(
         "sigterm-in-prefill",
@@ -110,17 +120,6 @@ _PLAYS = (
             *[Fault("sigterm", "front"), ServerGone()],
         ],
         full=True,
-    ),
-    NamedPlay(
-        "sigterm-in-a-long-step",
-        "a step takes five seconds more, and SIGTERM comes meanwhile, amid twelve answers",
-        ("E6", "E5"),
-        [
-            *[*_struck("stop", "worker-0"), ServerServe(0.5)],
-            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
-            ServerGone(),
-        ],
-        often=3,
     ),
     NamedPlay(
         "sigterm-while-starting",
