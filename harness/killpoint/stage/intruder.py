@@ -117,10 +117,10 @@ class _Stranger:
             listens = self._errand.how == "listen"
             for kind in _FROM_LISTENERS if listens else _TO_LISTENERS:
                 self._peer(kind, target, port)
-            store = StoreIntruder.at(target, port)
-            if store is not None:
-                self._log.write("stranger-let-in", way="TCP store", port=port)
-                self._stores.append(store)
+        addresses = [(_reachable(host), port) for host, port in self._errand.addresses]
+        self._stores = StoreIntruder.among(addresses)
+        for store in self._stores:
+            self._log.write("stranger-let-in", way="TCP store", port=store.port)
 
     def _plain(self, host: str, port: int) -> None:
         bodies = [b""] if self._errand.how == "listen" else self._framed()

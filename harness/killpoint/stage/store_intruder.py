@@ -6,13 +6,16 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 _RANKS, _NUMBERS = 3, 8
 _PATIENCE = timedelta(seconds=1)
 _TRIED_FOR = 2.0
+_AT_ONCE = 8
+"""Of that many more, each takes as long again: the machine is busy."""
 
 
 class StoreIntruder:
@@ -25,9 +28,12 @@ class StoreIntruder:
         self._seen: set[tuple[str, bytes]] = set()
 
     @classmethod
-    def at(cls, host: str, port: int) -> StoreIntruder | None:
-        """A client of what listens there, if that answers as such a store does."""
-        return cls(_client(host, port), port) if _answers(host, port) else None
+    def among(cls, addresses: Sequence[tuple[str, int]]) -> list[StoreIntruder]:
+        """A client of each that answers as such a store does; all are asked at the same time."""
+        asked = [(address, _asked(*address)) for address in addresses]
+        end = time.monotonic() + _TRIED_FOR * (1 + len(asked) / _AT_ONCE)
+        stores = [address for address, child in asked if _answered(child, end)]
+        return [cls(_client(*address), address[1]) for address in stores]
 
     def values(self) -> Iterator[tuple[str, bytes]]:
         """What stands under each key that can be listed or guessed, each value once."""
@@ -59,16 +65,21 @@ def _client(host: str, port: int) -> Any:
     return TCPStore(host, port, is_master=False, timeout=_PATIENCE, wait_for_workers=False)
 
 
-def _answers(host: str, port: int) -> bool:
-    """Whether a client gets an answer; asked in a child: it may hang."""
+def _asked(host: str, port: int) -> int:
+    """The pid of a child that ends with 0 if a client gets an answer; it may hang."""
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):
             _client(host, port).num_keys()
             os._exit(0)
         os._exit(1)
+    return pid
+
+
+def _answered(pid: int, end: float) -> bool:
+    """How the child ended; one that has not by then is killed."""
     watch = os.pidfd_open(pid)
-    if not select.select([watch], [], [], _TRIED_FOR)[0]:
+    if not select.select([watch], [], [], max(0.0, end - time.monotonic()))[0]:
         os.kill(pid, signal.SIGKILL)
     os.close(watch)
     return os.waitpid(pid, 0)[1] == 0

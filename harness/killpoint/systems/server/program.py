@@ -106,6 +106,9 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Prompts whose answers are that long, at least twelve; empty: any."""
     lines: dict[str, LinePath] = {}
     """By name of a path of its code, such as ``reply``, the function that is it."""
+    keeps: list[str] = []
+    """Paths below ``{folder}`` of what a server finds out at its first start, and reads at the
+    next one: later plays are given what an earlier one left there."""
     zygote: Zygote | None = None
     """None: it can only be started anew."""
 

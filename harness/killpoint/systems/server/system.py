@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
@@ -64,6 +65,7 @@ class ServerPlayer:
         self._starts: dict[tuple[Topology, bool], float] = {}
         """Seconds that an undisturbed start took, by topology, and whether it was forked."""
         self._running = Running()
+        self._kept = root / "kept"
 
     def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
         """Start a server, let clients ask, do what is to be done to it, and end what is left."""
@@ -81,9 +83,12 @@ class ServerPlayer:
         if any(isinstance(step, ServerStart) and step.until == "late" for step in scenario.steps):
             takes = self._start_takes(scenario, folder / "rehearsal", forked=forked)
         with Supervisor(self._line(forked)) as supervisor:
+            self._give_kept(folder / "own")
             driver = Driver(self._program, scenario, folder, supervisor)
             driver.start_takes = takes
             played = _played(driver, self._running, folder, supervisor)
+            if driver.took:
+                self._keep(folder / "own")
         played.provisional = forked
         return played
 
@@ -96,6 +101,18 @@ class ServerPlayer:
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
+
+    def _give_kept(self, own: Path) -> None:
+        own.mkdir(exist_ok=True, mode=0o700)
+        for name in self._program.keeps:
+            if (self._kept / name).is_dir():
+                shutil.copytree(self._kept / name, own / name)
+
+    def _keep(self, own: Path) -> None:
+        """What a server that was ready has found out."""
+        for name in self._program.keeps:
+            if (own / name).is_dir() and not (self._kept / name).exists():
+                shutil.copytree(own / name, self._kept / name)
 
     def _start_takes(self, scenario: Scenario, folder: Path, *, forked: bool) -> float:
         """Seconds that a start takes that nobody disturbs; 0: it did not become ready."""

@@ -136,6 +136,7 @@ def vllm(
         start_within=240.0,
         prompts=list(PROMPTS),
         lines=_LINES,
+        keeps=["cache/modelinfos"],
         zygote=Zygote(["env", *zygote, str(python), _ZYGOTE[0], "{socket}", _ZYGOTE[1]])
         if cpu
         else None,
