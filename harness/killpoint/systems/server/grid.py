@@ -111,7 +111,7 @@ SEATS = (
 _NAMED_OTHERWISE = frozenset(
     (
         *("front-sigterm-in-decode", "front-sigterm-in-prefill", "front-sigterm-while-starting"),
-        *("front-sigint-in-decode", "worker-stopped-in-decode", "core-stopped-in-decode"),
+        "front-sigint-in-decode",
         *("worker-stopped-20s-in-decode", "replica-killed-in-decode"),
         *("replica-stopped-in-decode", "coordinator-killed-in-decode"),
         *("prefill-killed-in-decode", "api-server-killed-in-decode"),

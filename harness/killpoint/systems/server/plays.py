@@ -174,9 +174,8 @@ _PLAYS = (
     NamedPlay(
         "core-stopped",
         "the core is stopped for ever in the midst of twelve answers",
-        ("E1", "E4"),
-        _stopped("core-0"),
-        full=True,
+        ("E4",),
+        [*_struck("stop", "core-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
     ),
     NamedPlay(
         "worker-stopped-20s",
@@ -219,7 +218,6 @@ _PLAYS = (
         "beside twelve clients, six ask for streams and read nothing",
         ("E9",),
         [*_UP, ServerHangUp(never_read=True), ServerServe(8.0), *_END],
-        full=True,
     ),
     NamedPlay(
         "slow-readers",
