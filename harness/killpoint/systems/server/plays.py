@@ -99,11 +99,11 @@ _PLAYS = (
         "a step takes five seconds more, and SIGTERM comes meanwhile, amid twelve answers",
         ("E6", "E5"),
         [
-            *[*_struck("stop", "worker-0"), ServerServe(0.5)],
+            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerServe(0.5)],
             *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
             ServerGone(),
         ],
-        often=3,
+        often=2,
     ),
     NamedPlay(
         "sigterm-in-decode",
