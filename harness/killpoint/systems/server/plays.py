@@ -28,9 +28,9 @@ from killpoint.systems.server.steps import (
 _BACK_WITHIN = 60.0
 _FOR_EVER = 25.0
 """Seconds that a play looks on after a stop: longer than health may lie, and a client waits."""
-_ORPHANS_FOR = 20.0
+_ORPHANS_FOR = 15.0
 """Seconds for which orphans are looked at."""
-_LEFT_WITHIN = 12.0
+_LEFT_WITHIN = 3.0
 """Seconds that the end of a server with a stopped part is waited for; nobody judges it."""
 
 
