@@ -82,10 +82,11 @@ def _stopped(part: str) -> list[AnyStep]:
 
 
 _VISITED: list[AnyStep] = [
-    *[*_UP, Look(), Intrude("front", "listen"), Intrude("front", "speak")],
+    *[*_UP_AS_USERS, Look(), Intrude("front", "listen"), Intrude("front", "speak")],
     *[Intrude("front", "lurk"), ServerServe(2.0), Look(), *_END],
 ]
-"""Strangers, at a server that any user may be let in by where it asks for no rights itself."""
+"""Strangers, at a server that any user may be let in by where it asks for no rights itself. It is
+started as users start it: what is open to others rests on no time, so one play is enough."""
 
 _PLAYS = (
     NamedPlay(
