@@ -343,7 +343,11 @@ class Driver:
             return self._gone
 
         if not await self._until(gone, within):
-            for part, pid in self._parts.items():
+            kinds: set[str] = set()
+            for part, pid in sorted(self._parts.items()):
+                if (kind := part.rstrip("-0123456789")) in kinds:
+                    continue  # each look takes seconds on a machine that spins
+                kinds.add(kind)
                 told = await asyncio.to_thread(seen, pid)
                 self.log.write("seen", part=part, pid=pid, **told)
         ports = await asyncio.to_thread(self.tree.ports)
