@@ -428,12 +428,12 @@ class Trial:
     def _of_a_finding(self, play: Play, violation: Violation) -> str:
         """What is confirmed once for all plays of a server; nothing, of a play of another kind.
 
-        Each play of a server takes a minute, and the same is seen in many of them. Behind the first
-        semicolon a cause says what was done, and who waits where: that is each play's own.
+        Each play of a server takes a minute, and the same is seen in several of them. Behind the
+        first colon a cause says who waits where: that is each play's own.
         """
         if play.scenario.server is None:
             return ""
-        return signature(self.outcome.invariant, violation.kind, violation.cause.partition(";")[0])
+        return signature(self.outcome.invariant, violation.kind, violation.cause.partition(": ")[0])
 
     def _alone(
         self, player: PlaysAlone, first: Judged, violation: Violation, held: list[Play]

@@ -194,7 +194,7 @@ class Attribution:
             violation.finding = (told or known)[0].id
             violation.how = _BY_WORDS if told else f"by its words alone; {_ASK}"
         else:
-            violation.finding, violation.how = NEW, f"no finding has its words; {_ASK}"
+            violation.how = f"no finding has its words; {_ASK}"
 
     def _settled(self, case: str, violation: CaseViolation) -> tuple[str, str]:
         if not self._known:

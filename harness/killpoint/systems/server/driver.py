@@ -39,6 +39,7 @@ from killpoint.systems.server.program import (
     ServerProgram,
     Topology,
 )
+from killpoint.systems.server.record import kind_of
 from killpoint.systems.server.steps import (
     ServerAgain,
     ServerAlive,
@@ -345,7 +346,7 @@ class Driver:
         if not await self._until(gone, within):
             kinds: set[str] = set()
             for part, pid in sorted(self._parts.items()):
-                if (kind := part.rstrip("-0123456789")) in kinds:
+                if (kind := kind_of(part)) in kinds:
                     continue  # each look takes seconds on a machine that spins
                 kinds.add(kind)
                 told = await asyncio.to_thread(seen, pid)

@@ -56,7 +56,7 @@ class NamedPlay(msgspec.Struct, frozen=True):
 
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 _AS_USERS = ServerStart(ordinary=True)
-"""What becomes of signals to the front is played so."""
+"""Where a forked start changes the end, and where the front is signalled under ``--full``."""
 _BEGUN = ServerStart("begun")
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
@@ -338,4 +338,6 @@ _PLAYS = (
     ),
 )
 PLAYS: tuple[NamedPlay, ...] = tuple(play for play in _PLAYS if not play.full)
+"""Those of a plain check."""
 RARER_PLAYS: tuple[NamedPlay, ...] = tuple(play for play in _PLAYS if play.full)
+"""Those that are left to ``--full``."""

@@ -57,13 +57,14 @@ def test_what_an_ordinary_start_has_shown_is_not_started_again_for_another_case(
 ) -> None:
     player = Forking(tmp_path / "play")
     assert _shown(player, _killed("worker-0"), "E7/worker-killed") == [1, 1]
-    assert _shown(player, _killed("core-0"), "E7/core-killed") == []
+    assert _shown(player, _killed("worker-1"), "E7/another-worker-killed") == []
     assert player.alone == 1
 
 
 def test_another_cause_is_confirmed_for_itself(tmp_path: Path) -> None:
     player = Forking(tmp_path / "play")
     assert _shown(player, _killed("worker-0"), "E7/worker-killed") == [1, 1]
+    assert _shown(player, _killed("core-0"), "E7/core-killed") == [1, 1]
     told = ServerTape().at(4, "told-to-end").ends(9, code=1).tree(9)
     assert _shown(player, told, "E7/undisturbed") == [1, 1]
-    assert player.alone == 2
+    assert player.alone == 3
