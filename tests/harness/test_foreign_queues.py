@@ -67,6 +67,7 @@ class TestNativeCode:
         (case,) = judged(PIPES, "Q7/reader-killed-at-random-times").values()
         assert (case.outcome, case.cause) == ("unsupported", "the target lacks native")
 
+    @pytest.mark.full
     def test_a_lock_that_died_with_its_holder_is_told_as_a_rate(self, tmp_path: Path):
         """Of large messages the copy under the lock is a good part of a receive: one in seven."""
         pytest.importorskip("faster_fifo")

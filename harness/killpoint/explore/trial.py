@@ -361,7 +361,10 @@ class Trial:
             self._note_leaks(judged.play, held)
             return judged
         again: list[int] = []
-        if self._is_to_confirm(judged.play, violation) and isinstance(self._player, PlaysAlone):
+        if judged.play.alone:
+            self._confirmed.add(self._of_a_finding(judged.play, violation))
+            again = [1, 1]
+        elif self._is_to_confirm(judged.play, violation) and isinstance(self._player, PlaysAlone):
             judged, again = self._alone(self._player, judged, violation, held)
         if judged.violation is not None:
             self._convict(judged, again)

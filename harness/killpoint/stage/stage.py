@@ -129,6 +129,9 @@ class Play(msgspec.Struct):
     """Whether the same play was given before, to be judged by another invariant."""
     provisional: bool = False
     """Whether the target was started otherwise than its users start it."""
+    alone: bool = False
+    """Whether it was a server's, started as its users start it, with nothing else on the machine:
+    no other play is needed to confirm what it shows."""
 
 
 class Stage:
@@ -224,6 +227,7 @@ class Stage:
 
         A case that asks once more is given another play, or what that gave another case.
         """
+        alone = alone or system.as_users(scenario)
         key = system.key(scenario), alone
         given = self._asked[*key, scenario.case]
         self._asked[*key, scenario.case] += 1
@@ -235,6 +239,7 @@ class Stage:
             play = self._play_by(system, scenario, ordinary=alone)
         if not (first and undisturbed):
             play.stalled = play.stalled or "other plays on this machine did not end"
+        play.alone = alone
         known.append(play)
         return play
 

@@ -66,6 +66,13 @@ class System(Protocol):
         """The same for scenarios that are one play, judged by different invariants."""
         ...
 
+    def as_users(self, scenario: Scenario) -> bool:
+        """Whether a scenario starts the target as its users do, however it is played.
+
+        Such a play has the machine to itself from the first: it needs no other one to confirm it.
+        """
+        ...
+
     def player(self, spec: str, root: Path) -> Player:
         """What plays its scenarios on the target of a resolved spec; ``root``: a folder for it."""
         ...

@@ -15,11 +15,20 @@ COUNTS = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float32"}
 CONFIG = LLAMA | SIZES | COUNTS | {"max_position_embeddings": 4096}
 OPTIONS = ["--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"]
+ASKED = {"prompt": [1, 2, 3], "max_tokens": 4000, "ignore_eos": True, "detokenize": False}
 CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
 
 
 def served():
-    """A server that is ready, and its port."""
+    """A server that is ready, its port, and the name of its model."""
+    server, port, folder = started()
+    if not within(300, lambda: server.poll() is not None or healthy(port)) or server.poll():
+        raise RuntimeError(f"the server was not ready (status {server.poll()})")
+    return server, port, folder
+
+
+def started():
+    """A server that has only just been started."""
     folder = tempfile.mkdtemp(dir=os.environ.pop("VLLM_RPC_BASE_PATH", None))
     os.environ.pop("VLLM_WORKER_MULTIPROC_METHOD", None)
     with open(os.path.join(folder, "config.json"), "w") as file:
@@ -35,8 +44,6 @@ def served():
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    if not within(300, lambda: server.poll() is not None or healthy(port)) or server.poll():
-        raise RuntimeError(f"the server was not ready (status {server.poll()})")
     return server, port, folder
 
 

@@ -10,9 +10,7 @@ from contextlib import suppress
 from http.client import HTTPException
 
 from _bounded import main, within
-from _server import answered, below, cores, served
-
-ASKED = {"prompt": [1, 2, 3], "max_tokens": 4000, "ignore_eos": True, "detokenize": False}
+from _server import ASKED, answered, below, cores, served
 
 
 def unanswered():

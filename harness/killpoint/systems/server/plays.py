@@ -171,12 +171,14 @@ _PLAYS = (
         "a worker is stopped for ever in the midst of twelve answers",
         ("E4",),
         [*_struck("stop", "worker-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
+        often=2,
     ),
     NamedPlay(
         "core-stopped",
         "the core is stopped for ever in the midst of twelve answers",
         ("E4",),
         [*_struck("stop", "core-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
+        full=True,
     ),
     NamedPlay(
         "worker-stopped-20s",
@@ -298,6 +300,7 @@ _PLAYS = (
         ("E8",),
         [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
         "data-parallel",
+        full=True,
     ),
     NamedPlay(
         "prefill-killed",

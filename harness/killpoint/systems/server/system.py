@@ -16,7 +16,7 @@ from killpoint.errors import BadUsage
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
-from killpoint.scenario import AnyStep, Scenario
+from killpoint.scenario import Scenario
 from killpoint.systems.base import Played, Player
 from killpoint.systems.server import exhaustion
 from killpoint.systems.server.driver import Driver, Stalled
@@ -46,6 +46,10 @@ class ServerSystem:
         """What two scenarios share that are one play, judged by different invariants."""
         plain = msgspec.structs.replace(scenario, case="", judges=[], title="", target="")
         return msgspec.json.encode(plain)
+
+    def as_users(self, scenario: Scenario) -> bool:
+        """Whether a step of it says so."""
+        return any(isinstance(step, ServerStart) and step.ordinary for step in scenario.steps)
 
     def player(self, spec: str, root: Path) -> Player:
         """What plays servers of a resolved spec."""
@@ -77,7 +81,7 @@ class ServerPlayer:
         paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
         for path in sorted(paths - self._program.lines.keys()):
             return _lacking(folder, f"the target names no path {path!r} of its code")
-        as_users = ordinary or any(_is_ordinary(step) for step in scenario.steps)
+        as_users = ordinary or ServerSystem().as_users(scenario)
         forked = self._program.zygote is not None and not as_users
         takes = 0.0
         if any(isinstance(step, ServerStart) and step.until == "late" for step in scenario.steps):
@@ -140,10 +144,6 @@ class ServerPlayer:
             assert self._program.zygote is not None
             self._zygote = EngineZygote(self._program.zygote, self._root)
         return self._zygote
-
-
-def _is_ordinary(step: AnyStep) -> bool:
-    return isinstance(step, ServerStart) and step.ordinary
 
 
 def _lacking(folder: Path, why: str) -> Played:

@@ -21,11 +21,13 @@ class Forking:
         self.confirmed: set[str] = set()
         self.tape = ServerTape()
         self.alone = 0
+        self.as_users = False
+        """Whether its plays start servers as users do, with nothing beside them."""
 
     def play(self, scenario: Scenario) -> Play:
         self._folder.mkdir(exist_ok=True)
         told = History(self.tape.events), Ledger(), list[str](), "", self._folder, 0.0
-        return Play(scenario, *told, provisional=True)
+        return Play(scenario, *told, provisional=not self.as_users, alone=self.as_users)
 
     def play_alone(self, scenario: Scenario) -> Play:
         self.alone += 1
@@ -68,3 +70,12 @@ def test_another_cause_is_confirmed_for_itself(tmp_path: Path) -> None:
     told = ServerTape().at(4, "told-to-end").ends(9, code=1).tree(9)
     assert _shown(player, told, "E7/undisturbed") == [1, 1]
     assert player.alone == 3
+
+
+def test_a_play_that_was_alone_and_ordinary_from_the_first_confirms_itself(tmp_path: Path) -> None:
+    player = Forking(tmp_path / "play")
+    player.as_users = True
+    assert _shown(player, _killed("worker-0"), "E7/worker-killed") == [1, 1]
+    player.as_users = False
+    assert _shown(player, _killed("worker-1"), "E7/another-worker-killed") == []
+    assert player.alone == 0

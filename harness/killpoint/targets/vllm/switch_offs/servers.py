@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
+from typing import TypeVar
 
-from killpoint.targets.edits import Edits, around, calls
-from killpoint.targets.vllm.switch_offs.places import only
+from killpoint.targets.edits import DoesNotFit, Edits, around, calls
+from killpoint.targets.vllm.switch_offs.places import imported, only
 from killpoint.targets.vllm.switch_offs.table import (
     COORDINATOR,
     GROUP,
@@ -30,6 +31,12 @@ _PARTS = {
 }
 _CORE = "v1/engine/core.py"
 _LAUNCHER = "entrypoints/launchers/launcher.py"
+_NETWORK = "utils/network_utils.py"
+_CLIENT = "v1/engine/core_client.py"
+_FRONT = "v1/engine/async_llm.py"
+_ANSWERS = "entrypoints/generate/base/serving.py"
+
+_Node = TypeVar("_Node", bound=ast.AST)
 
 SERVER_SWITCH_OFFS: dict[str, dict[str, Edit]] = {}
 """By the finding's id, the edit of each file; these findings a whole engine alone shows."""
@@ -101,3 +108,89 @@ def _what_still_waits_for_the_core_is_told_that_it_is_gone(edits: Edits) -> None
         engine_client.output_processor.propagate_error(EngineDeadError())
         """,
     )
+
+
+@_edits_of("swallowed-sigterm", _NETWORK)
+def _an_interrupt_goes_on_through_the_context_of_a_socket(edits: Edits) -> None:
+    catching = _the(edits.function("zmq_socket_ctx"), ast.ExceptHandler, "except KeyboardInterrupt")
+    edits.after(catching.body[-1], "raise")
+
+
+@_edits_of("ended-as-if-well", _LAUNCHER)
+def _the_end_of_a_dead_engine_is_an_error(edits: Edits) -> None:
+    edits.before(
+        _the(edits.function("serve_http"), ast.Return, "return dummy_shutdown()"),
+        """
+        if engine_client is not None and engine_client.errored and not shutdown_event.is_set():
+            raise engine_client.dead_error
+        """,
+    )
+
+
+@_edits_of("blind-health", _FRONT)
+def _health_is_bad_once_no_open_request_has_got_a_token_for_ten_seconds(edits: Edits) -> None:
+    edits.begin(
+        edits.function("AsyncLLM.check_health"),
+        """
+        import time
+        from vllm.v1.engine.exceptions import EngineDeadError
+        now = time.monotonic()
+        got = {
+            id: each.detokenizer and each.detokenizer.num_output_tokens()
+            for id, each in self.output_processor.request_states.items()
+        }
+        if not got or got != getattr(self, "_got", None):
+            self._got, self._got_at = got, now
+        elif now - self._got_at > 10:
+            raise EngineDeadError()
+        """,
+    )
+
+
+@_edits_of("paths-by-umask", _NETWORK)
+def _a_path_is_its_owners_alone(edits: Edits) -> None:
+    edits.instead(
+        _the(edits.function("make_zmq_socket"), ast.Expr, "socket.bind(path)"),
+        """
+        left = os.umask(0o077)
+        try:
+            socket.bind(path)
+        finally:
+            os.umask(left)
+        """,
+    )
+    imported(edits, "os")
+
+
+@_edits_of("told-after-the-others", _CLIENT)
+def _who_waits_is_told_before_the_other_cores_are_ended(edits: Edits) -> None:
+    watching = edits.function("MPClient.start_engine_core_monitor.monitor_engine_cores")
+    edits.before(
+        _the(watching, ast.Expr, "_self.shutdown()"),
+        """
+        task = _self.resources.output_queue_task
+        if task is not None:
+            put = _self.outputs_queue.put_nowait
+            task.get_loop().call_soon_threadsafe(put, EngineDeadError())
+        """,
+    )
+
+
+@_edits_of("aborted-as-whole", _ANSWERS)
+def _what_was_aborted_is_an_error(edits: Edits) -> None:
+    checking = edits.function("GenerateBaseServing._raise_if_error")
+    asked = _the(checking, ast.Compare, "finish_reason == 'error'")
+    edits.instead(asked, 'finish_reason in ("error", "abort")')
+
+
+def _the(inside: ast.AST, kind: type[_Node], begins: str) -> _Node:
+    """The one node of a kind whose text begins so.
+
+    Raises:
+        DoesNotFit: there is none, or more than one.
+    """
+    of_kind = [each for each in ast.walk(inside) if isinstance(each, kind)]
+    found = [each for each in of_kind if ast.unparse(each).startswith(begins)]
+    if len(found) != 1:
+        raise DoesNotFit(f"{len(found)} places begin {begins!r}, where one was expected")
+    return found[0]
