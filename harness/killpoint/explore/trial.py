@@ -559,8 +559,11 @@ class Trial:
         return dump(msgspec.structs.replace(play.scenario, target=self.target))
 
     def _note_leaks(self, play: Play, held: list[Play]) -> None:
-        """Keep a play that left something behind, whatever it is that is on trial."""
-        if self.leaks or play.stalled or self.outcome.invariant == "L1":
+        """Keep a play that left something behind, whatever it is that is on trial.
+
+        A forked server leaves what its users' never does: its parts inherit no resource tracker.
+        """
+        if self.leaks or play.stalled or play.provisional or self.outcome.invariant == "L1":
             return
         found = _leak_in(play)
         if found is None:

@@ -20,13 +20,14 @@ class Forking:
         self._folder = folder
         self.confirmed: set[str] = set()
         self.tape = ServerTape()
+        self.ledger = Ledger()
         self.alone = 0
         self.as_users = False
         """Whether its plays start servers as users do, with nothing beside them."""
 
     def play(self, scenario: Scenario) -> Play:
         self._folder.mkdir(exist_ok=True)
-        told = History(self.tape.events), Ledger(), list[str](), "", self._folder, 0.0
+        told = History(self.tape.events), self.ledger, list[str](), "", self._folder, 0.0
         return Play(scenario, *told, provisional=not self.as_users, alone=self.as_users)
 
     def play_alone(self, scenario: Scenario) -> Play:
@@ -79,3 +80,16 @@ def test_a_play_that_was_alone_and_ordinary_from_the_first_confirms_itself(tmp_p
     player.as_users = False
     assert _shown(player, _killed("worker-1"), "E7/another-worker-killed") == []
     assert player.alone == 0
+
+
+def test_what_a_forked_server_leaves_is_not_told_unless_its_users_does_too(tmp_path: Path) -> None:
+    def left(*, as_users: bool) -> int:
+        player = Forking(tmp_path / "play")
+        player.as_users = as_users
+        player.tape = ServerTape().strikes(4, "kill", "worker-0").ends(9, code=1).at(9, "gone")
+        player.ledger = Ledger(segments=["psm_1"])
+        trial = Trial("E7/a", player, seed=0, full=False, folder=None, confirms=True)
+        trial.play(Scenario("E7/a", ["E7"], [], server=ServerShape()))
+        return len(trial.leaks)
+
+    assert (left(as_users=False), left(as_users=True)) == (0, 1)
