@@ -122,6 +122,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/utility":
+            return self.utility()
         try:
             asked = json.loads(body)
             prompt, count = asked["prompt"], int(asked["max_tokens"])
@@ -145,6 +147,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with STATE.changed:
                 STATE.open -= 1
                 STATE.changed.notify_all()
+
+    def utility(self):
+        """Done with the worker's next tick, if it comes to that."""
+        why = self.tick()
+        error = json.dumps({"error": {"message": why}})
+        return self.whole(500 if why else 200, error if why else "{}")
 
     def answer(self, prompt, count, turn, stream):
         begun, text, why, full = False, "", "", STATE.open > 14

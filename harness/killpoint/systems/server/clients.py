@@ -20,6 +20,7 @@ COMPLETIONS = "/v1/completions"
 _PAUSE = 0.2
 """Seconds after an answer that was none, before the next request."""
 _CONNECTS_WITHIN = 5.0
+_NO_ANSWER, _REFUSED = "no answer", "refused"
 _LITTLE = 2048
 """Bytes that the kernel is to keep for a client that reads nothing."""
 
@@ -51,14 +52,23 @@ async def fetch(
         async with asyncio.timeout(within):
             await _exchange(address, request(method, path, address.host, body), reply)
     except TimeoutError:
-        return Fetched(0, "", f"no answer within {within:g} s")
+        return Fetched(0, "", f"{_NO_ANSWER} within {within:g} s")
     except ConnectionRefusedError:
-        return Fetched(0, "", "refused")
+        return Fetched(0, "", _REFUSED)
     except OSError as error:
         return Fetched(0, "", str(error))
     if not reply.ended:
         return Fetched(0, "", reply.torn)
     return Fetched(reply.status, bytes(reply.body).decode(errors="replace"))
+
+
+def _end_of(found: Fetched) -> str:
+    """How a small request ended, as :data:`.completion.End` has it."""
+    if found.status:
+        return "whole" if found.status == 200 else "error"
+    if found.error.startswith(_NO_ANSWER):
+        return "hang"
+    return "refused" if found.error == _REFUSED else "no-answer"
 
 
 async def _exchange(
@@ -100,6 +110,15 @@ class Open:
     chars: int = 0
     last: int = 0
     """When its last piece came, ns; 0: none has."""
+    since: int = field(default_factory=time.monotonic_ns)
+    """When its last piece came, or it was asked."""
+    gap: int = 0
+    """The longest time without a piece so far, ns."""
+
+    def pause(self) -> None:
+        """A piece has come, or the end."""
+        now = time.monotonic_ns()
+        self.gap, self.since = max(self.gap, now - self.since), now
 
 
 @dataclass
@@ -199,7 +218,8 @@ class Load:
             if more and not mine.pieces:
                 self.log.write("first", n=number)
             if more:
-                mine.last = time.monotonic_ns()
+                mine.pause()
+                mine.last = mine.since
             if mine.stream:
                 self.chars += len(completion.text) - mine.chars
             mine.pieces, mine.chars = completion.pieces, len(completion.text)
@@ -220,7 +240,8 @@ class Load:
             end, why = "refused", type(error).__name__
         finally:
             del self.open[number]
-            facts = {"status": reply.status, "pieces": completion.pieces}
+            mine.pause()
+            facts = {"status": reply.status, "pieces": completion.pieces, "gap": mine.gap}
             facts |= {"finish": completion.finish, "bytes": len(completion.text)}
             facts |= {"last": mine.last}
             self.log.write("answer", n=number, end=end, why=why, **facts)
@@ -228,6 +249,20 @@ class Load:
             self.texts[client] = completion.text
             self.sizes[client] = len(reply.body)
         return end
+
+    async def call(self, path: str, body: bytes, deadline: float) -> None:
+        """A utility call, recorded as a request is."""
+        self._count += 1
+        number = self._count
+        self.log.write("ask", n=number, client=-1, stream=False, phase="utility")
+        end, found = "open", Fetched(0, "", "the play was over")
+        try:
+            found = await fetch(self.address, "POST", path, deadline, body)
+            end = _end_of(found)
+        finally:
+            why = found.error or ("" if end == "whole" else f"{found.status} {found.body[:200]}")
+            facts = {"status": found.status, "pieces": 0, "bytes": len(found.body), "last": 0}
+            self.log.write("answer", n=number, end=end, why=why.strip(), **facts)
 
     async def _hang_up(self, client: int) -> None:
         """Ask, and hang up: half of the clients in the middle of the answer, half before it."""

@@ -57,6 +57,7 @@ from killpoint.systems.server.steps import (
     ServerSlowReaders,
     ServerStart,
     ServerStop,
+    is_utility,
 )
 from killpoint.systems.server.strangers import Known, Strangers
 from killpoint.systems.server.supervisor import Supervisor
@@ -80,6 +81,8 @@ _ABOVE = 5.0
 _CLIENTS = 12
 _SLOWEST = 5.0
 _LATE_IN_A_START = 0.6
+_UNDER_WAY = 0.003
+"""Seconds that it takes to send a utility call; most are answered a step of the engine later."""
 _HALFWAY = 0.5
 _SHM = Path("/dev/shm")
 _EXHAUSTIONS = ("starve", "fill-shm", "fill-tmp")
@@ -119,6 +122,8 @@ class Driver:
         """The pid of each part at the time when it was struck last."""
         self._took = 0.0
         """Seconds that the start and the control took: how fast this machine is now."""
+        self._calling: asyncio.Task[None] | None = None
+        """The utility call in whose midst the next fault is to strike."""
         self._watching: list[asyncio.Task[None]] = []
 
     @property
@@ -208,6 +213,8 @@ class Driver:
         argv = self._program.argv(self._topology, self._address.port, own)
         variables = self._program.variables(self._address.port, own) | {"TMPDIR": str(folder)}
         variables |= self._lines.variables()
+        if self._program.utility is not None and any(map(is_utility, self._scenario.steps)):
+            variables |= self._program.utility.environment
         self._gone = False
         how: dict[str, object] = {
             "drain": self._program.drain,
@@ -286,11 +293,24 @@ class Driver:
 
     async def _phase(self, step: ServerPhase) -> None:
         async def reached() -> bool:
-            return self._load.in_prefill() if step.phase == "prefill" else self._load.in_decode()
+            if step.phase == "prefill":
+                return self._load.in_prefill()
+            return self._load.in_decode() and (step.phase == "decode" or await self._calls(step))
 
         if not await self._until(reached, step.within, each=0.005):
             self.unreached.append(f"the clients were not in {step.phase}")
             self.log.write("not-reached", phase=step.phase)
+
+    async def _calls(self, step: ServerPhase) -> bool:
+        """Whether a utility call that begins now is still under way a moment later."""
+        call = self._program.utility
+        if call is None:
+            return False
+        calling = self._load.call(call.path, call.body.encode(), step.within + self._allowed())
+        self._calling = asyncio.ensure_future(calling)
+        self._load.run(self._calling)
+        await asyncio.sleep(_UNDER_WAY)
+        return not self._calling.done()
 
     def _begin_beside(self, step: ServerOpenLoop | ServerSlowReaders) -> None:
         deadline = step.deadline + self._allowed()
@@ -353,7 +373,21 @@ class Driver:
                 self.log.write("seen", part=part, pid=pid, **told)
         ports = await asyncio.to_thread(self.tree.ports)
         said = last_line(self._output)
-        self.log.write("looked-on", s=within, left=sorted(self._parts), ports=len(ports), said=said)
+        kept = await asyncio.to_thread(self._kept)
+        self.log.write(
+            "looked-on", s=within, left=sorted(self._parts), ports=len(ports), said=said, **kept
+        )
+
+    def _kept(self) -> dict[str, int]:
+        """Bytes of shared memory that it still has, and how many files in its TMPDIR."""
+        shm, temporary = Path(f"/proc/{self._supervisor.pid}/root/dev/shm"), self._folder / "t"
+        kept = [shm / name for name in self.segments]
+        if not self._supervisor.shared_shm:
+            kept = [path for path in shm.iterdir() if path.name != exhaustion.BALLAST]
+        return {
+            "shm": sum(_bytes_of(path) for path in kept),
+            "files": sum(not path.is_dir() for path in temporary.rglob("*")),
+        }
 
     def _leaves_within(self, step: ServerGone) -> float:
         if step.within is not None:
@@ -374,6 +408,11 @@ class Driver:
             self.unreached.append(f"{step.role} was gone")
             self.log.write("not-reached", target=step.role)
             return
+        if self._calling is not None and self._calling.done():
+            self.unreached.append("the utility call was answered before the fault")
+            self.log.write("not-reached", phase="utility")
+            return
+        self._calling = None
         self._struck[step.role] = pid
         if step.fault in _EXHAUSTIONS:
             await self._take_away(step, pid)
@@ -495,6 +534,9 @@ class Driver:
             began = time.monotonic()
             found = await self._health()
             self.log.write("health", status=found.status, error=found.error, s=_since(began))
+            if self._program.readiness:
+                ready = await fetch(self._address, "GET", self._program.readiness, _HEALTH_WITHIN)
+                self.log.write("readiness", status=ready.status, error=ready.error)
             await asyncio.sleep(_HEALTH_EACH)
 
     async def _watch_gauge(self) -> None:
@@ -567,6 +609,13 @@ def _numeric(host: str) -> str:
 def _slowed() -> float:
     """By how much this machine is slower now than a quiet one, for a start that computes a lot."""
     return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), _SLOWEST)
+
+
+def _bytes_of(path: Path) -> int:
+    """Memory that a segment takes; 0: it is gone."""
+    with contextlib.suppress(OSError):
+        return path.stat().st_blocks * 512
+    return 0
 
 
 def _since(began: float) -> float:

@@ -33,7 +33,8 @@ from killpoint.systems.server.steps import (
 )
 
 GridFault = Literal["kill", "stop-20s", "stop", "sigterm", "sigint"]
-GridPhase = Literal["begun", "late", "idle", "prefill", "decode", "draining", "recovering"]
+_Phase = Literal["idle", "prefill", "decode", "utility", "draining", "recovering"]
+GridPhase = Literal["begun", "late"] | _Phase
 _STARTING = ("begun", "late")
 _SIGNALS = ("sigterm", "sigint")
 FRONT = "front"
@@ -44,6 +45,7 @@ _WHEN: dict[GridPhase, str] = {
     "idle": "idle",
     "prefill": "in-prefill",
     "decode": "in-decode",
+    "utility": "in-utility-call",
     "draining": "while-draining",
     "recovering": "while-recovering",
 }
@@ -53,6 +55,7 @@ _WHEN_SAID: dict[GridPhase, str] = {
     "idle": "when nobody asks anything, and then twelve clients ask",
     "prefill": "when every client has asked, and none has a token",
     "decode": "in the midst of twelve answers",
+    "utility": "in the midst of a utility call, and of twelve answers",
     "draining": "after SIGTERM to the front in the midst of twelve answers",
     "recovering": "in the midst of twelve answers, once {first} has been killed and started again",
 }
@@ -83,6 +86,12 @@ _OF_THE_FRONT: dict[GridFault, tuple[GridPhase, ...]] = {
     "sigterm": ("begun", "late", "idle", "prefill", "decode", "draining", "recovering"),
     "sigint": ("begun", "late", "idle", "prefill", "decode", "draining", "recovering"),
 }
+_IN_UTILITY: dict[str, tuple[GridFault, ...]] = {
+    FRONT: ("kill", "sigterm"),
+    "core": ("kill", "stop"),
+    "worker": ("kill", "stop"),
+}
+"""What is done amid a utility call, by seat."""
 _BRIEFLY: tuple[GridFault, ...] = ("kill", "stop")
 """What is done to parts whose like is struck in every way elsewhere."""
 
@@ -135,6 +144,8 @@ def grid() -> Iterator[NamedPlay]:
                 play = cell(seat, fault, phase)
                 if play.name not in named:
                     yield play
+        for fault in _IN_UTILITY.get(seat.word, ()):
+            yield cell(seat, fault, "utility")
 
 
 def cell(seat: Seat, fault: GridFault, phase: GridPhase) -> NamedPlay:
@@ -157,7 +168,7 @@ def cell(seat: Seat, fault: GridFault, phase: GridPhase) -> NamedPlay:
 
 
 def _judges(part: str, fault: GridFault, phase: GridPhase) -> tuple[str, ...]:
-    asked = phase in ("prefill", "decode", "recovering")
+    asked = phase in ("prefill", "decode", "utility", "recovering")
     if part == FRONT and fault == "kill":
         return ("E8", "E5") if asked or phase == "draining" else ("E8",)
     if phase == "draining":
@@ -182,7 +193,7 @@ def _before(part: str, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
     if phase == "idle":
         return [ServerStart(ordinary=as_users), ServerControl()]
     start = ServerStart(ordinary=as_users or phase == "draining")
-    loaded = ServerPhase("prefill" if phase == "prefill" else "decode")
+    loaded = ServerPhase(phase if phase in ("prefill", "utility") else "decode")
     up: list[AnyStep] = [start, ServerControl(), ServerLoad(), loaded]
     if phase == "draining":
         return [*up, Fault("sigterm", FRONT), ServerServe(0.3)]

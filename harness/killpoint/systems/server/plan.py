@@ -22,6 +22,7 @@ from killpoint.systems.server.steps import (
     ServerServe,
     ServerStart,
     ServerStop,
+    is_utility,
 )
 from killpoint.systems.server.target import build
 
@@ -48,13 +49,13 @@ def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
     asked = {case.play for case in cases}
     plays = [each for each in (*PLAYS, *FULL_PLAYS) if each.name in asked and _can(program, each)]
     once = {each.name for each in FULL_PLAYS}
-    times = {each.name: IN_FULL if full and each.name not in once else 1 for each in plays}
+    often = {each.name: IN_FULL if full and each.name not in once else each.often for each in plays}
     if not plays:
         return ""
-    seconds = sum(times[each.name] * _seconds(program, each) for each in plays)
-    mine = [case for case in cases if case.play in times]
+    seconds = sum(often[each.name] * _seconds(program, each) for each in plays)
+    mine = [case for case in cases if case.play in often]
     return (
-        f"{program.name}: {_counted(sum(times.values()), 'play')}, one after another, for"
+        f"{program.name}: {_counted(sum(often.values()), 'play')}, one after another, for"
         f" {_counted(len(mine), 'case')}: about {span(seconds)} on a quiet machine of two cores;"
         " what is violated is played again before it is told"
     )
@@ -65,6 +66,7 @@ def _can(program: ServerProgram, play: NamedPlay) -> bool:
     again = any(isinstance(step, ServerAgain) for step in play.steps)
     paths = {step.path for step in play.steps if isinstance(step, ServerLine)}
     able = program.plays_in(play.topology) and paths <= program.lines.keys()
+    able = able and (program.utility is not None or not any(map(is_utility, play.steps)))
     return able and (program.survives or not again)
 
 

@@ -51,6 +51,15 @@ class LinePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Its qualified name in the module."""
 
 
+class UtilityCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request that has a server do something else than answer: to reset a cache, say."""
+
+    path: str
+    body: str = "{}"
+    environment: dict[str, str] = {}
+    """What a server needs to take it, in plays that have such a call alone."""
+
+
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server that can be started, in one topology or several.
 
@@ -76,6 +85,8 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     host: str = "127.0.0.1"
     health: str = "/health"
     """The path that answers 200 while requests can be served."""
+    readiness: str = ""
+    """A path that says whether it is ready, where that is another question; nobody judges it."""
     metrics: str = ""
     """The path of its metrics in Prometheus' form, if it has such."""
     open_requests: list[str] = []
@@ -96,14 +107,14 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """By invariant: why nothing that this server does could tell of it; then it is not asked."""
     drain: Drain | None = None
     """Seconds that it states for requests in flight once it was told to end; None: none."""
-    write_timeout: float | None = None
-    """Seconds that it states for a client that does not read; None: it states none."""
     start_within: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
     """Seconds, on a quiet machine, until it is ready: three times the usual start."""
     answer_tokens: Annotated[int, msgspec.Meta(ge=8, le=1 << 16)] = 256
     """Tokens that the answers of a play have: enough for some seconds under a load of twelve."""
     prompts: list[str] = []
     """Prompts whose answers are that long, at least twelve; empty: any."""
+    utility: UtilityCall | None = None
+    """A call, by POST, that goes through the parts as no answer does; None: it is not played."""
     lines: dict[str, LinePath] = {}
     """By name of a path of its code, such as ``reply``, the function that is it."""
     keeps: list[str] = []

@@ -35,6 +35,8 @@ class Request:
     """When its last piece came; 0: none has, or nobody noted it."""
     status: int = 0
     pieces: int = 0
+    gap: int = 0
+    """The longest time without a piece, ns, from the asking to the end; 0: nobody noted it."""
 
     def open_at(self, t: int) -> bool:
         """Whether it was in flight then."""
@@ -60,6 +62,8 @@ class Life:
     trees: list[tuple[int, list[str]]] = field(default_factory=list["tuple[int, list[str]]"])
     looks: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
     """Of its health: when, and which status; 0: no answer."""
+    ready: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
+    """The same of its readiness, where it has another address for that."""
     samples: list[tuple[int, int, int]] = field(default_factory=list["tuple[int, int, int]"])
     """When, pieces that streams have got so far, requests that were open."""
     gauges: list[tuple[int, float]] = field(default_factory=list["tuple[int, float]"])
@@ -159,7 +163,7 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             made = requests[event.number("n")]
             made.end, made.why = event.text("end"), event.text("why")
             made.status, made.pieces = event.number("status"), event.number("pieces")
-            made.last = event.number("last", 0)
+            made.last, made.gap = event.number("last", 0), event.number("gap", 0)
             made.ended = None if made.end == "open" else event.t
         case "struck":
             of.strikes.append(Strike(_done_at(of.history, event), *_of(event)))
@@ -167,6 +171,8 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
             of.trees.append((event.t, _words(event, "parts")))
         case "health":
             of.looks.append((event.t, event.number("status")))
+        case "readiness":
+            of.ready.append((event.t, event.number("status")))
         case "sample":
             of.samples.append((event.t, event.number("heard"), event.number("open")))
             if "chars" in event.data:

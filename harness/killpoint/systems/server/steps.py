@@ -59,11 +59,17 @@ class ServerPhase(Step, tag="server-phase"):
     """The load goes on until every client is in this phase of its request.
 
     ``prefill``: asked, and no client has a token yet; ``decode``: every client that streams is in
-    the middle of its answer.
+    the middle of its answer; ``utility``: that, and a utility call is under way
+    (:attr:`.program.ServerProgram.utility`).
     """
 
-    phase: Literal["prefill", "decode"]
+    phase: Literal["prefill", "decode", "utility"]
     within: Seconds = 30.0
+
+
+def is_utility(step: Step) -> bool:
+    """Whether a step needs a server that names a utility call."""
+    return isinstance(step, ServerPhase) and step.phase == "utility"
 
 
 class ServerServe(Step, tag="server-serve"):

@@ -21,7 +21,7 @@ from killpoint.systems.base import Played, Player
 from killpoint.systems.server import exhaustion
 from killpoint.systems.server.driver import Driver, Stalled
 from killpoint.systems.server.program import ServerProgram, Topology
-from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart
+from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart, is_utility
 from killpoint.systems.server.supervisor import (
     EngineZygote,
     ForkedProcess,
@@ -78,6 +78,8 @@ class ServerPlayer:
             return _lacking(folder, f"the target has no {scenario.server.topology} topology")
         if not self._program.survives and any(isinstance(s, ServerAgain) for s in scenario.steps):
             return _lacking(folder, "the target does not promise to start a part again")
+        if self._program.utility is None and any(map(is_utility, scenario.steps)):
+            return _lacking(folder, "the target names no utility call")
         paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
         for path in sorted(paths - self._program.lines.keys()):
             return _lacking(folder, f"the target names no path {path!r} of its code")

@@ -176,6 +176,7 @@ def _refengine() -> ServerProgram:
         topologies=topologies,
         environment={"PYTHONPATH": _path()},
         model="refengine",
+        readiness="/health/ready",
         metrics="/metrics",
         open_requests=["refengine_requests_open"],
         titles={

@@ -150,7 +150,7 @@ def test_what_is_asked_and_how_long_it_takes_is_told_before() -> None:
     assert told(spec, one, full=False).startswith("plain_server: 1 play, one after another, for 3")
     plain, full = (told(spec, plan(server=True, full=full), full=full) for full in (False, True))
     here = [play for play in PLAYS if play.topology == "tensor-parallel"]
-    assert plain.startswith(f"plain_server: {len(here)} plays, ")
+    assert plain.startswith(f"plain_server: {sum(play.often for play in here)} plays, ")
     assert "about " in plain
     under = [play for play in FULL_PLAYS if play.topology == "tensor-parallel"]
     lacking = ServerAgain, ServerLine  # the example starts nothing again, and names no paths

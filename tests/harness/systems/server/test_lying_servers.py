@@ -12,6 +12,8 @@ from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.stage.stage import Stage
+from killpoint.systems.server.grid import SEATS, cell
+from killpoint.systems.server.record import life
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
@@ -76,6 +78,17 @@ def _convicted(folder: Path, lie: str, id: str, kind: str, example: Path = EXAMP
 @pytest.mark.parametrize(("lie", "id", "kind"), LIES, ids=lambda each: each)
 def test_a_lie_is_convicted_by_its_case(lie: str, id: str, kind: str, tmp_path: Path) -> None:
     _convicted(tmp_path, lie, id, kind)
+
+
+def test_a_worker_is_killed_in_the_midst_of_a_utility_call(honest: Stage) -> None:
+    worker = next(seat for seat in SEATS if seat.word == "worker")
+    play = honest.play(cell(worker, "kill", "utility").scenario("E1"))
+    assert (play.stalled, play.unreached) == ("", [])
+    of = life(play.history)
+    calls = {e.number("n") for e in play.history.of("ask") if e.text("phase") == "utility"}
+    struck = of.first("kill", part="worker-0")
+    amid = [each.end for each in of.requests if each.n in calls and each.open_at(struck.t)]
+    assert amid == ["error"]
 
 
 @pytest.mark.full

@@ -8,7 +8,7 @@ from pathlib import Path
 from killpoint.systems.server.environments.edited_engine import IMPORTS, EditedEngine
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.environments.tiny_model import PROMPTS
-from killpoint.systems.server.program import LinePath, ServerProgram, Zygote
+from killpoint.systems.server.program import LinePath, ServerProgram, UtilityCall, Zygote
 
 SERVED = "tiny"
 """What requests call the model."""
@@ -135,6 +135,9 @@ def vllm(
         },
         start_within=240.0,
         prompts=list(PROMPTS),
+        utility=UtilityCall(
+            "/collective_rpc", '{"method": "check_health"}', {"VLLM_SERVER_DEV_MODE": "1"}
+        ),
         lines=_LINES,
         keeps=["cache/modelinfos"],
         zygote=Zygote(["env", *zygote, str(python), _ZYGOTE[0], "{socket}", _ZYGOTE[1]])
