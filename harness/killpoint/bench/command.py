@@ -14,6 +14,7 @@ from killpoint.bench import show
 from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
 from killpoint.bench.pipes import command as pipes
 from killpoint.bench.pools import command as pools
+from killpoint.bench.recovery import command as recovery
 from killpoint.bench.rows import FULL, QUICK, READERS, ROWS, Row, plan
 from killpoint.bench.run import Bench
 from killpoint.bench.workload import KINDS, SIZES, Kind, parse_size, show_size
@@ -74,6 +75,7 @@ def add_parser(commands: Any) -> None:
     queue.add_argument("--json", type=Path, metavar="FILE", help="write every sample, too")
     pools.add_parser(things).set_defaults(command=pool_command)
     pipes.add_parser(things).set_defaults(command=pipe_command)
+    recovery.add_parser(things).set_defaults(command=recovery_command)
 
 
 def command(options: argparse.Namespace) -> int:
@@ -103,6 +105,16 @@ def pool_command(options: argparse.Namespace) -> int:
     with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
         outcome = pools.measure(options, tell)
     print(pools.report(outcome, options.json))
+    if failures := outcome.failures():
+        raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
+    return 0
+
+
+def recovery_command(options: argparse.Namespace) -> int:
+    """Measure what faults do to whole servers, and print."""
+    with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
+        outcome = recovery.run(options, tell)
+    print(recovery.report(outcome, options))
     if failures := outcome.failures():
         raise CannotWork(f"{len(failures)} not measured; the first: {failures[0]}")
     return 0

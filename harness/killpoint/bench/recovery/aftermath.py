@@ -1,0 +1,198 @@
+"""What a fault did to a whole server, in figures: read off the record of one play.
+
+Times are seconds since the fault was done. Every look at the server is a sample: of its health four
+a second, of its streams and processes ten a second, so no time here is finer than that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from killpoint.checkers.finding import Inconclusive
+from killpoint.history.event import Event
+from killpoint.systems.server.record import SECOND, Life, Request, Strike
+
+_WINDOW = 2 * SECOND
+_WHOLE = 0.7
+"""Of the text that came undisturbed: no two seconds are alike."""
+_UNHEARD = ("error", "torn", "no-answer", "refused", "hang", "open")
+_UNWELL = "health"
+
+
+class Health(msgspec.Struct, frozen=True):
+    """What a look at the server's health, or its readiness, said from a time on."""
+
+    since_s: float
+    status: int
+    """Of the HTTP answer; 0: there was none."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """How the process that was started ended."""
+
+    after_s: float
+    code: int | None = None
+    signal: int | None = None
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What was there once the play looked for the last time."""
+
+    processes: int = 0
+    shm_bytes: int = 0
+    files: int = 0
+
+
+class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault, and what came of it."""
+
+    fault: str
+    part: str
+    noticed_s: float | None
+    """Until anybody outside could have known: None: nobody could, for as long as it was looked."""
+    noticed_by: str
+    """``health`` that was not 200, ``an error`` to a client, ``a restart``, ``its end``."""
+    health: list[Health]
+    """What it was as the fault was done, and whenever that changed."""
+    ready: list[Health]
+    """The same of readiness, where the server has an address for that."""
+    in_flight: dict[str, int]
+    """How the requests ended that were open as the fault was done."""
+    later: dict[str, int]
+    """And those that were asked after it."""
+    stalls_s: list[float]
+    """Of each stream that was in flight the longest time without a piece."""
+    silence_s: float
+    """The longest time, after the fault, in which no stream got a piece."""
+    whole_s: float | None
+    """Until as much text came as undisturbed (70 % of it, for two seconds); None: it did not."""
+    end: End | None
+    """None: it lived on."""
+    left: Left
+    looked_s: float
+    """For how long it was looked on, under load."""
+
+    def lost(self) -> int:
+        """Requests in flight that got no answer, told or not."""
+        return sum(self.in_flight.get(end, 0) for end in _UNHEARD)
+
+
+def aftermath(of: Life, left: Left) -> Aftermath:
+    """What came of the first fault of a play.
+
+    Raises:
+        Inconclusive: nothing was done, or it was not looked on under load.
+    """
+    if not of.strikes:
+        raise Inconclusive("no fault struck")
+    strike = of.strikes[0]
+    until = min(of.until if of.asked_until is None else of.asked_until, of.until)
+    if until <= strike.t:
+        raise Inconclusive("nobody asked anything after the fault")
+    load = of.load()
+    flying = [each for each in load if each.open_at(strike.t)]
+    noticed = min(_notices(of, strike, load), default=None)
+    return Aftermath(
+        fault=strike.fault,
+        part=strike.part,
+        noticed_s=None if noticed is None else _since(strike, noticed[0]),
+        noticed_by="" if noticed is None else noticed[1],
+        health=_changes(of.looks, strike, until),
+        ready=_changes(of.ready, strike, until),
+        in_flight=_ends(flying),
+        later=_ends(each for each in load if each.asked > strike.t),
+        stalls_s=[each.gap / SECOND for each in flying if each.stream],
+        silence_s=_silence(of, strike, until),
+        whole_s=_whole(of, strike, until),
+        end=_end(of, strike),
+        left=left,
+        looked_s=_since(strike, until),
+    )
+
+
+def _since(strike: Strike, t: int) -> float:
+    return round(max(0, t - strike.t) / SECOND, 3)
+
+
+def _ends(requests: Iterable[Request]) -> dict[str, int]:
+    return dict(Counter(each.end for each in requests))
+
+
+def _notices(of: Life, strike: Strike, load: list[Request]) -> Iterator[tuple[int, str]]:
+    """When somebody outside could have known of the fault, and by what."""
+    if strike.part != "front":
+        told = [e.t for e in of.history.of("part-ended") if e.t > strike.t]
+        told = [e for e in told if _lives_again(of, strike, e)]
+        yield from ((t, "a restart") for t in told)
+    yield from ((t, _UNWELL) for t, status in of.looks if t > strike.t and status != 200)
+    failed = (each.ended for each in load if each.end in _UNHEARD and each.ended is not None)
+    yield from ((t, "an error") for t in failed if t > strike.t)
+    if of.front_ended is not None and of.front_ended.t > strike.t:
+        yield of.front_ended.t, "its end"
+
+
+def _lives_again(of: Life, strike: Strike, ended: int) -> bool:
+    return any(t > ended and strike.part in parts for t, parts in of.trees)
+
+
+def _changes(looks: list[tuple[int, int]], strike: Strike, until: int) -> list[Health]:
+    """What was said as the fault was done, and each other word after it."""
+    told: list[Health] = []
+    before = next((status for t, status in reversed(looks) if t <= strike.t), None)
+    for t, status in [(strike.t, before), *((t, s) for t, s in looks if strike.t < t <= until)]:
+        if status is not None and (not told or told[-1].status != status):
+            told.append(Health(_since(strike, t), status))
+    return told
+
+
+def _silence(of: Life, strike: Strike, until: int) -> float:
+    longest, since, heard = 0, strike.t, None
+    for t, pieces, _ in of.samples:
+        if t < strike.t:
+            heard = pieces
+        elif t <= until:
+            if pieces != heard:
+                since, heard = t, pieces
+            longest = max(longest, t - since)
+    return longest / SECOND
+
+
+def _whole(of: Life, strike: Strike, until: int) -> float | None:
+    """When the first two seconds began in which text came as it had undisturbed."""
+    control = [each for each in of.requests if each.control and each.ended is not None]
+    if not control:
+        return None
+    began, ended = min(each.asked for each in control), max(each.ended or 0 for each in control)
+    rate = _came(of, began, ended) / max(1, ended - began)
+    for t, _ in of.texts:
+        enough = strike.t <= t and t + _WINDOW <= until
+        if rate > 0 and enough and _came(of, t, t + _WINDOW) >= _WHOLE * rate * _WINDOW:
+            return _since(strike, t)
+    return None
+
+
+def _came(of: Life, since: int, until: int) -> int:
+    before = [chars for t, chars in of.texts if t <= since]
+    then = [chars for t, chars in of.texts if t <= until]
+    return (then[-1] if then else 0) - (before[-1] if before else 0)
+
+
+def _end(of: Life, strike: Strike) -> End | None:
+    ended = of.front_ended
+    if ended is None or _told_to_end(of, ended):
+        return None
+    code, by = ended.data.get("code"), ended.data.get("signal")
+    return End(
+        _since(strike, ended.t),
+        code if isinstance(code, int) else None,
+        by if isinstance(by, int) else None,
+    )
+
+
+def _told_to_end(of: Life, ended: Event) -> bool:
+    """Whether it was the play that ended it, in the end."""
+    told = of.history.first("told-to-end")
+    return told is not None and told.t <= ended.t
