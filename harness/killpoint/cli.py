@@ -44,10 +44,12 @@ from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.html import document
 from killpoint.report.stored import read
 from killpoint.report.trace_command import add_parser as add_trace_parser
+from killpoint.resume import Kept, begin, can_go_on, taken_up
 from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load
 from killpoint.shelf import scenario_files
+from killpoint.sigterm import ending_on_sigterm
 from killpoint.systems.server.environments import FORMS as ENGINES
 from killpoint.systems.server.environments.command import add_parser as add_environment_parser
 from killpoint.systems.server.plan import told as told_plan
@@ -158,6 +160,13 @@ def _add_check(commands: Any) -> None:
         " (default: 1/1, everything)",
     )
     check.add_argument(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="go on with a run that was interrupted, or whose budget was over: its folder. What it"
+        " was asked is asked again, and no case that has ended is played again",
+    )
+    check.add_argument(
         "--store-durations",
         type=Path,
         metavar="FILE",
@@ -186,6 +195,7 @@ def _shard(text: str) -> tuple[int, int]:
 def _check(options: argparse.Namespace) -> int:
     if options.base is not None:
         return _review(options)
+    options = taken_up(options) if options.resume is not None else options
     outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
     planned = plan(
         options.only or (),
@@ -194,13 +204,17 @@ def _check(options: argparse.Namespace) -> int:
         server=is_server(options.target),
         full=options.full,
     )
+    if options.resume is not None:
+        ended = Kept(options.resume).ended
+        planned = [case for case in planned if case.id not in ended]
     if is_server(options.target):
         _tell_plan(options.target, planned, full=options.full)
     watched = watching(Console(stderr=True), Score(expected(planned)))
     target, began = without(options.target, options.without or ()), time.monotonic()
     with (
+        ending_on_sigterm(),
         outlets.or_why_not(beside),
-        _run_folder(options.out, options.target) as folder,
+        _run_folder(options.out, options.target, options.resume) as folder,
         watched as watcher,
     ):
         judgement = judge(
@@ -219,6 +233,7 @@ def _check(options: argparse.Namespace) -> int:
             told=watcher.told,
             shrinking=_shrinking(options.shrink, target),
             first=options.first,
+            kept=begin(folder, options),
         )
         verdict_json.write(judgement, folder)
         if options.attribution is not False:
@@ -258,7 +273,7 @@ def _review(options: argparse.Namespace) -> int:
     planned = plan(options.only or (), tier=options.tier)
     with (
         outlets.or_why_not(beside),
-        _run_folder(options.out, options.target) as folder,
+        _run_folder(options.out, options.target, None) as folder,
         watching(Console(stderr=True), Score(expected(planned))) as watcher,
     ):
         return perform(options, folder, watcher)
@@ -293,18 +308,21 @@ def _write_report(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _run_folder(out: Path, target: str) -> Generator[Path]:
-    """A new folder for this run; removed again if nothing was judged."""
+def _run_folder(out: Path, target: str, again: Path | None) -> Generator[Path]:
+    """A folder for this run, which is removed if nothing was judged; or that of an earlier one."""
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
     name = "".join(c if c.isalnum() or c in ".-=" else "-" for c in target).strip("-")
     made = [parent for parent in (out, *out.parents) if not parent.exists()]
-    folder = out / f"{stamp}-{name[:40]}-{os.getpid()}"
-    folder.mkdir(parents=True)
+    folder = again or out / f"{stamp}-{name[:40]}-{os.getpid()}"
+    folder.mkdir(parents=True, exist_ok=again is not None)
     try:
         yield folder
     except BaseException:
         if (folder / "verdict.json").is_file():
             print(f"what was judged before that is in {folder}", file=sys.stderr)
+            raise
+        if can_go_on(folder):
+            print(f"it goes on with: killpoint check --resume {folder}", file=sys.stderr)
             raise
         import shutil
 

@@ -23,6 +23,7 @@ from killpoint.explore.schedule_trial import PROCESSES
 from killpoint.explore.shrink.conviction import shrink
 from killpoint.explore.trial import Told, Trial
 from killpoint.invariants import CATALOGUE, Invariant
+from killpoint.resume import Ended, Kept
 from killpoint.scenario import Depth, Scenario
 from killpoint.shards import shard as shared
 from killpoint.stage.channel import Loaded
@@ -91,6 +92,7 @@ def judge(
     first: bool = False,
     confirms: bool = True,
     ordered: bool = False,
+    kept: Kept | None = None,
 ) -> Judgement:
     """Play the cases of the given invariants or names on a target, and combine their outcomes.
 
@@ -112,6 +114,7 @@ def judge(
             first case before any one's second.
         confirms: whether a violation that rests on time is played again alone before it is told.
         ordered: the cases are begun in the order in which ``only`` names them.
+        kept: cases that have ended before, which are not played again; others are added.
 
     Raises:
         BadUsage, CannotWork: nothing was judged.
@@ -127,7 +130,7 @@ def judge(
         with bench:
             loaded = bench.loaded()
             run = _Run(bench, target, seed, full, folder, progress, told, depth, device, first)
-            run.confirms, run.ordered = confirms, ordered
+            run.confirms, run.ordered, run.kept = confirms, ordered, kept
             end = began + budget if budget is not None else None
             outcomes, left_out = run.all(chosen, end)
             run.shrink(shrinking, end)
@@ -312,6 +315,7 @@ class _Run:
         self._first = first
         self.confirms = True
         self.ordered = False
+        self.kept: Kept | None = None
         self._violated: set[str] = set()
         self.spared: list[str] = []
         """Cases that were not begun, since their invariant is violated."""
@@ -335,6 +339,9 @@ class _Run:
         left_out: list[str] = []
 
         def work(case: Case) -> CaseOutcome | None:
+            before = self.kept.ended.get(case.id) if self.kept is not None else None
+            if before is not None:
+                return self._taken(before)
             if end is not None and time.monotonic() > end:
                 left_out.append(case.id)
                 return None
@@ -420,17 +427,31 @@ class _Run:
                 outcome.beyond = disclaimed(self._bench.loaded().disclaimers, case.id, outcome.kind)
         finally:
             self._bench.give(stage)
+        leaks: list[CaseOutcome] = []
+        for leak in trial.leaks[:1]:
+            leaks.append(CaseOutcome(_EVERY_PLAY, "L1", "violated"))
+            cause = f"in {case.id}, {leak.violation.cause}"
+            told = msgspec.structs.replace(leak.violation, cause=cause)
+            leaks[-1].add(told, leak.replay, leak.place)
         with self._lock:
-            self._plays += trial.plays
             if trial.convicted is not None:
                 self._convicted.append((outcome, trial.convicted))
-            for leak in trial.leaks[:1]:
-                kept = CaseOutcome(_EVERY_PLAY, "L1", "violated")
-                cause = f"in {case.id}, {leak.violation.cause}"
-                told = msgspec.structs.replace(leak.violation, cause=cause)
-                kept.add(told, leak.replay, leak.place)
-                self._leaks.append(kept)
+            ended = Ended(outcome, trial.plays, leaks)
+            self._count(ended)
+            if self.kept is not None:
+                self.kept.note(ended)
         return outcome
+
+    def _taken(self, ended: Ended) -> CaseOutcome:
+        """What came of a case in an earlier part of the run."""
+        with self._lock:
+            self._count(ended)
+            self._done += 1
+        return ended.outcome
+
+    def _count(self, ended: Ended) -> None:
+        self._plays += ended.plays
+        self._leaks += ended.leaks
 
     def _judged(self, trial: Trial, case: Case) -> CaseOutcome:
         """What came of a case; one that the harness fails at takes no other one with it."""

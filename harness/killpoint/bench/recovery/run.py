@@ -118,7 +118,7 @@ def measure(
             for count, row, spec in order:
                 tell(f"{row.name} on {spec}", len(measured), total)
                 measured.append(_measured(stages[spec], spec, row, count, seed + count))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             tell("interrupted: what was measured by now is told")
     return Recovery(found, [server for server, _ in servers], measured, total)
 
