@@ -201,7 +201,6 @@ _PLAYS = (
         "the front is killed when nobody asks anything",
         ("E8",),
         [_AS_USERS, ServerControl(), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
-        full=True,
     ),
     NamedPlay(
         "front-killed-while-starting",
