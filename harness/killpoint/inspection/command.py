@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
+from killpoint.errors import BadUsage
+from killpoint.inspection import bundle
 from killpoint.inspection.look import look
 from killpoint.inspection.picture import Picture
 from killpoint.inspection.show import show
@@ -25,31 +28,87 @@ def add_parser(commands: Any) -> None:
         " Status 0: all clear, whoever waits has a living other party; 1: somebody is to blame, and"
         " is named; 3: it cannot be told, and what cannot be seen is said; 2: no such process.",
     )
-    parser.add_argument("pid", type=int, metavar="PID")
+    parser.add_argument(
+        "what", metavar="PID|FILE", help="a running process, or a file that --bundle has written"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object for each look")
     parser.add_argument(
         "--watch", action="store_true", help="look again and again, and say how long nothing moved"
     )
     parser.add_argument("--all", action="store_true", help="every thread, ring and socket")
+    parser.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="FILE",
+        help="write what was seen, without tokens, keys and prompts, to be read elsewhere with"
+        " `killpoint inspect FILE`",
+    )
+    parser.add_argument(
+        "--bundle-on-hang",
+        type=Path,
+        metavar="FILE",
+        help="with --watch: once somebody is to blame in two looks one after another, write the"
+        " bundle, and end",
+    )
     parser.set_defaults(command=inspect)
 
 
 def inspect(options: argparse.Namespace) -> int:
     """0: all clear; 1: somebody is to blame, and was named; 3: it cannot be told."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
-    since = Since()
+    if options.bundle_on_hang is not None and not options.watch:
+        raise BadUsage("--bundle-on-hang waits for a hang; expected --watch beside it")
+    if not options.what.isdigit():
+        return _read(Path(options.what), options, console)
+    since, blamed = Since(), 0
     while True:
-        picture = look(options.pid)
+        picture = look(int(options.what))
         ages = since.ages(picture, time.monotonic())
-        if options.json:
-            console.print(msgspec.json.encode(picture).decode())
-        else:
-            show(picture, console, ages, everything=options.all)
+        _tell(picture, ages, options, console)
+        if options.bundle is not None:
+            _keep(picture, options.bundle)
+        blamed = blamed + 1 if picture.culprits else 0
+        if options.bundle_on_hang is not None and blamed == _BLAMED:
+            _keep(picture, options.bundle_on_hang)
+            return status(picture)
         if not options.watch:
             return status(picture)
         time.sleep(_EACH)  # the time between two looks, which nobody else can end
 
 
+def _read(file: Path, options: argparse.Namespace, console: Console) -> int:
+    """Tell what somebody saw elsewhere."""
+    if options.watch or options.bundle is not None:
+        raise BadUsage("--watch and --bundle look at a process; expected a PID beside them")
+    found = bundle.read(file)
+    if not options.json:
+        console.print(bundle.head(found))
+        for line in found.missing:
+            console.print(f"not seen there: {line}")
+    _tell(found.picture, {}, options, console)
+    return status(found.picture)
+
+
+def _tell(
+    picture: Picture,
+    ages: dict[tuple[str, int], float],
+    options: argparse.Namespace,
+    console: Console,
+) -> None:
+    if options.json:
+        console.print(msgspec.json.encode(picture).decode())
+    else:
+        show(picture, console, ages, everything=options.all)
+
+
+def _keep(picture: Picture, file: Path) -> None:
+    bundle.write(bundle.bundle(picture), file)
+    told = f"what was seen is in {file}: killpoint inspect {file}"
+    Console(stderr=True, soft_wrap=True, highlight=False, markup=False).print(told)
+
+
+_BLAMED = 2
+"""Looks that blame somebody, one after another: what is busy for a moment is no hang."""
 _EACH = 1.0
 
 
