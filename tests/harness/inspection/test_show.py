@@ -78,8 +78,8 @@ def test_watching_goes_on_until_it_is_interrupted(monkeypatch, capsys):
 
     monkeypatch.setattr(command, "look", lambda pid: HUNG)
     monkeypatch.setattr(command.time, "sleep", rest)
+    asked = {"what": "10", "json": False, "watch": True, "all": False}
     with pytest.raises(KeyboardInterrupt):
-        asked = {"what": "10", "json": False, "watch": True, "all": False}
         command.inspect(argparse.Namespace(**asked, bundle=None, bundle_on_hang=None))
     assert capsys.readouterr().out.count("everybody waits for") == 2
 
