@@ -447,6 +447,8 @@ class _Run:
         with self._lock:
             self._count(ended)
             self._done += 1
+            if ended.outcome.outcome == "violated":
+                self._violated.add(ended.outcome.invariant)
         return ended.outcome
 
     def _count(self, ended: Ended) -> None:

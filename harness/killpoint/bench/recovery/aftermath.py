@@ -75,10 +75,6 @@ class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
     looked_s: float
     """For how long it was looked on, under load."""
 
-    def lost(self) -> int:
-        """Requests in flight that got no answer, told or not."""
-        return sum(self.in_flight.get(end, 0) for end in _UNHEARD)
-
 
 def aftermath(of: Life, left: Left) -> Aftermath:
     """What came of the first fault of a play.

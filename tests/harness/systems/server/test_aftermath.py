@@ -30,7 +30,7 @@ def test_what_died_and_ended_all_is_told_with_its_times() -> None:
     assert (told.noticed_s, told.noticed_by) == (2.0, "an error")
     assert told.health == [Health(0.0, 200), Health(2.0, 503), Health(2.5, 0)]
     assert (told.in_flight, told.later) == ({"error": 1, "torn": 1}, {"refused": 1})
-    assert (told.lost(), told.end) == (2, End(4.0, code=0))
+    assert told.end == End(4.0, code=0)
     assert told.whole_s is None
     assert told.silence_s == pytest.approx(2.4, abs=0.15)
     assert told.left == Left(2, 1 << 20, 3)
@@ -45,7 +45,7 @@ def test_a_part_that_is_started_again_is_noticed_by_that_and_text_comes_as_befor
     assert (told.noticed_s, told.noticed_by) == (0.2, "a restart")
     assert told.whole_s == pytest.approx(2.0, abs=0.7)
     assert told.end is None  # the play ended it
-    assert told.lost() == 0
+    assert told.in_flight == {"whole": 1}
 
 
 def test_of_what_stands_still_nobody_could_know() -> None:
