@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ _SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
 """At the end of a line of ``maps``; one whose name is gone ends with a word of the kernel's."""
 _DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
 _LINE = 300
+_LOOKS, _APART = 8, 0.03
+"""At a state, and seconds between two of them."""
 _TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
 """A warning of the tracker of resources: what it says, and the line of its code below."""
 
@@ -74,7 +77,20 @@ def last_line(said: Path) -> str:
 
 def seen(pid: int) -> dict[str, object]:
     """Stack and state of a process, as events have them."""
-    return {"stack": stack(pid)[:6], "state": state(pid)}
+    return {"stack": stack(pid)[:6], "state": steady_state(pid)}
+
+
+def steady_state(pid: int) -> str:
+    """Its state letter; R for one that runs whenever it is looked at.
+
+    One that waits for events runs now and then: that it did so in one look is chance.
+    """
+    for _ in range(_LOOKS):
+        letter = state(pid)
+        if letter != "R":
+            return letter
+        select.select([], [], [], _APART)
+    return "R"
 
 
 def _dump(command: list[str], within: float) -> list[str]:

@@ -91,3 +91,19 @@ def test_mapped_segments_are_those_that_still_have_a_name() -> None:
             one.close()
         for path in paths:
             path.unlink(missing_ok=True)
+
+
+def test_what_runs_now_and_then_waits_and_what_always_does_runs() -> None:
+    naps = "import time\nwhile True:\n    sum(range(200_000)); time.sleep(0.05)"
+    spins = "while True: pass"
+    for program, told in ((naps, "S"), (spins, "R")):
+        told_to = f"print(flush=True)\n{program}"
+        process = subprocess.Popen([sys.executable, "-c", told_to], stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            process.stdout.read(1)
+            letters = {diagnosis.steady_state(process.pid) for _ in range(5)}
+        finally:
+            process.kill()
+            process.communicate()
+        assert letters == {told}
