@@ -348,12 +348,17 @@ class Evidence(Protocol):
     rates: list[Rate]
 
 
+def _aimed(case: Evidence) -> int:
+    """Plays with a placed fault: a play that was struck, and said nothing, is no run."""
+    return 0 if case.struck is None else max(case.runs, case.struck)
+
+
 def case_strength(case: Evidence) -> str:
     """How much evidence one case gave, in words: ``20 runs, 18 sizes, 20 of 20 faults struck``."""
     parts = [counted(case.runs, "runs")] if case.runs else []
     parts += [counted(count, unit) for unit, count in case.counts.items() if count]
     if case.struck is not None:
-        parts.append(f"{case.struck} of {case.runs} faults struck")
+        parts.append(f"{case.struck} of {_aimed(case)} faults struck")
     return ", ".join([*parts, *case.searched, *case.measured, *_rated(case)])
 
 
@@ -380,7 +385,7 @@ def _strength(
         parts = [counted(count, unit) for unit, count in _totals(cases).items() if count]
     told = [each for case in cases for each in (*case.searched, *case.measured, *_rated(case))]
     parts += [f"({each})" for each in dict.fromkeys(told)]
-    aimed = sum(case.runs for case in cases if case.struck is not None)
+    aimed = sum(_aimed(case) for case in cases)
     if aimed:
         parts.append(f"{sum(case.struck or 0 for case in cases)} of {aimed} faults struck")
     parts += [paced for case in cases if (paced := pace(case))]

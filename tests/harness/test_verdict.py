@@ -132,6 +132,13 @@ def test_the_strength_says_how_many_faults_struck() -> None:
     assert "19 of 20 faults struck" in combine(_ITEM, cases, []).strength
 
 
+def test_a_play_that_was_struck_and_said_nothing_is_one_of_those_with_a_fault() -> None:
+    said = CaseOutcome("Q1/a", "Q1", "held", runs=2, struck=2)
+    mute = CaseOutcome("Q1/b", "Q1", "inconclusive", runs=0, struck=1)
+    assert "3 of 3 faults struck" in combine(_ITEM, [said, mute], []).strength
+    assert case_strength(mute) == "1 of 1 faults struck"
+
+
 # -- exit status ----------------------------------------------------------------------------
 
 
