@@ -47,6 +47,8 @@ _KINDS_IN_A_SWEEP, _TIMES_THE_SAME, _AFTER_THE_FIRST = 4, 3, 20.0
 so many seconds later. Under ``--full`` the seconds are not counted."""
 _ALONE = 3
 """Plays alone that may show a violation again."""
+_SERVERS_ALONE = 2
+"""Of a server, each of which takes a minute."""
 _CONTROLS = 2
 """Plays without an exception that tell what is left anyhow."""
 _SAID_NOTHING = 2
@@ -446,13 +448,14 @@ class Trial:
         If none does, it is the last play alone that counts: what was seen before is no violation.
         """
         judged = first
-        for count in range(1, _ALONE + 1):
+        most = _ALONE if first.play.scenario.server is None else _SERVERS_ALONE
+        for count in range(1, most + 1):
             judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
             if judged.violation is not None:
                 self._confirmed.add(self._of_a_finding(judged.play, judged.violation))
                 return judged, [1, count]
         seen = f"{violation.kind}: {violation.cause}"
-        self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {_ALONE} alone)")
+        self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {most} alone)")
         return judged, []
 
     def _take(self, judged: Judged, may_miss: bool) -> None:

@@ -17,10 +17,12 @@ SERVER = frozenset({"server"})
 
 def _run(play: NamedPlay, often: int, id: str, trial: Trial) -> None:
     """As often as it says; under ``--full`` so that it can be told how often it goes wrong."""
-    if trial.full and often > 1:
-        race(trial, play.scenario(id, trial.seed), f"plays in which {play.summary}", often)
+    plain = play.often if id == play.judges[0] else 1
+    if play.races or (trial.full and often > 1):
+        count = often if trial.full else plain
+        race(trial, play.scenario(id, trial.seed), f"plays in which {play.summary}", count)
     else:
-        for _ in range(play.often if id == play.judges[0] else 1):
+        for _ in range(plain):
             trial.play(play.scenario(id, trial.seed))
 
 

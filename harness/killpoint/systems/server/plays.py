@@ -47,6 +47,8 @@ class NamedPlay(msgspec.Struct, frozen=True):
     """It is left to ``--full``: another play shows the same of most servers, or sooner."""
     often: int = 1
     """Plays in a plain check, as long as its first invariant holds: parts of a server race."""
+    races: bool = False
+    """What comes of it was seen to differ from play to play: it is told as a rate, even of one."""
 
     def scenario(self, id: str, seed: int = 0) -> Scenario:
         """As one of its invariants has it."""
@@ -111,6 +113,7 @@ _PLAYS = (
         "SIGTERM while twelve clients are in the midst of their answers",
         ("E6", "E5", "E7"),
         [*_struck("sigterm", "front"), ServerGone()],
+        races=True,
     ),
     NamedPlay(
         "sigterm-in-prefill",

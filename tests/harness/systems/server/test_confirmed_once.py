@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from server_tape import ServerTape
 
+from killpoint.cases import SERVER_CASES
 from killpoint.explore.trial import Trial, Violated
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -21,6 +23,8 @@ class Forking:
         self.confirmed: set[str] = set()
         self.tape = ServerTape()
         self.ledger = Ledger()
+        self.alone_tape: ServerTape | None = None
+        """What plays alone show, if it is another thing."""
         self.alone = 0
         self.as_users = False
         """Whether its plays start servers as users do, with nothing beside them."""
@@ -32,6 +36,7 @@ class Forking:
 
     def play_alone(self, scenario: Scenario) -> Play:
         self.alone += 1
+        self.tape = self.alone_tape or self.tape
         play = self.play(scenario)
         play.provisional = False
         return play
@@ -93,3 +98,27 @@ def test_what_a_forked_server_leaves_is_not_told_unless_its_users_does_too(tmp_p
         return len(trial.leaks)
 
     assert (left(as_users=False), left(as_users=True)) == (0, 1)
+
+
+def test_what_two_ordinary_starts_do_not_show_is_no_violation(tmp_path: Path) -> None:
+    player = Forking(tmp_path / "play")
+    player.tape = _killed("worker-0")
+    player.alone_tape = ServerTape().strikes(4, "kill", "worker-0").ends(9, code=1).tree(9)
+    trial = Trial("E7/a", player, seed=0, full=False, folder=None, confirms=True)
+    trial.play(Scenario("E7/a", ["E7"], [], server=ServerShape()))
+    outcome = trial.conclude()
+    assert (outcome.outcome, player.alone) == ("held", 2)
+    assert outcome.unconfirmed[0].endswith("in none of 2 alone)")
+
+
+def test_a_play_that_races_is_told_as_a_rate_even_of_one(tmp_path: Path) -> None:
+    case = next(case for case in SERVER_CASES if case.id == "E5/sigterm-in-decode")
+    told: list[tuple[int, int]] = []
+    for end in ("truncated", "whole"):
+        player = Forking(tmp_path / "play")
+        player.tape = ServerTape().asks(2, end, 5).strikes(4, "sigterm", "front").tree(9)
+        trial = Trial(case.id, player, seed=0, full=False, folder=None, confirms=True)
+        with suppress(Violated):
+            case.run(trial)
+        told += [(rate.hits, rate.trials) for rate in trial.conclude().rates]
+    assert told == [(1, 1), (0, 1)]

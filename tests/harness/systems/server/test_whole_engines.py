@@ -1,7 +1,8 @@
-"""Whole engines in each run of the tests: the reference's, and vLLM's where it lies in the cache.
+"""The reference's whole engine in each run of the tests, and vLLM's under ``--full``.
 
 One play of each kind: a kill, a signal, the front's death, clients that hang up; a plain check has
-the others. The nightly workflow (``ci/workflows/``) makes the environment, and judges vLLM whole.
+the others. vLLM's workers spin, and take both cores from the tests beside them: the nightly
+workflow (``ci/workflows/``) makes its environment, and judges it whole.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def test_the_reference_holds(subtests: pytest.Subtests) -> None:
                 assert (outcome.outcome, outcome.struck) == ("held", 1), outcome.cause
 
 
+@pytest.mark.full
 def test_vllm_is_convicted_of_what_is_known_and_of_nothing_else(subtests: pytest.Subtests) -> None:
     made = [each.record.name for each in store.every()]
     if not any(name.startswith(VLLM.replace("==", "-")) for name in made):
