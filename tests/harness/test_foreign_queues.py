@@ -80,6 +80,7 @@ class TestNativeCode:
         assert 0.0 < rate.low < rate.hits / rate.trials < rate.high <= 1.0
         assert outcome.cause.startswith(rate.words())
 
+    @pytest.mark.full
     def test_the_reference_that_looks_at_its_peers_holds(self):
         id = "Q7/reader-killed-at-random-times"
         case = judged("struck_at_any_time:Reference", id)[id]
