@@ -1,4 +1,4 @@
-"""What a look saw, in a file that may leave the machine: it names no token, key or prompt.
+"""Bundles: a look in a file that may leave the machine, without tokens, keys and prompts.
 
 What stays: process numbers, states and ages, names of programs, functions, files and lines, rings
 and their flags, who waits for whom. What is taken out: the values of options, whatever looks like a

@@ -1,4 +1,4 @@
-"""What a fault did to a whole server, in figures: read off the record of one play.
+"""The aftermath of a fault on a whole server, in figures: read off the record of one play.
 
 Times are seconds since the fault was done. Every look at the server is a sample: of its health four
 a second, of its streams and processes ten a second, so no time here is finer than that.
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from killpoint.checkers.finding import Inconclusive
-from killpoint.history.event import Event
 from killpoint.systems.server.record import SECOND, Life, Request, Strike
 
 _WINDOW = 2 * SECOND
@@ -52,7 +51,7 @@ class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     part: str
     noticed_s: float | None
-    """Until anybody outside could have known: None: nobody could, for as long as it was looked."""
+    """Until anybody outside could have known; None: nobody could, for as long as it was looked."""
     noticed_by: str
     """``health`` that was not 200, ``an error`` to a client, ``a restart``, ``its end``."""
     health: list[Health]
@@ -85,12 +84,14 @@ def aftermath(of: Life, left: Left) -> Aftermath:
     if not of.strikes:
         raise Inconclusive("no fault struck")
     strike = of.strikes[0]
-    until = min(of.until if of.asked_until is None else of.asked_until, of.until)
+    over = _over(of)
+    until = over if of.asked_until is None else min(of.asked_until, over)
     if until <= strike.t:
         raise Inconclusive("nobody asked anything after the fault")
     load = of.load()
     flying = [each for each in load if each.open_at(strike.t)]
-    noticed = min(_notices(of, strike, load), default=None)
+    seen = (each for each in _notices(of, strike, load) if strike.t < each[0] <= over)
+    noticed = min(seen, default=None)
     return Aftermath(
         fault=strike.fault,
         part=strike.part,
@@ -98,12 +99,12 @@ def aftermath(of: Life, left: Left) -> Aftermath:
         noticed_by="" if noticed is None else noticed[1],
         health=_changes(of.looks, strike, until),
         ready=_changes(of.ready, strike, until),
-        in_flight=_ends(flying),
-        later=_ends(each for each in load if each.asked > strike.t),
+        in_flight=_ends(flying, over),
+        later=_ends((each for each in load if strike.t < each.asked <= over), over),
         stalls_s=[each.gap / SECOND for each in flying if each.stream],
         silence_s=_silence(of, strike, until),
         whole_s=_whole(of, strike, until),
-        end=_end(of, strike),
+        end=_end(of, strike, over),
         left=left,
         looked_s=_since(strike, until),
     )
@@ -113,20 +114,26 @@ def _since(strike: Strike, t: int) -> float:
     return round(max(0, t - strike.t) / SECOND, 3)
 
 
-def _ends(requests: Iterable[Request]) -> dict[str, int]:
-    return dict(Counter(each.end for each in requests))
+def _over(of: Life) -> int:
+    """When the play told the server to end: what comes later, the fault has not done."""
+    told = of.history.first("told-to-end")
+    return of.until if told is None else min(told.t, of.until)
+
+
+def _ends(requests: Iterable[Request], over: int) -> dict[str, int]:
+    ended = (each.end if (each.ended or 0) <= over else "open" for each in requests)
+    return dict(Counter(ended))
 
 
 def _notices(of: Life, strike: Strike, load: list[Request]) -> Iterator[tuple[int, str]]:
     """When somebody outside could have known of the fault, and by what."""
     if strike.part != "front":
-        told = [e.t for e in of.history.of("part-ended") if e.t > strike.t]
-        told = [e for e in told if _lives_again(of, strike, e)]
-        yield from ((t, "a restart") for t in told)
-    yield from ((t, _UNWELL) for t, status in of.looks if t > strike.t and status != 200)
+        ended = (each.t for each in of.history.of("part-ended") if each.t > strike.t)
+        yield from ((t, "a restart") for t in ended if _lives_again(of, strike, t))
+    yield from ((t, _UNWELL) for t, status in of.looks if status != 200)
     failed = (each.ended for each in load if each.end in _UNHEARD and each.ended is not None)
-    yield from ((t, "an error") for t in failed if t > strike.t)
-    if of.front_ended is not None and of.front_ended.t > strike.t:
+    yield from ((t, "an error") for t in failed)
+    if of.front_ended is not None:
         yield of.front_ended.t, "its end"
 
 
@@ -158,27 +165,20 @@ def _silence(of: Life, strike: Strike, until: int) -> float:
 
 def _whole(of: Life, strike: Strike, until: int) -> float | None:
     """When the first two seconds began in which text came as it had undisturbed."""
-    control = [each for each in of.requests if each.control and each.ended is not None]
-    if not control:
+    try:
+        enough = _WHOLE * of.undisturbed() * _WINDOW
+    except Inconclusive:
         return None
-    began, ended = min(each.asked for each in control), max(each.ended or 0 for each in control)
-    rate = _came(of, began, ended) / max(1, ended - began)
     for t, _ in of.texts:
-        enough = strike.t <= t and t + _WINDOW <= until
-        if rate > 0 and enough and _came(of, t, t + _WINDOW) >= _WHOLE * rate * _WINDOW:
+        within = strike.t <= t and t + _WINDOW <= until
+        if within and of.text_between(t, t + _WINDOW) >= enough:
             return _since(strike, t)
     return None
 
 
-def _came(of: Life, since: int, until: int) -> int:
-    before = [chars for t, chars in of.texts if t <= since]
-    then = [chars for t, chars in of.texts if t <= until]
-    return (then[-1] if then else 0) - (before[-1] if before else 0)
-
-
-def _end(of: Life, strike: Strike) -> End | None:
+def _end(of: Life, strike: Strike, over: int) -> End | None:
     ended = of.front_ended
-    if ended is None or _told_to_end(of, ended):
+    if ended is None or ended.t > over:
         return None
     code, by = ended.data.get("code"), ended.data.get("signal")
     return End(
@@ -186,9 +186,3 @@ def _end(of: Life, strike: Strike) -> End | None:
         code if isinstance(code, int) else None,
         by if isinstance(by, int) else None,
     )
-
-
-def _told_to_end(of: Life, ended: Event) -> bool:
-    """Whether it was the play that ended it, in the end."""
-    told = of.history.first("told-to-end")
-    return told is not None and told.t <= ended.t

@@ -1,4 +1,4 @@
-"""How a run of ``killpoint bench recovery`` is told: in a terminal, as JSON, as a truth table."""
+"""Forms of a run of ``killpoint bench recovery``: for a terminal, as JSON, as a truth table."""
 
 from __future__ import annotations
 

@@ -108,6 +108,27 @@ class Life:
         """Requests under load."""
         return [each for each in self.requests if not each.control]
 
+    def text_between(self, since: int, until: int) -> int:
+        """Characters that streams got meanwhile, by the samples next to both ends."""
+        before = [chars for t, chars in self.texts if t <= since]
+        then = [chars for t, chars in self.texts if t <= until]
+        return (then[-1] if then else 0) - (before[-1] if before else 0)
+
+    def undisturbed(self) -> float:
+        """Characters a nanosecond that streams got as all clients asked once, with nothing done.
+
+        Raises:
+            Inconclusive: that is not known.
+        """
+        control = [each for each in self.requests if each.control and each.ended is not None]
+        if not control or not self.texts:
+            raise Inconclusive("it is not known how much text came undisturbed")
+        since, until = min(each.asked for each in control), max(each.ended or 0 for each in control)
+        came = self.text_between(since, until)
+        if came <= 0:
+            raise Inconclusive("no text came undisturbed")
+        return came / (until - since)
+
     def stood(self) -> str:
         """Where the parts stood that still lived though they should not have, one of each kind."""
         said: dict[str, str] = {}

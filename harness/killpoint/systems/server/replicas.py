@@ -56,7 +56,7 @@ class _Fault:
         window = int(window * self.of.slow)
         for t, _ in self.of.texts:
             enough = since <= t and t + window <= self.until
-            if enough and _came(self.of, t, t + window) >= rate * window:
+            if enough and self.of.text_between(t, t + window) >= rate * window:
                 return t
         return None
 
@@ -146,31 +146,8 @@ def _largest_share(fault: _Fault) -> int | None:
     return int(max(shares)) + changed if sum(shares) > 0 else None
 
 
-def _undisturbed(of: Life) -> float:
-    """Characters a nanosecond that streams got as all clients asked once, with nothing else done.
-
-    Raises:
-        Inconclusive: that is not known.
-    """
-    control = [each for each in of.requests if each.control and each.ended is not None]
-    if not control or not of.texts:
-        raise Inconclusive("it is not known how much text came undisturbed")
-    since, until = min(each.asked for each in control), max(each.ended or 0 for each in control)
-    came = _came(of, since, until)
-    if came <= 0:
-        raise Inconclusive("no text came undisturbed")
-    return came / (until - since)
-
-
-def _came(of: Life, since: int, until: int) -> int:
-    """Characters that came meanwhile, by the samples next to both ends."""
-    before = [chars for t, chars in of.texts if t <= since]
-    then = [chars for t, chars in of.texts if t <= until]
-    return (then[-1] if then else 0) - (before[-1] if before else 0)
-
-
 def _service(fault: _Fault) -> Violation | None:
-    before = _undisturbed(fault.of)
+    before = fault.of.undisturbed()
     return _half(fault, before) or _whole(fault, before)
 
 

@@ -80,3 +80,15 @@ def test_without_a_fault_there_is_nothing_to_tell() -> None:
         _told(_up())
     with pytest.raises(Inconclusive, match="nobody asked"):
         _told(_up().at(6.0, "load-ended").strikes(7.0, "kill", "front"))
+
+
+def test_what_the_play_did_in_the_end_is_nothing_that_the_fault_did() -> None:
+    """A part stands still, and 25 s later the play tells the server to end, with requests open."""
+    tape = _up().asks(5.0, "error", 32.0).asks(5.0, "whole", 9.0).strikes(6.0, "stop", "worker-0")
+    tape.goes_on(6.0, 31.0).at(31.0, "told-to-end").at(31.5, "health", status=503)
+    tape.asks(31.5, "refused", 31.6).tree(32.0).ends(32.0, code=1)
+    told = _told(tape)
+    assert (told.noticed_s, told.noticed_by, told.end) == (None, "", None)
+    assert (told.in_flight, told.later) == ({"open": 1, "whole": 1}, {})
+    assert told.health == [Health(0.0, 200)]
+    assert told.looked_s == 25.0
