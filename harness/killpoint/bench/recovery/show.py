@@ -126,7 +126,8 @@ def _cells(server: Server, measured: Measured) -> list[str]:
     after = measured.after
     if after is None:
         return [measured.why.replace("|", "/"), "", "", "", ""]
-    silent = f"none for {after.silence_s:.1f} s" if after.silence_s >= 1 else "goes on"
+    going = "goes on" if after.end is None else "none once it has ended"
+    silent = f"none for {after.silence_s:.1f} s" if after.silence_s >= 1 else going
     whole = "" if after.whole_s is None else f"; as before after {after.whole_s:.1f} s"
     if after.whole_s is None and after.end is None:
         whole = f"; not as before within {after.looked_s:.0f} s"

@@ -87,6 +87,12 @@ def test_the_truth_table_says_of_each_server_what_it_said_and_what_was_so() -> N
     assert "## A worker is killed" in table
 
 
+def test_a_server_that_is_gone_at_once_makes_no_progress() -> None:
+    gone = _after(silence_s=0.2, end=End(0.1, signal=9), looked_s=0.4)
+    table = show.markdown(_run(Measured("serve:a", "front-killed", 0, 5.0, gone)), "")
+    assert " | none once it has ended | SIGKILL after 0.1 s | " in table
+
+
 def test_figures_stand_side_by_side_and_what_was_not_measured_is_no_failure_if_it_is_lacking() -> (
     None
 ):
