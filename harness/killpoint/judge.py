@@ -433,6 +433,7 @@ class _Run:
             cause = f"in {case.id}, {leak.violation.cause}"
             told = msgspec.structs.replace(leak.violation, cause=cause)
             leaks[-1].add(told, leak.replay, leak.place)
+            leaks[-1].struck = leak.faults
         with self._lock:
             if trial.convicted is not None:
                 self._convicted.append((outcome, trial.convicted))
@@ -468,7 +469,10 @@ class _Run:
             return trial.conclude()
 
     def _every_play(self) -> CaseOutcome:
-        outcome = self._leaks[0] if self._leaks else CaseOutcome(_EVERY_PLAY, "L1", "held")
+        """The same of runs in which other plays leave something: first where nothing was done."""
+        leaks = sorted(self._leaks, key=lambda leak: (bool(leak.struck), leak.cause))
+        outcome = leaks[0] if leaks else CaseOutcome(_EVERY_PLAY, "L1", "held")
+        outcome.struck = None
         outcome.runs = self._plays
         outcome.counts = {"plays": self._plays}
         return outcome

@@ -123,6 +123,8 @@ class Leak(msgspec.Struct):
     violation: Violation
     replay: str | None
     place: TargetLine | None = None
+    faults: int = 0
+    """Done to the target in that play."""
 
 
 class Judged(msgspec.Struct):
@@ -579,7 +581,8 @@ class Trial:
         judged = msgspec.structs.replace(play.scenario, judges=["L1"])
         leaky = msgspec.structs.replace(play, scenario=judged)
         replay = self.keep(leaky, f"L1/in/{self.outcome.id}", found.cause)
-        self.leaks.append(Leak(found, replay, place_of(found, self._own, play.history)))
+        faults = sum(1 for _ in play.history.of("fault"))
+        self.leaks.append(Leak(found, replay, place_of(found, self._own, play.history), faults))
 
     def doubt(self, reason: str, *, by_harness: bool = False) -> None:
         """Say why the case cannot be held, unless it is violated; and whose fault that is."""

@@ -9,6 +9,9 @@ import msgspec
 from killpoint.inspection.picture import Culprit, Edge, Process, Ring
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
 
+Computing = tuple[Process, str, tuple[int, ...]]
+"""A process that runs, what it does, and who waits for it."""
+
 
 def edges(processes: Mapping[int, Process], rings: Sequence[Ring]) -> list[Edge]:
     """Every wait that can be seen."""
@@ -80,17 +83,31 @@ def _for_a_message(process: Process, rings: Sequence[Ring], ancestors: set[int])
     return found
 
 
-def overlooked(processes: Mapping[int, Process], ring: Ring) -> list[tuple[int, int]]:
+def overlooked(
+    processes: Mapping[int, Process], ring: Ring, rings: Sequence[Ring] = ()
+) -> list[tuple[int, int]]:
     """(pid, reader) of those who wait for a message of this ring while one is there for them.
 
-    Where ranks are but guessed, more must wait than there are readers without a message.
+    Where ranks are but guessed, more must wait than there are readers without a message. Who reads
+    another ring in which there is nothing for it may wait for that one.
     """
     readers = [pid for pid in ring.mappers if pid != ring.writer and pid in processes]
     waiting = [pid for pid in readers if processes[pid].waits(MESSAGE) and _asleep(processes[pid])]
     behind = [r for r in range(ring.readers) if ring.lag(r)]
     if ring.guessed and len(waiting) <= ring.readers - len(behind) - len(ring.closed):
         return []
-    return [(pid, r) for r in behind for pid in waiting if ring.reader_pids.get(r) == pid]
+    elsewhere = {
+        pid
+        for other in rings
+        for reader, pid in other.reader_pids.items()
+        if other.name != ring.name and other.writer in other.mappers and not other.lag(reader)
+    }
+    return [
+        (pid, r)
+        for r in behind
+        for pid in waiting
+        if ring.reader_pids.get(r) == pid and pid not in elsewhere
+    ]
 
 
 def _asleep(process: Process) -> bool:
@@ -106,15 +123,22 @@ def _in_a_collective(
         for peer in _peers(process, processes, rings)
         if peer.stopped or peer.dead or not peer.waits(COLLECTIVE, GROUP)
     ]
-    return [Edge(process.pid, peer.pid, f"it has not entered {name}") for peer in absent]
+    widest = _widest(process, rings)
+    ring = widest.name if widest is not None else ""  # what comes by it comes after the collective
+    return [Edge(process.pid, peer.pid, f"it has not entered {name}", ring=ring) for peer in absent]
+
+
+def _widest(process: Process, rings: Sequence[Ring]) -> Ring | None:
+    """The ring with the most readers of those that it reads."""
+    shared = [r for r in rings if process.pid in r.mappers and r.writer != process.pid]
+    return max(shared, key=lambda ring: ring.readers, default=None)
 
 
 def _peers(
     process: Process, processes: Mapping[int, Process], rings: Sequence[Ring]
 ) -> list[Process]:
     """Its fellow workers: who reads the same ring; else its brothers who run Python."""
-    shared = [r for r in rings if process.pid in r.mappers and r.writer != process.pid]
-    widest = max(shared, key=lambda ring: ring.readers, default=None)
+    widest = _widest(process, rings)
     if widest is not None and widest.readers > 1:
         pids = [pid for pid in widest.mappers if pid != widest.writer]
     else:
@@ -130,6 +154,7 @@ def culprits(
     vain: Sequence[Culprit] = (),
     moving: frozenset[str] = frozenset(),
     running: frozenset[int] = frozenset(),
+    evident: Sequence[Culprit] = (),
 ) -> list[Culprit]:
     """Who is to blame, the gravest first.
 
@@ -143,6 +168,7 @@ def culprits(
         moving: Names of rings that have changed between two looks: whoever is waited for there
             goes on.
         running: Processes whose main thread runs: see :func:`computing`.
+        evident: Whom :mod:`killpoint.inspection.evidence` names.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -153,7 +179,7 @@ def culprits(
             out.append((0, -len(waiters), _culprit(process, "is dead", waiters)))
     for ring in rings:
         if ring.name in unmoved:
-            for pid, reader in overlooked(processes, ring):
+            for pid, reader in overlooked(processes, ring, rings):
                 text = (
                     f"sleeps though {ring.lag(reader)} message(s) in {ring.short} are there for it"
                     f" (reader {reader}): its wake-up was lost"
@@ -163,6 +189,7 @@ def culprits(
         if edge.on is None:
             names = tuple(sorted({e.waiter for e in found if e.why == edge.why}))
             out.append((2, -len(names), Culprit(None, f"nobody that is there: {edge.why}", names)))
+    out += [(2, -len(culprit.waiters), culprit) for culprit in evident]
     out += [(3, -len(culprit.waiters), culprit) for culprit in vain]
     for process in _busy(processes, found, moving):
         if process.pid not in running:
@@ -181,14 +208,22 @@ def computing(
     found: Sequence[Edge],
     moving: frozenset[str],
     running: frozenset[int],
-) -> list[str]:
-    """Who is waited for and runs, in words: it may be a long step, or a loop without an end."""
+) -> list[Computing]:
+    """Who is waited for and runs, what it does, and who waits: it may come to an end, or not."""
     return [
-        f"pid {process.pid} ({process.command}) runs, and {_doing(process)};"
-        f" {len(_waiters(process.pid, found))} process(es) wait for it, and whether it comes to an"
-        " end cannot be seen"
+        (process, _doing(process), _waiters(process.pid, found))
         for process in _busy(processes, found, moving)
         if process.pid in running
+    ]
+
+
+def unsure(running: Sequence[Computing]) -> list[str]:
+    """The same in words."""
+    return [
+        f"pid {process.pid} ({process.command}) runs, and {doing};"
+        f" {len(waiters)} process(es) wait for it, and whether it comes to an"
+        " end cannot be seen"
+        for process, doing, waiters in running
     ]
 
 

@@ -15,6 +15,7 @@ from killpoint.inspection import bundle
 from killpoint.inspection.look import look
 from killpoint.inspection.picture import Picture
 from killpoint.inspection.show import show
+from killpoint.stage.priority import ahead
 
 
 def add_parser(commands: Any) -> None:
@@ -34,6 +35,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object for each look")
     parser.add_argument(
         "--watch", action="store_true", help="look again and again, and say how long nothing moved"
+    )
+    parser.add_argument(
+        "--every",
+        type=_seconds,
+        default=_EACH,
+        metavar="SECONDS",
+        help=f"with --watch: the time between two looks (default: {_EACH:g})",
     )
     parser.add_argument("--all", action="store_true", help="every thread, ring and socket")
     parser.add_argument(
@@ -62,18 +70,20 @@ def inspect(options: argparse.Namespace) -> int:
         return _read(Path(options.what), options, console)
     since, blamed = Since(), 0
     while True:
-        picture = look(int(options.what))
+        with ahead(children=True):
+            picture = look(int(options.what))
         ages = since.ages(picture, time.monotonic())
         _tell(picture, ages, options, console)
         if options.bundle is not None:
             _keep(picture, options.bundle)
         blamed = blamed + 1 if picture.culprits else 0
-        if options.bundle_on_hang is not None and blamed == _BLAMED:
+        enough = _BLAMED if status(picture) == 1 else _BLAMED_IN_DOUBT
+        if options.bundle_on_hang is not None and blamed >= enough:
             _keep(picture, options.bundle_on_hang)
             return status(picture)
         if not options.watch:
             return status(picture)
-        time.sleep(_EACH)  # the time between two looks, which nobody else can end
+        time.sleep(options.every)  # the time between two looks, which nobody else can end
 
 
 def _read(file: Path, options: argparse.Namespace, console: Console) -> int:
@@ -109,14 +119,26 @@ def _keep(picture: Picture, file: Path) -> None:
 
 _BLAMED = 2
 """Looks that blame somebody, one after another: what is busy for a moment is no hang."""
+_BLAMED_IN_DOUBT = 20
+"""The same where it may be a long step."""
 _EACH = 1.0
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected seconds, such as 0.5")
+    return value
 
 
 def status(picture: Picture) -> int:
     """The exit status that says what was found."""
-    if picture.culprits:
+    if any(not culprit.doubt for culprit in picture.culprits):
         return 1
-    return 3 if picture.unsure else 0
+    return 3 if picture.unsure or picture.culprits else 0
 
 
 class Since:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from killpoint.inspection.graph import Graph
-from killpoint.inspection.holders import Holders
 from killpoint.inspection.picture import Process
-from killpoint.inspection.processes import adopted
 
 
 def unseen(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
@@ -33,31 +30,6 @@ def zombies(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
                 " whether anybody still counts on it cannot be seen"
             )
     return found
-
-
-def orphans(
-    processes: Mapping[int, Process], holders: Holders, proc: Path = Path("/proc")
-) -> list[str]:
-    """Those whom another process has adopted, and who have pipes both ways that nobody else has.
-
-    A child of ``multiprocessing`` has such pipes once its parent is dead. What it waits for then,
-    such as a request by ZeroMQ, may look the same as before. A server that was left by its shell is
-    adopted, too, but has no pipes to it, or one that was left open by mistake.
-    """
-    found: list[str] = []
-    for pid, process in processes.items():
-        lost = [] if process.dead or not adopted(process, proc) else holders.lost(pid)
-        if {file.way for file in lost} == {"r", "w"}:
-            names = ", ".join(dict.fromkeys(file.text for file in lost[:_SHOWN]))
-            found.append(
-                f"pid {pid} ({process.command}) was begun by a process that is gone, and is left to"
-                f" pid {process.parent}: nobody has the other end of its {names}; whether it waits"
-                " for that one, or for others that are gone, cannot be seen"
-            )
-    return found
-
-
-_SHOWN = 3
 
 
 def ended(pid: int, before: Process, processes: Mapping[int, Process]) -> list[str]:

@@ -122,6 +122,14 @@ class Graph:
         """Processes whose main thread is on a processor, again and again at least."""
         return frozenset(n.pid for n in self.nodes.values() if n.runs and n.tid == n.pid)
 
+    def mains(self) -> dict[int, Node]:
+        """The main thread of each process."""
+        return {pid: node for (pid, tid), node in self.nodes.items() if pid == tid}
+
+    def peerless(self, pids: Sequence[int]) -> list[int]:
+        """Processes that poll ZeroMQ sockets of which none has a peer."""
+        return [n.pid for n in self.nodes.values() if n.pid in pids and n.beside]
+
     def unexplained(self, pids: Sequence[int]) -> list[str]:
         """A last word, where nobody is named and yet not everybody goes on."""
         count = sum(1 for _ in self.waiters(pids)) - self.resting(pids)

@@ -5,27 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.inspection import blame, processes, rings, sockets
+from killpoint.inspection import blame, evidence, processes, rings, sockets
 from killpoint.inspection.calls import calls
-from killpoint.inspection.doubts import ended, orphans, unseen, zombies
+from killpoint.inspection.doubts import ended, unseen, zombies
 from killpoint.inspection.holders import Holders
 from killpoint.inspection.picture import Picture, Process, Thread
 from killpoint.inspection.regions import Region, shared
 from killpoint.inspection.stacks import stacks
+from killpoint.inspection.standstill import Contents, Suspect, standing, suspects
 from killpoint.inspection.weaving import weave
 
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
+_PATIENCE = 1.0
+"""Seconds until a second look, where time alone can tell."""
 
 
 def look(
     pid: int, pause: Callable[[float], None] = time.sleep, proc: Path = Path("/proc")
 ) -> Picture:
     """What the process and all below it are doing.
+
+    Where nobody is to blame by itself, and somebody may be if nothing moves for longer, it is
+    looked at once more, a second later.
 
     Args:
         pid: The engine's; whatever it has begun is looked at, too.
@@ -36,6 +43,29 @@ def look(
         BadUsage: there is no such process, or it ended meanwhile.
     """
     began = time.monotonic()
+    first = _read(pid, pause, proc)
+    picture = first.picture
+    if first.suspects and not picture.culprits:
+        at = time.monotonic()
+        pause(_PATIENCE)
+        second = _read(pid, pause, proc)
+        picture, seconds = second.picture, time.monotonic() - at + _APART
+        if not picture.culprits:
+            stood = standing(
+                first.suspects, second.suspects, first.contents, second.contents, seconds
+            )
+            picture = msgspec.structs.replace(picture, culprits=tuple(stood))
+    return msgspec.structs.replace(picture, seconds=round(time.monotonic() - began, 3))
+
+
+class _Reading(NamedTuple):
+    picture: Picture
+    suspects: list[Suspect]
+    contents: Contents
+
+
+def _read(pid: int, pause: Callable[[float], None], proc: Path) -> _Reading:
+    """Two readings of flags and threads, a moment apart, and stacks between them."""
     bare = processes.tree(pid, proc)
     if not bare:
         raise BadUsage(f"there is no process {pid}")
@@ -63,20 +93,26 @@ def look(
     graph = weave(inside, others, threads_before, waits, holders, proc)
     vain = graph.vain(list(inside))
     running = graph.running()
-    culprits = blame.culprits(everybody, parties, waits, unmoved, vain, moving, running)
+    kin = {**processes.above(bare[0], proc), **inside}
+    evident = [
+        *evidence.orphans(kin, holders, proc),
+        *evidence.starved(inside, proc),
+        *evidence.deserted(inside, graph.peerless(list(inside)), proc),
+    ]
+    culprits = blame.culprits(everybody, parties, waits, unmoved, vain, moving, running, evident)
+    computing = blame.computing(everybody, waits, moving, running)
     unsure = [
         *ended(pid, bare[0], inside),
-        *blame.computing(everybody, waits, moving, running),
+        *blame.unsure(computing),
         *rings.ownerless(parties),
         *zombies(graph, inside),
-        *orphans({**processes.above(bare[0], proc), **inside}, holders, proc),
         *unseen(graph, inside),
         *graph.unsure(list(inside)),
         *graph.beyond(list(inside), {culprit.pid for culprit in culprits}),
     ]
     if not culprits and not unsure:
         unsure = graph.unexplained(list(inside))
-    return Picture(
+    picture = Picture(
         pid,
         tuple(inside.values()),
         parties,
@@ -85,8 +121,11 @@ def look(
         tuple(culprits),
         tuple(unsure),
         graph.resting(list(inside)),
-        round(time.monotonic() - began, 3),
     )
+    still = [edge for edge in waits if edge.ring not in moving]
+    used = {ring.name for ring in parties if any(slot.written for slot in ring.slots)}
+    found = suspects(everybody, still, computing, graph.mains(), used)
+    return _Reading(picture, found, after)
 
 
 def _strangers(regions: Sequence[Region], pids: Sequence[int], proc: Path) -> list[Process]:

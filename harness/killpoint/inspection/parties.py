@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -27,6 +28,8 @@ _DO = {
     "accept": "waits for a connection at", "accept4": "waits for a connection at",
     "flock": "waits for a lock of", "fcntl": "waits for a lock of",
 }  # fmt: skip
+_MODULE = re.compile(r" \[(\w+)\]$", re.MULTILINE)
+"""Of a line of a kernel's stack: the module that the function belongs to."""
 _ZMQ, _ZEROMQ = "ZMQbg/", "ZeroMQ"
 
 
@@ -92,6 +95,9 @@ class Builder:
             known = self._by_rings(bare, thread)
             if known is not None:
                 return known
+        if call.state == "D" and (call.pid, call.tid) not in self._cast.moved:
+            what = f"is in uninterruptible sleep in the kernel{_where(call, self._proc)}"
+            return make(bare, what=what, fate=Fate.VAIN, waits=True)
         if call.state == "R" or call.name == "running":
             return make(bare, what="runs", fate=Fate.GOES, servant=_servant(call), runs=True)
         if (call.pid, call.tid) in self._cast.moved:
@@ -269,6 +275,17 @@ _SHOWN = 3
 
 def _servant(call: Call) -> bool:
     return call.comm.startswith(_ZMQ)
+
+
+def _where(call: Call, proc: Path) -> str:
+    """The kernel's function in which it sleeps, and the module, such as a device's driver."""
+    at = f", at {call.wchan}" if call.wchan not in ("", "0") else ""
+    with contextlib.suppress(OSError):  # it is root's alone to read
+        stack = (proc / str(call.pid) / "task" / str(call.tid) / "stack").read_text()
+        module = _MODULE.search(stack)
+        if module is not None:
+            return f"{at}, in the driver {module[1]}"
+    return at
 
 
 def _what(call: Call, ends: Sequence[End]) -> str:

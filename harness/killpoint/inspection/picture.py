@@ -121,6 +121,8 @@ class Culprit(msgspec.Struct, frozen=True):
     pid: int | None
     sentence: str
     waiters: tuple[int, ...] = ()
+    doubt: str = ""
+    """Why it may go on all the same; empty: it will not by itself."""
 
 
 class Picture(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ def tree(pid: int, proc: Path = Path("/proc")) -> list[Process]:
         process = look(at, proc)
         if process is not None:
             found.append(process)
-            todo += _children(at, proc)
+            todo += children(at, proc)
     return found
 
 
@@ -70,7 +70,8 @@ def _command(pid: int, name: str, proc: Path) -> str:
     return shown if Path(words[0]).name.startswith(name) else f"{name} · {shown}"
 
 
-def _children(pid: int, proc: Path) -> list[int]:
+def children(pid: int, proc: Path = Path("/proc")) -> list[int]:
+    """Those that it has begun, or adopted, and not reaped."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in (proc / str(pid) / "task").iterdir():

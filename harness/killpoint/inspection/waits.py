@@ -48,6 +48,13 @@ _SIGNS = (
         GROUP,
         named=True,
     ),
+    _sign("refengine/executor/tensors/shared_sum.py", "reduce", COLLECTIVE, named=True),
+    _sign(
+        "device_communicators/cpu_communicator.py",
+        "all_reduce gather all_gather all_gather_into_tensor",
+        COLLECTIVE,
+        named=True,
+    ),
     _sign("/zmq/", "recv recv_multipart poll recv_pyobj recv_json", SOCKET),
     _sign("concurrent/futures/_base.py", "result wait exception", FUTURE),
     _sign("/threading.py", "wait acquire join", LOCK),

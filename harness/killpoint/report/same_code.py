@@ -8,11 +8,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from killpoint.systems.server.target import PREFIX, code_of
+
 _PACKAGE = Path(__file__).parents[1]
 
 
 def target_digest(spec: str, files: Mapping[str, str]) -> str:
     """Of a target's own files and how it was asked for; empty if its files are not known.
+
+    Of a whole server it is its pinned packages, or the reference's files.
 
     ``vllm==X`` with and without a finding has the same files: they are edited as they are loaded.
     """
@@ -20,6 +24,8 @@ def target_digest(spec: str, files: Mapping[str, str]) -> str:
         read = [(name, Path(path).read_bytes()) for name, path in sorted(files.items())]
     except OSError:
         return ""
+    if spec.startswith(PREFIX):
+        read = code_of(spec)
     return _digest([("asked for", spec.encode()), *read]) if read else ""
 
 

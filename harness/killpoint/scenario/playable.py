@@ -129,7 +129,7 @@ def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     if step.after is not None and step.fault not in _AFTER_BYTES:
         what = f"a {step.fault} after some bytes; expected one of: {', '.join(_AFTER_BYTES)}"
         yield ["after"], what
-    if step.fault not in NETWORK_FAULTS or scenario.coordinator:
+    if step.fault not in NETWORK_FAULTS or scenario.coordinator or scenario.server:
         return
     if scenario.group is not None or scenario.pipe is not None:
         members = scenario.connecting()

@@ -14,6 +14,7 @@ import socket
 import time
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -21,14 +22,15 @@ from killpoint.errors import CannotWork
 from killpoint.stage import namespaces
 from killpoint.stage.channel import ForkRole
 from killpoint.stage.netlink import Netlink
-from killpoint.stage.zygote_client import Zygote
 
 KEEPER = "host-keeper"
 """What the zygote is asked for: a process that makes the hosts, and cuts and mends their links."""
 CENTRE = "centre"
 """The host of the writer and of its local readers, or of a group's rank 0."""
 
-_LINK, _SWITCH = "eth0", "switch"
+LINK = "eth0"
+"""The network interface of each host."""
+_SWITCH = "switch"
 _NETWORK = IPv4Network("10.107.0.0/16")
 _WITHIN = 10.0
 _ESTABLISHED = 1
@@ -67,10 +69,22 @@ _READY = msgspec.json.Decoder(_Ready)
 _SEEN = msgspec.json.Decoder(dict[str, Seen] | str)
 
 
+class Forks(Protocol):
+    """Whatever begins the keeper: a zygote, as a rule."""
+
+    def fork(self, order: ForkRole) -> int:
+        """Begin a process that does :func:`keep` with the order's folder and errand; its pid."""
+        ...
+
+    def pause(self, seconds: float) -> None:
+        """Wait, and take note of processes that have ended meanwhile."""
+        ...
+
+
 class Hosts:
     """The hosts of one play, as the stage sees them from outside."""
 
-    def __init__(self, zygote: Zygote, folder: Path, remote: list[str]) -> None:
+    def __init__(self, zygote: Forks, folder: Path, remote: list[str]) -> None:
         """Have them made: one for each remote role, one for the writer or rank 0.
 
         ``refused`` says why they could not be.
@@ -110,6 +124,10 @@ class Hosts:
     def address(self) -> str:
         """Where the writer, or rank 0, listens."""
         return str(_address(0))
+
+    def address_of(self, role: str) -> str:
+        """Of the host that a role lives in."""
+        return str(_address(self.names.index(self.of(role))))
 
     def door(self, role: str) -> int:
         """The keeper's descriptor of the namespace that a role lives in."""
@@ -203,10 +221,10 @@ class _Keeper:
             namespaces.enter_new(namespaces.NEW_NETWORK)
             self.doors[name] = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
             host = self._hosts[name] = Netlink()
-            self._switch.add_pair(name, _LINK, self.doors[name], _SWITCH)
+            self._switch.add_pair(name, LINK, self.doors[name], _SWITCH)
             host.set_up("lo", up=True)
-            host.add_address(_LINK, address, _NETWORK.prefixlen)
-            host.set_up(_LINK, up=True)
+            host.add_address(LINK, address, _NETWORK.prefixlen)
+            host.set_up(LINK, up=True)
             self._switch.set_up(name, up=True)
 
     def do(self, order: _Do) -> dict[str, Seen]:
@@ -221,13 +239,13 @@ class _Keeper:
         if toward == "both":
             self._switch.set_up(name, up=False)
         for near, far in self._ways(name, toward):
-            self._hosts[near].mislead(_LINK, self._addresses[far])
+            self._hosts[near].mislead(LINK, self._addresses[far])
 
     def _heal(self, name: str) -> None:
         self._switch.set_up(name, up=True)
         for way in ("role", "peer"):
             for near, far in self._ways(name, way):
-                self._hosts[near].set_right(_LINK, self._addresses[far])
+                self._hosts[near].set_right(LINK, self._addresses[far])
 
     def _ways(self, name: str, toward: str) -> list[tuple[str, str]]:
         """Who must not reach whom for a cut in one direction."""
@@ -239,7 +257,7 @@ class _Keeper:
     def _look(self, name: str) -> Seen:
         namespaces.call(namespaces.libc.setns, self.doors[name], 0)
         own = str(self._addresses[name])
-        return Seen(self._hosts[name].carries(_LINK), _connections(own), _resent())
+        return Seen(self._hosts[name].carries(LINK), _connections(own), _resent())
 
 
 def _connections(own: str) -> int:

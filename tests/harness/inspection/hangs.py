@@ -9,6 +9,7 @@ import fcntl
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import sys
@@ -440,6 +441,58 @@ def zeromq_server():
         say(waiter=os.getpid())
         while not pull.get(zmq.EVENTS):
             select.select([server, pull.fileno()], [], [])
+
+
+def deserted_server():
+    """The same, and a client waits for the answer that the dead one would have made."""
+    import select
+
+    import zmq
+
+    pull = pull_without_push()
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, socket.create_connection(server.getsockname()):
+        accepted, _ = server.accept()
+        say(waiter=os.getpid())
+        while not pull.get(zmq.EVENTS):
+            select.select([server, accepted, pull.fileno()], [], [])
+
+
+def no_descriptors():
+    """A server that listens has every descriptor open that it may have; a client comes."""
+    import select
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+
+        def come():
+            with socket.create_connection(address) as client:
+                os.write(LINK[1], b"x")
+                client.recv(1)
+
+        client = fork(come)
+        os.read(LINK[0], 1)
+        open_now = sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_now, hard))
+        say(waiter=client, culprit=os.getpid())
+        select.select([], [], [])
+
+
+def uninterruptible():
+    """A parent by vfork, whose child has neither begun a program nor ended."""
+    libc = ctypes.CDLL(None)
+
+    def parent():
+        if libc.vfork() == 0:
+            os.write(LINK[1], b"x")
+            libc.pause()
+        os._exit(0)
+
+    child = fork(parent)
+    os.read(LINK[0], 1)
+    say(culprit=child)
+    os.waitpid(child, 0)
 
 
 def ring_writer(shared_memory):

@@ -75,6 +75,14 @@ _NAMED = [
     ("event", "pid {waiter} (", "an event in shared memory"),
     ("circle", "each other: pid {waiter} (", "; pid {culprit} (", "at circle (hangs.py"),
     ("queue_put", "pid {waiter} (", "QueueFeederThread writes pipe", "by it itself alone"),
+    ("orphan", "pid {culprit} (", "begun by a process that is gone", "nobody has the other end"),
+    ("deserted_server", "pid {waiter} (", "has 1 connection(s) of clients open, and nobody who"),
+    (
+        "no_descriptors",
+        "pid {culprit} (",
+        "descriptors open that it may have: 1 connection(s) wait",
+    ),
+    ("uninterruptible", "pid {culprit} (", "is in uninterruptible sleep in the kernel"),
 ]
 _CANNOT_TELL = [
     ("thread_lock", "pid {waiter} (", "thread holder waits for a signal, at thread_lock.<locals>"),
@@ -89,12 +97,6 @@ _CANNOT_TELL = [
     ("zombie", "pid {culprit} (", "is dead, and its parent has not reaped it: pid {waiter} ("),
     ("ring", "ring psm_", "has no living writer", "waited for by pid {waiter}, pid {other}"),
     ("pool", "a lock or an event in shared memory"),
-    (
-        "orphan",
-        "pid {culprit} (",
-        "was begun by a process that is gone",
-        "nobody has the other end",
-    ),
     (
         "server_beside",
         "pid {culprit} (",

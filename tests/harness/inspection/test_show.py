@@ -78,7 +78,7 @@ def test_watching_goes_on_until_it_is_interrupted(monkeypatch, capsys):
 
     monkeypatch.setattr(command, "look", lambda pid: HUNG)
     monkeypatch.setattr(command.time, "sleep", rest)
-    asked = {"what": "10", "json": False, "watch": True, "all": False}
+    asked = {"what": "10", "json": False, "watch": True, "all": False, "every": 1.0}
     with pytest.raises(KeyboardInterrupt):
         command.inspect(argparse.Namespace(**asked, bundle=None, bundle_on_hang=None))
     assert capsys.readouterr().out.count("everybody waits for") == 2

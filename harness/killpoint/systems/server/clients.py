@@ -32,6 +32,16 @@ class Address:
     host: str
     port: int
     model: str = ""
+    connection: Callable[[str, int], socket.socket] | None = None
+    """Makes a connection where the server is on a node of its own; None: as any client does."""
+
+    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to it; raises OSError as usual."""
+        if self.connection is None:
+            return await asyncio.open_connection(self.host, self.port)
+        made = await asyncio.to_thread(self.connection, self.host, self.port)
+        made.setblocking(False)
+        return await asyncio.open_connection(sock=made)
 
 
 @dataclass
@@ -74,7 +84,7 @@ def _end_of(found: Fetched) -> str:
 async def _exchange(
     address: Address, data: bytes, reply: HttpReply, heard: Callable[[], None] | None = None
 ) -> None:
-    reader, writer = await asyncio.open_connection(address.host, address.port)
+    reader, writer = await address.open()
     try:
         writer.write(data)
         await writer.drain()
@@ -141,6 +151,8 @@ class Load:
     sizes: dict[int, int] = field(default_factory=dict[int, int])
     """How many bytes each client's answer had then."""
     stopping: bool = False
+    last: int = field(default_factory=time.monotonic_ns)
+    """When the last piece of any stream came, or the load began, ns."""
     _count: int = 0
     _tasks: list[asyncio.Task[object]] = field(default_factory=list["asyncio.Task[object]"])
 
@@ -156,6 +168,7 @@ class Load:
     def begin(self, clients: int, deadline: float) -> None:
         """Every client asks from now on."""
         self.stopping = False
+        self.last = time.monotonic_ns()
         for client in range(clients):
             self.run(self._again(client, deadline))
 
@@ -185,6 +198,15 @@ class Load:
         """Whether every stream is in its midst."""
         streams = [each for each in self.open.values() if each.stream and not each.by]
         return len(streams) >= len(self.asked) // 2 and all(each.pieces > 1 for each in streams)
+
+    def silent_for(self) -> float:
+        """Seconds since any client got a piece of its answer."""
+        return (time.monotonic_ns() - self.last) / 1e9
+
+    def waits(self, seconds: float) -> bool:
+        """Whether a client has waited that long for the next piece, or for its answer."""
+        now = time.monotonic_ns()
+        return any(now - each.since >= seconds * 1e9 for each in self.open.values())
 
     def run(self, work: Awaitable[object]) -> None:
         """Have a client do this beside all others; its end is waited for."""
@@ -219,7 +241,7 @@ class Load:
                 self.log.write("first", n=number)
             if more:
                 mine.pause()
-                mine.last = mine.since
+                mine.last = self.last = mine.since
             if mine.stream:
                 self.chars += len(completion.text) - mine.chars
             mine.pieces, mine.chars = completion.pieces, len(completion.text)
@@ -272,7 +294,7 @@ class Load:
         data = request("POST", COMPLETIONS, self.address.host, long.body(self.address.model))
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECTS_WITHIN):
-                reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
+                reader, writer = await self.address.open()
             writer.write(data)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CONNECTS_WITHIN):

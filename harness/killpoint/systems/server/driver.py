@@ -6,7 +6,8 @@ streams have got and the requests that are open, ``gauge`` with what the server'
 open, ``tree`` with the parts that live whenever that changes, ``part-ended``, ``front-ended`` with
 its code or signal, ``gone`` once no process is left; of a fault ``intent``, ``fault`` and
 ``struck``; ``load-ended`` when nobody asks any more, ``restored`` whether all was as before a fault
-then; ``seen`` of what still lives though it should not, with its stack; what a look from outside
+then; ``seen`` of what still lives though it should not, with its stack; ``inspected`` of each look
+with ``killpoint inspect``: the part that it blames first, and its words; what a look from outside
 finds (:mod:`killpoint.stage.lookout`), and ``intrude`` of a stranger that is sent.
 """
 
@@ -22,19 +23,23 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from killpoint.errors import CannotWork
 from killpoint.history.log import Log
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.stage import lookout
 from killpoint.stage.diagnosis import last_line, seen, state
-from killpoint.systems.server import exhaustion
+from killpoint.systems.server import exhaustion, onlooker
 from killpoint.systems.server.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.http_reply import Asked
+from killpoint.systems.server.lateness import Lateness
 from killpoint.systems.server.line_strikes import LineStrikes
 from killpoint.systems.server.measures import Pace, shared, summed
+from killpoint.systems.server.nodes import FOLLOWER, HEAD, LINK, Nodes
 from killpoint.systems.server.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
 from killpoint.systems.server.program import (
     GONE_WITHIN,
+    TWO_NODES,
     UNSTATED_DRAIN,
     ServerProgram,
     Topology,
@@ -43,10 +48,12 @@ from killpoint.systems.server.record import kind_of
 from killpoint.systems.server.steps import (
     ServerAgain,
     ServerAlive,
+    ServerCall,
     ServerCalm,
     ServerControl,
     ServerGone,
     ServerHangUp,
+    ServerInspect,
     ServerLine,
     ServerLoad,
     ServerOpenLoop,
@@ -72,7 +79,7 @@ _SIGNALS = {
 _EACH = 0.1
 """Seconds between two looks at the tree."""
 _HEALTH_EACH, _HEALTH_WITHIN = 0.25, 5.0
-_TICK, _LATE = 0.02, 0.005
+_NOTED_EACH = 0.02
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds in which one short request, asked alone, is answered by a server that serves."""
@@ -86,6 +93,7 @@ _UNDER_WAY = 0.003
 _HALFWAY = 0.5
 _SHM = Path("/dev/shm")
 _EXHAUSTIONS = ("starve", "fill-shm", "fill-tmp")
+_CABLE = ("cut", "heal")
 
 
 class Stalled(Exception):
@@ -122,6 +130,7 @@ class Driver:
         """The pid of each part at the time when it was struck last."""
         self._took = 0.0
         """Seconds that the start and the control took: how fast this machine is now."""
+        self._nodes: Nodes | None = None
         self._calling: asyncio.Task[None] | None = None
         """The utility call in whose midst the next fault is to strike."""
         self._watching: list[asyncio.Task[None]] = []
@@ -137,7 +146,8 @@ class Driver:
         Raises:
             Stalled: the server does not become ready, and nothing was done to it.
         """
-        self._watching.append(asyncio.ensure_future(self._watch_clock()))
+        lateness = Lateness()
+        self._watching.append(asyncio.ensure_future(self._watch_clock(lateness)))
         try:
             for step in self._scenario.steps:
                 if not self.unreached:
@@ -145,12 +155,15 @@ class Driver:
             await self._strangers.recall()
             await self._load.close()
         finally:
+            lateness.stop()
             self._strangers.close()
             for task in self._watching:
                 task.cancel()
             await asyncio.gather(*self._watching, return_exceptions=True)
             await self._load.close()
             self.tree.close()
+            if self._nodes is not None:
+                await asyncio.to_thread(self._nodes.close)
 
     async def _do(self, step: AnyStep) -> None:
         match step:
@@ -197,8 +210,13 @@ class Driver:
                 await self._again(step)
             case ServerGone():
                 await self._gone_within(self._leaves_within(step))
+            case ServerCall():
+                self._look()
+                self._call(step.call, step.within + self._allowed())
             case ServerLine():
                 await self._strike_at_a_line(step)
+            case ServerInspect():
+                await self._inspect(step)
             case Fault():
                 await self._strike(step)
             case _:
@@ -210,11 +228,15 @@ class Driver:
         began = time.monotonic()
         folder, own = self._folder / "t", self._folder / "own"
         own.mkdir(exist_ok=True, mode=0o700)
-        argv = self._program.argv(self._topology, self._address.port, own)
+        if self._topology == TWO_NODES:
+            await self._make_nodes()
+        argv = self._argv(own, follows=False)
         variables = self._program.variables(self._address.port, own) | {"TMPDIR": str(folder)}
         variables |= self._lines.variables()
         if self._program.utility is not None and any(map(is_utility, self._scenario.steps)):
             variables |= self._program.utility.environment
+        for name in calls_of(self._scenario):
+            variables |= self._program.calls[name].environment
         self._gone = False
         how: dict[str, object] = {
             "drain": self._program.drain,
@@ -226,7 +248,12 @@ class Driver:
         if any(isinstance(s, Fault) and s.fault == "fill-tmp" for s in self._scenario.steps):
             await self._exhaust(lambda: exhaustion.own_temporary(self._supervisor.pid, folder))
         umask = self._scenario.umask
-        self.tree.begin(self._supervisor.start(argv, variables, folder, self._output, umask))
+        first = variables | self._of_node(HEAD)
+        self.tree.begin(self._supervisor.start(argv, first, folder, self._output, umask))
+        if self._nodes is not None:
+            second, log = variables | self._of_node(FOLLOWER), self._folder / "follower.err"
+            argv = self._argv(own, follows=True)
+            self.tree.add(self._supervisor.start(argv, second, folder, log, umask), FOLLOWER)
         self._look()
         if len(self._watching) == 1:
             for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
@@ -246,6 +273,29 @@ class Driver:
         elif step.until == "late" and (await self._health()).status == 200:
             self.unreached.append("the server was ready before the fault")
             self.log.write("not-reached", phase="late")
+
+    async def _make_nodes(self) -> None:
+        try:
+            self._nodes = await asyncio.to_thread(Nodes, self._folder)
+        except CannotWork as error:
+            self.log.write("unable", error=str(error))
+            raise Stalled(str(error)) from error
+        self._address.connection = self._nodes.connection
+
+    def _argv(self, own: Path, *, follows: bool) -> list[str]:
+        """The command of a node; of one machine the only one."""
+        port, nodes = self._address.port, self._nodes
+        if nodes is None:
+            return self._program.argv(self._topology, port, own)
+        argv = self._program.argv(self._topology, port, own, nodes.head, follows=follows)
+        return nodes.argv(FOLLOWER if follows else HEAD, argv)
+
+    def _of_node(self, node: str) -> dict[str, str]:
+        if self._nodes is None:
+            return {}
+        own = self._nodes.head if node == HEAD else self._nodes.follower
+        given = self._program.node_environment
+        return {k: v.replace("{own}", own).replace("{link}", LINK) for k, v in given.items()}
 
     async def _control(self, step: ServerControl) -> None:
         began = time.monotonic()
@@ -306,11 +356,18 @@ class Driver:
         call = self._program.utility
         if call is None:
             return False
-        calling = self._load.call(call.path, call.body.encode(), step.within + self._allowed())
+        calling = self._load.call(call.path, call.content(), step.within + self._allowed())
         self._calling = asyncio.ensure_future(calling)
         self._load.run(self._calling)
         await asyncio.sleep(_UNDER_WAY)
         return not self._calling.done()
+
+    def _call(self, name: str, within: float) -> None:
+        call = self._program.calls[name]
+        self._load.run(self._load.call(call.path, call.content(), within))
+        self.log.write("intent", fault="call", target=FRONT, where=name)
+        self.log.write("fault", fault="call", target=FRONT, where=name, open=len(self._load.open))
+        self.log.write("struck", fault="call", target=FRONT)
 
     def _begin_beside(self, step: ServerOpenLoop | ServerSlowReaders) -> None:
         deadline = step.deadline + self._allowed()
@@ -417,6 +474,9 @@ class Driver:
         if step.fault in _EXHAUSTIONS:
             await self._take_away(step, pid)
             return
+        if step.fault in _CABLE:
+            await self._pull(step)
+            return
         number = _SIGNALS[step.fault]
         self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
         self.segments |= self.tree.segments()
@@ -436,8 +496,10 @@ class Driver:
         self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
         self.segments |= self.tree.segments()
         path = self._lines.open(step)
-        if step.first:
+        if step.first == "sigterm":
             await self._strike(Fault(step.first, FRONT))
+        elif step.first:
+            self._call(step.first, step.within + self._allowed())
 
         async def acted() -> bool:
             pid = self._lines.struck()
@@ -480,6 +542,20 @@ class Driver:
             self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
             self.log.write("not-reached", target=step.role)
 
+    async def _pull(self, step: Fault) -> None:
+        """Cut the cable between the nodes, or mend it."""
+        assert self._nodes is not None
+        cuts = step.fault == "cut"
+        self.log.write("intent", fault=step.fault, target=step.role)
+        await asyncio.to_thread(self._nodes.cut if cuts else self._nodes.heal)
+        carries = (await asyncio.to_thread(self._nodes.look)).carries
+        self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
+        if carries is not cuts:
+            self.log.write("struck", fault=step.fault, target=step.role)
+        else:
+            self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
+            self.log.write("not-reached", target=step.role)
+
     async def _exhaust(self, act: Callable[[], None]) -> None:
         try:
             await asyncio.to_thread(act)
@@ -510,16 +586,38 @@ class Driver:
         if late:
             raise Stalled(late)
 
+    async def _inspect(self, step: ServerInspect) -> None:
+        began = time.monotonic()
+
+        async def silent() -> bool:
+            silent_for = min(self._load.silent_for(), time.monotonic() - began)
+            return not step.silence or (
+                silent_for >= step.silence and self._load.waits(step.silence)
+            )
+
+        if not await self._until(silent, step.within + self._allowed()):
+            self.unreached.append(f"no client waited for {step.silence:g} s while none got a piece")
+            self.log.write("not-reached", target=step.root)
+            return
+        self._look()
+        parts = dict(self._parts)
+        if step.root not in parts:
+            self.unreached.append(f"{step.root} was gone before it was looked at")
+            self.log.write("not-reached", target=step.root)
+            return
+        async for look in onlooker.looks(parts[step.root], step.times):
+            told: dict[str, object] = {"says": look.says, "unsure": look.unsure[:1]}
+            part = onlooker.part_of(look.blamed, parts)
+            told |= {"pid": look.blamed, "ms": round(look.seconds * 1000)}
+            self.log.write("inspected", part=part, **told)
+
     # -- looking on ---------------------------------------------------------------------------
 
-    async def _watch_clock(self) -> None:
-        """The control of verdicts about time: how late a plain wait is, beside all the others."""
+    async def _watch_clock(self, lateness: Lateness) -> None:
         while True:
-            before = time.monotonic()
-            await asyncio.sleep(_TICK)
-            late = time.monotonic() - before - _TICK
-            if late > _LATE:
-                self.log.write("late-tick", ns=int(late * 1e9))
+            for late in lateness.found():
+                self.log.write("late-tick", ns=late)
+            await asyncio.sleep(_NOTED_EACH)
 
     async def _watch_tree(self) -> None:
         while True:
@@ -590,6 +688,13 @@ class Driver:
         known = self._program.prompts or [f"client {n} asks about the ring" for n in range(clients)]
         tokens = self._program.answer_tokens
         return [Asked(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)]
+
+
+def calls_of(scenario: Scenario) -> list[str]:
+    """The calls that a scenario makes, as the program names them."""
+    made = [step.call for step in scenario.steps if isinstance(step, ServerCall)]
+    first = [step.first for step in scenario.steps if isinstance(step, ServerLine)]
+    return [*made, *(name for name in first if name not in ("", "sigterm"))]
 
 
 def _free_port(host: str) -> int:

@@ -29,6 +29,8 @@ class LineStrikes:
         fault = LineFault(
             module=path.module,
             function=path.function,
+            line=path.line,
+            gated=True,
             along=self._step.along,
             act="terminate" if self._step.fault == "sigterm" else self._step.fault,
             title=self._program.titles.get(path.part, ""),

@@ -88,7 +88,7 @@ async def abort_whole(load: Load, client: int, after: float) -> None:
     came = b""
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(_CONNECTS_WITHIN):
-            reader, writer = await asyncio.open_connection(load.address.host, load.address.port)
+            reader, writer = await load.address.open()
         writer.write(data)
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(max(after, _LEAST)):

@@ -42,6 +42,7 @@ class ProcessTree:
         self._titles = {kind: re.compile(each) for kind, each in titles.items()}
         self._named: dict[int, str] = {}
         self._watches: dict[int, ProcessWatch] = {}
+        self._begun: set[int] = set()
         self.front = 0
         """The pid of the process that was started; 0: none yet."""
 
@@ -50,13 +51,18 @@ class ProcessTree:
         self.front = front
         self._name(front, FRONT)
 
+    def add(self, pid: int, name: str) -> None:
+        """Another part was started beside the front, which keeps this name."""
+        self._begun.add(pid)
+        self._name(pid, name)
+
     def look(self) -> tuple[dict[str, int], list[Ended]]:
         """The parts that live, with their pids, and those that are gone since the last look."""
         alive = [pid for pid in self.pids() if state(pid) not in ("Z", "X", "")]
         gone = [pid for pid in self._named if pid not in alive]
         ended = [Ended(self._named.pop(pid), self._status(pid)) for pid in gone]
         for pid in alive:
-            if self._named.get(pid) != FRONT:
+            if self._named.get(pid) != FRONT and pid not in self._begun:
                 self._rename(pid, self._kind(pid))
         return {name: pid for pid, name in self._named.items()}, ended
 

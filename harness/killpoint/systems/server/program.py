@@ -11,13 +11,17 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-Topology = Literal["tensor-parallel", "data-parallel", "front-ends", "apart"]
+Topology = Literal["tensor-parallel", "data-parallel", "front-ends", "apart", "two-nodes"]
 """What a server is made of in a play: two workers that share each step; two replicas (and whatever
-stands between them); two front ends; prefill and decode apart."""
+stands between them); two front ends; prefill and decode apart; two workers on two nodes."""
+TWO_NODES: Topology = "two-nodes"
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 
-PartKind = Literal["front", "api-server", "coordinator", "core", "prefill", "worker", "helper"]
+PartKind = Literal[
+    "front", "follower", "api-server", "coordinator", "core", "prefill", "worker", "helper"
+]
 """What a process of the tree is. ``front`` is the process that was started, whatever its title;
+``follower`` the one that was started on the second of two nodes;
 ``api-server`` one beside it that answers clients; ``helper`` one that holds nothing of a request,
 such as a resource tracker."""
 UNSTATED_DRAIN = 30.0
@@ -49,6 +53,8 @@ class LinePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     module: str
     function: str
     """Its qualified name in the module."""
+    line: str = ""
+    """Text that one line of it has, where that line alone is meant."""
 
 
 class UtilityCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,15 +62,22 @@ class UtilityCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     path: str
     body: str = "{}"
+    padding: Annotated[int, msgspec.Meta(ge=0, le=1 << 28)] = 0
+    """Bytes that ``{padding}`` stands for in the body."""
     environment: dict[str, str] = {}
     """What a server needs to take it, in plays that have such a call alone."""
+
+    def content(self) -> bytes:
+        """The body as it is sent."""
+        return self.body.replace("{padding}", "x" * self.padding).encode()
 
 
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server that can be started, in one topology or several.
 
     In ``command``, ``topologies`` and ``environment`` these stand for what a play gives:
-    ``{port}``, ``{host}``, ``{folder}`` (the play's own, for what the server may keep: caches and
+    ``{port}``, ``{host}``, ``{head}`` (the address of the first of two
+    nodes), ``{folder}`` (the play's own, for what the server may keep: caches and
     the like; what it leaves in its ``TMPDIR``, another folder, is told).
     """
 
@@ -78,6 +91,11 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     topologies: dict[Topology, list[str]] = {}
     """The further arguments of each topology that it can be started in; empty: as the command has
     it, which plays of ``tensor-parallel`` then stand for."""
+    follower: list[str] = []
+    """The further arguments of the command on the second of two nodes."""
+    node_environment: dict[str, str] = {}
+    """Of each of two nodes, beside ``environment``; ``{own}`` is its address, ``{link}`` the name
+    of its network interface."""
     environment: dict[str, str] = {}
     """Beside the caller's own; an empty value takes a variable away."""
     model: str = ""
@@ -115,6 +133,8 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Prompts whose answers are that long, at least twelve; empty: any."""
     utility: UtilityCall | None = None
     """A call, by POST, that goes through the parts as no answer does; None: it is not played."""
+    calls: dict[str, UtilityCall] = {}
+    """By name, such as ``refused``: further calls, which are made in a play that says so."""
     lines: dict[str, LinePath] = {}
     """By name of a path of its code, such as ``reply``, the function that is it."""
     keeps: list[str] = []
@@ -132,10 +152,21 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         """Whether it can be started so."""
         return topology in self.topologies or (not self.topologies and topology == TOPOLOGIES[0])
 
-    def argv(self, topology: Topology, port: int, folder: Path) -> list[str]:
-        """The command line for a play."""
-        words = [*self.command, *self.topologies.get(topology, [])]
-        return [self._filled(word, port, folder) for word in words]
+    def argv(
+        self, topology: Topology, port: int, folder: Path, head: str = "", *, follows: bool = False
+    ) -> list[str]:
+        """The command line for a play.
+
+        Args:
+            topology: What it is made of.
+            port: Of its API.
+            folder: The play's own.
+            head: The address of the first of two nodes.
+            follows: Whether it is the one on the second node.
+        """
+        more = self.follower if follows else self.topologies.get(topology, [])
+        words = [*self.command, *more]
+        return [self._filled(word, port, folder).replace("{head}", head) for word in words]
 
     def variables(self, port: int, folder: Path) -> dict[str, str]:
         """Its environment for a play; an empty value takes a variable away."""

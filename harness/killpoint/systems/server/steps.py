@@ -12,6 +12,7 @@ from killpoint.systems.step import Seconds, Step
 _Clients = Annotated[int, msgspec.Meta(ge=1, le=256)]
 SERVER_PARTS: tuple[str, ...] = (
     "front",
+    "follower",
     "coordinator",
     *(f"{kind}-{n}" for kind in ("api-server", "core", "prefill", "worker") for n in range(4)),
 )
@@ -67,6 +68,14 @@ class ServerPhase(Step, tag="server-phase"):
     within: Seconds = 30.0
 
 
+class ServerCall(Step, tag="server-call"):
+    """A utility call is made, beside the load; its end is not waited for."""
+
+    call: str
+    """As the program names it (:attr:`.program.ServerProgram.calls`)."""
+    within: Seconds = 60.0
+
+
 def is_utility(step: Step) -> bool:
     """Whether a step needs a server that names a utility call."""
     return isinstance(step, ServerPhase) and step.phase == "utility"
@@ -114,6 +123,16 @@ class ServerSlowReaders(Step, tag="server-slow-readers"):
     """As for ``server-load``."""
 
 
+LineFaultName = Literal[
+    "kill", "stop", "sigterm",
+    "spin", "sleep", "hold-gil", "lost-lock", "file-lock", "full-pipe", "swallow",
+]  # fmt: skip
+"""What is done at a line: the process is killed, stopped or told to end, or it hangs there: its
+thread computes without an end, sleeps, sleeps with the interpreter's lock held, waits for a lock
+whose holder has ended, or for one of a file that another process holds, or writes to a pipe that
+nobody reads. ``swallow``: the next call of the function is not made."""
+
+
 class ServerLine(Step, tag="server-line"):
     """The first process that comes to a certain line of a path of its code is struck there.
 
@@ -123,10 +142,23 @@ class ServerLine(Step, tag="server-line"):
     path: str
     """As the program names it (:attr:`.program.ServerProgram.lines`)."""
     along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
-    fault: Literal["kill", "stop", "sigterm"] = "kill"
-    first: Literal["", "sigterm"] = ""
-    """What the front is sent meanwhile, for lines that are passed only then."""
+    fault: LineFaultName = "kill"
+    first: str = ""
+    """What the front gets meanwhile, for lines that are passed only then: ``sigterm``, or a call
+    that the program names (:attr:`.program.ServerProgram.calls`)."""
     within: Seconds = 20.0
+
+
+class ServerInspect(Step, tag="server-inspect"):
+    """The tree is looked at from outside by ``killpoint inspect``: whom it blames is recorded."""
+
+    root: str = "front"
+    """The part from which on it is looked at."""
+    times: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+    silence: Seconds = 0.0
+    """Not before no client has got a piece for so long, so that there is a hang to be seen."""
+    within: Seconds = 30.0
+    """For the silence to come."""
 
 
 class ServerRefuse(Step, tag="server-refuse"):
@@ -178,7 +210,9 @@ ServerStep = (
     | ServerLoad
     | ServerPhase
     | ServerServe
+    | ServerCall
     | ServerHangUp
+    | ServerInspect
     | ServerLine
     | ServerOpenLoop
     | ServerSlowReaders
@@ -193,13 +227,16 @@ ServerStep = (
 
 __all__ = [
     "SERVER_PARTS",
+    "LineFaultName",
     "PartKind",
     "ServerAgain",
     "ServerAlive",
+    "ServerCall",
     "ServerCalm",
     "ServerControl",
     "ServerGone",
     "ServerHangUp",
+    "ServerInspect",
     "ServerLine",
     "ServerLoad",
     "ServerOpenLoop",

@@ -17,10 +17,12 @@ from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
+from killpoint.stage import accelerators
+from killpoint.stage.priority import ahead
 from killpoint.systems.base import Played, Player
 from killpoint.systems.server import exhaustion
-from killpoint.systems.server.driver import Driver, Stalled
-from killpoint.systems.server.program import ServerProgram, Topology
+from killpoint.systems.server.driver import Driver, Stalled, calls_of
+from killpoint.systems.server.program import TWO_NODES, ServerProgram, Topology
 from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart, is_utility
 from killpoint.systems.server.supervisor import (
     EngineZygote,
@@ -31,6 +33,9 @@ from killpoint.systems.server.supervisor import (
 )
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
+
+_DEVICE_FREED_WITHIN = 10.0
+"""Seconds in which a driver has the memory of processes that have ended."""
 
 
 class ServerSystem:
@@ -80,21 +85,28 @@ class ServerPlayer:
             return _lacking(folder, "the target does not promise to start a part again")
         if self._program.utility is None and any(map(is_utility, scenario.steps)):
             return _lacking(folder, "the target names no utility call")
+        for name in sorted(set(calls_of(scenario)) - self._program.calls.keys()):
+            return _lacking(folder, f"the target names no call {name!r}")
         paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
         for path in sorted(paths - self._program.lines.keys()):
             return _lacking(folder, f"the target names no path {path!r} of its code")
         as_users = ordinary or ServerSystem().as_users(scenario)
+        as_users = as_users or scenario.server.topology == TWO_NODES  # one fork is on one node
         forked = self._program.zygote is not None and not as_users
         takes = 0.0
         if any(isinstance(step, ServerStart) and step.until == "late" for step in scenario.steps):
             takes = self._start_takes(scenario, folder / "rehearsal", forked=forked)
-        with Supervisor(self._line(forked)) as supervisor:
+        on_gpu = accelerators.used() if accelerators.present() else {}
+        # Clients are other machines as a rule: a server that spins does not keep them waiting.
+        with ahead(children=False), Supervisor(self._line(forked)) as supervisor:
             self._give_kept(folder / "own")
             driver = Driver(self._program, scenario, folder, supervisor)
             driver.start_takes = takes
             played = _played(driver, self._running, folder, supervisor)
             if driver.took:
                 self._keep(folder / "own")
+        if on_gpu:  # every process has been ended by now: what is in use still, nobody frees
+            played.ledger.gpu_bytes = accelerators.kept(on_gpu, _DEVICE_FREED_WITHIN)
         played.provisional = forked
         return played
 

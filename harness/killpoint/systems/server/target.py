@@ -12,7 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from killpoint.errors import BadUsage
 from killpoint.systems.server import environments
-from killpoint.systems.server.program import ServerProgram, Topology
+from killpoint.systems.server.environments.line_fault import LOADER, PLUGIN
+from killpoint.systems.server.program import LinePath, ServerProgram, Topology
 from killpoint.systems.server.program_file import load_program
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability
@@ -25,6 +26,12 @@ PREFIX = "serve:"
 FORMS = f"refengine, FILE.toml, {environments.FORMS}"
 """What can stand after ``serve:``."""
 
+_LINES = {
+    "step": LinePath("core", "refengine.engine.core", "Core.stepped"),
+    "run": LinePath("worker", "refengine.executor.serving", "Server._run"),
+    "reply": LinePath("worker", "refengine.executor.replying", "Straight.result"),
+}
+"""Of the reference's code."""
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
 """Who documents that a dead part ends all requests is judged by how it ends them all the same."""
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
@@ -121,6 +128,15 @@ def switch_offs_of(resolved: str) -> list[str]:
     return [id for id in fitting if id not in off]
 
 
+def code_of(resolved: str) -> list[tuple[str, bytes]]:
+    """What a server is made of, by name, where that is known: nothing of a user's own."""
+    what, _ = _parted(resolved)
+    if what == "refengine":
+        package = Path(_path().split(os.pathsep)[0]) / "refengine"
+        return [(str(file), file.read_bytes()) for file in sorted(package.rglob("*.py"))]
+    return environments.pins(what) if "==" in what else []
+
+
 def is_vllm(spec: str) -> bool:
     """Whether it is vLLM's own server, whoever built it."""
     what, _ = _parted(spec)
@@ -186,6 +202,7 @@ def _refengine() -> ServerProgram:
             "api-server": r"^refengine:front",
             "worker": r"^refengine:\d",
         },
+        lines=_LINES,
         by_replica=["refengine_requests_waiting", "refengine_requests_running"],
         survives=True,
         drain=20.0,
@@ -196,8 +213,9 @@ def _refengine() -> ServerProgram:
 
 
 def _path() -> str:
-    """Where the package is, for a checkout that was not installed."""
+    """Where the package is, for a checkout that was not installed, and what strikes at lines."""
     found = importlib.util.find_spec("refengine")
     assert found is not None
     assert found.origin is not None
-    return str(Path(found.origin).parents[1])
+    own = Path(found.origin).parents[1]
+    return os.pathsep.join(str(each) for each in (own, LOADER, PLUGIN))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
 from killpoint.scenario_errors import Place
-from killpoint.systems.server.steps import ServerStart, ServerStep
+from killpoint.systems.server.program import TWO_NODES
+from killpoint.systems.server.steps import ServerLine, ServerStart, ServerStep
 
 if TYPE_CHECKING:
     from killpoint.scenario.scenario import Scenario
@@ -16,6 +17,7 @@ _FAULTS = (
     *("kill", "stop", "continue", "sigterm", "sigint"),
     *("starve", "fill-shm", "fill-tmp"),
 )
+_CABLE = ("cut", "heal")
 _OF_ANY = ("look", "intrude")
 """Steps of every system that a server's play may have too; the tree is the front's."""
 
@@ -44,7 +46,13 @@ def unplayable_server(scenario: Scenario) -> Iterator[tuple[Place, str]]:
                 yield ["steps", index, "how"], what
         elif fault is None and not isinstance(step, steps):
             yield ["steps", index], f"{_tag(step)} of a server; expected a server's steps"
-        elif fault is not None and fault not in _FAULTS:
+        elif fault in _CABLE and scenario.server.topology != TWO_NODES:
+            yield ["steps", index, "fault"], f"{fault} of one machine; expected two-nodes"
+        elif (
+            fault is not None
+            and fault not in (*_FAULTS, *_CABLE)
+            and not isinstance(step, ServerLine)
+        ):
             what = f"{fault} of a part of a server; expected one of: {', '.join(_FAULTS)}"
             yield ["steps", index, "fault"], what
         elif fault is not None and getattr(step, "at", None) is not None:

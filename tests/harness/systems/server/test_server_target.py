@@ -135,7 +135,7 @@ def test_a_server_that_there_is_not_is_bad_usage(spec: str) -> None:
         ('[[steps]]\ndo = "server-serve"\nseconds = 1\n', "expected `server-start` first"),
         (f'{START}[[steps]]\ndo = "make"\n', "expected a server's steps"),
         (f'{START}[[steps]]\ndo = "intrude"\nrole = "front"\nhow = "flood"\n', "listen, speak"),
-        (f'{START}[[steps]]\ndo = "fault"\nfault = "cut"\nrole = "front"\n', "cut of a part"),
+        (f'{START}[[steps]]\ndo = "fault"\nfault = "cut"\nrole = "front"\n', "expected two-nodes"),
     ],
 )
 def test_a_story_that_no_server_can_be_told_is_refused(text: str, told: str) -> None:

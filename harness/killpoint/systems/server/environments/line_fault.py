@@ -11,6 +11,16 @@ PLUGIN = Path(__file__).with_name("line_plugin")
 """The folder that goes on the path of an engine; its plugin does nothing unless it is told to."""
 
 
+LOADER = Path(__file__).with_name("line_loader")
+"""The folder that goes on the path beside it, of a server that loads no plugins."""
+Hang = Literal["spin", "sleep", "hold-gil", "lost-lock", "file-lock", "full-pipe", "swallow"]
+"""How a process stops serving without being dead: its thread computes without an end, or sleeps, or
+sleeps with the interpreter's lock held, or waits for a lock whose holder has ended, or for one of a
+file that another process holds, or writes to a pipe that nobody reads; or the call of the function
+is not made, once."""
+Act = Literal["kill", "stop", "terminate"] | Hang
+
+
 class LineFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is done before which line of which process."""
 
@@ -22,9 +32,11 @@ class LineFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """How far along the lines that the process passed twice and more until the gate was opened, in
     their order; if none, along those that it passed once, else along all that there are."""
-    act: Literal["kill", "stop", "terminate"] = "kill"
+    act: Act = "kill"
     title: str = ""
     """A regular expression for the process's name and command line at that moment; empty: any."""
+    gated: bool = False
+    """Whether a named line is struck only once the gate is open."""
     nth: Annotated[int, msgspec.Meta(ge=1)] = 1
     """At which passage of the line by such a process."""
 
@@ -42,7 +54,7 @@ def gate(marks: Path) -> Path:
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """What the plugin noted: before the act, so that one is a proof that the line was reached."""
 
-    what: Literal["armed", "failed", "kill", "stop", "terminate"]
+    what: Literal["armed", "failed"] | Act
     pid: int
     title: str
     time: float

@@ -19,6 +19,11 @@ from killpoint.errors import CannotWork
 _FOLDER = Path(__file__).with_name("locks")
 
 
+def files() -> list[Path]:
+    """The lock files."""
+    return sorted(_FOLDER.glob("*.json"))
+
+
 class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a release."""
 

@@ -49,23 +49,43 @@ _DISCLAIMS = {
     " a network of its own",
 }
 _CORE, _POOL = "vllm.v1.engine.core", "vllm.v1.executor.multiproc_executor"
+_QUEUE = "vllm.distributed.device_communicators.shm_broadcast"
 _LINES = {
     "step": LinePath("core", _CORE, "EngineCore.step"),
     "schedule": LinePath("core", "vllm.v1.core.sched.scheduler", "Scheduler.schedule"),
     "blocks": LinePath("core", "vllm.v1.core.kv_cache_manager", "KVCacheManager.allocate_slots"),
     "call": LinePath("core", _POOL, "MultiprocExecutor.collective_rpc"),
     "output": LinePath("core", _CORE, "EngineCoreProc.process_output_sockets"),
-    "message": LinePath(
-        "worker", "vllm.distributed.device_communicators.shm_broadcast", "MessageQueue.dequeue"
-    ),
+    "message": LinePath("worker", _QUEUE, "MessageQueue.dequeue"),
     "run": LinePath("worker", _POOL, "WorkerProc._execute_worker_rpc"),
     "reply": LinePath("worker", _POOL, "WorkerProc.enqueue_output"),
     "publish": LinePath(
         "coordinator", "vllm.v1.engine.coordinator", "DPCoordinatorProc.process_input_socket"
     ),
     "shutdown": LinePath("core", _CORE, "EngineCore.shutdown"),
+    "overflow": LinePath(
+        "core", _QUEUE, "MessageQueue.enqueue", "self.local_socket.send_multipart"
+    ),
+    "handshake": LinePath("worker", _QUEUE, "MessageQueue.wait_until_ready", "recv = self.local_"),
+    "group-send": LinePath("core", "vllm.distributed.utils", "StatelessProcessGroup.send_obj"),
+    "group-barrier": LinePath("core", "vllm.distributed.utils", "StatelessProcessGroup.barrier"),
     "worker-shutdown": LinePath("worker", _POOL, "WorkerProc.shutdown"),
 }
+_RPC, _DEV = "/collective_rpc", {"VLLM_SERVER_DEV_MODE": "1"}
+_PADDED = '{"method": "check_health", "args": ["{padding}"]}'
+_CALLS = {
+    "refused": UtilityCall(_RPC, '{"method": "no_such_method"}', environment=_DEV),
+    "short": UtilityCall(_RPC, '{"method": "check_health", "timeout": 0.5}', environment=_DEV),
+    "unsendable": UtilityCall(_RPC, '{"method": "get_model"}', environment=_DEV),
+    "large": UtilityCall(_RPC, _PADDED, 17 << 20, _DEV),
+    "nearly-large": UtilityCall(_RPC, _PADDED, 15 << 20, _DEV),
+}
+"""Calls of all workers: one that each refuses, one that has half a second, one whose result is an
+object that cannot be sent, one that is larger than a chunk of the queue, and one that is not."""
+_TWO_NODES = [
+    *("--tensor-parallel-size", "2", "--nnodes", "2"),
+    *("--master-addr", "{head}", "--master-port", "29501"),
+]
 _HELPER = r"multiprocessing\.(resource_tracker|forkserver)"
 _BESIDE = str(Path(__file__).with_name("beside.py"))
 _MOCKER = r"^\S+ \S+ -m dynamo\.mocker "
@@ -119,7 +139,10 @@ def vllm(
             "tensor-parallel": ["--tensor-parallel-size", "2"],
             "data-parallel": ["--data-parallel-size", "2"],
             "front-ends": ["--api-server-count", "2"],
+            "two-nodes": [*_TWO_NODES, "--node-rank", "0"],
         },
+        follower=[*_TWO_NODES, "--node-rank", "1", "--headless"],
+        node_environment={"VLLM_HOST_IP": "{own}", "GLOO_SOCKET_IFNAME": "{link}"},
         environment=dict.fromkeys(_UNWANTED, "") | fixed | _PER_PLAY,
         model=SERVED,
         metrics="/metrics",
@@ -135,9 +158,8 @@ def vllm(
         },
         start_within=240.0,
         prompts=list(PROMPTS),
-        utility=UtilityCall(
-            "/collective_rpc", '{"method": "check_health"}', {"VLLM_SERVER_DEV_MODE": "1"}
-        ),
+        utility=UtilityCall(_RPC, '{"method": "check_health"}', environment=_DEV),
+        calls=_CALLS,
         lines=_LINES,
         keeps=["cache/modelinfos"],
         zygote=Zygote(["env", *zygote, str(python), _ZYGOTE[0], "{socket}", _ZYGOTE[1]])

@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from killpoint.systems.server.environments.line_fault import PLUGIN, LineFault, gate, marks, struck
+from killpoint.systems.server.environments.line_fault import (
+    LOADER,
+    PLUGIN,
+    LineFault,
+    gate,
+    marks,
+    struck,
+)
 
 ENGINE = """
 import functools
@@ -294,3 +301,77 @@ def test_an_engine_finds_it_on_its_path(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.syspath_prepend(str(PLUGIN))
     (found,) = entry_points(group="vllm.general_plugins", name="killpoint_line")
     assert found.value == "killpoint_line:register"
+
+
+@pytest.mark.parametrize(
+    ("act", "state"),
+    [
+        ("spin", "R"),
+        ("sleep", "S"),
+        ("hold-gil", "S"),
+        ("lost-lock", "S"),
+        ("file-lock", "S"),
+        ("full-pipe", "S"),
+    ],
+)
+def test_it_hangs_there_and_does_not_end(act: str, state: str, tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(act=act, nth=2))
+    try:
+        _comes_to(process.pid, tmp_path / "marks", state)
+        assert process.stdout
+        assert os.read(process.stdout.fileno(), 100) == b"before 0\nafter 0\nbefore 1\n"
+        assert process.poll() is None
+        act_done = struck(tmp_path / "marks")
+        assert act_done is not None
+        assert (act_done.what, act_done.pid) == (act, process.pid)
+    finally:
+        for child in _children(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.communicate()
+
+
+def _comes_to(pid: int, file: Path, state: str) -> None:
+    """Until it was struck, and its main thread is in that state five times running."""
+    end, seen = time.monotonic() + 60, 0
+    while seen < 5:
+        assert time.monotonic() < end, f"waited 60 s for state {state}"
+        now = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        seen = seen + 1 if struck(file) is not None and now == state else 0
+        select.select([], [], [], 0.02)
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(each) for task in tasks for each in (task / "children").read_text().split()]
+
+
+def test_one_call_is_not_made_once_the_gate_is_open(tmp_path: Path) -> None:
+    fault = _fault(line="", act="swallow")
+    process = _start(tmp_path, fault, "opens", str(gate(tmp_path / "marks")))
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    said = out.decode().splitlines()
+    assert "before 1" in said
+    assert "before 2" not in said
+    assert said[-1] == RESULTS
+    act = struck(tmp_path / "marks")
+    assert act is not None
+    assert (act.what, act.function) == ("swallow", "Worker.step")
+
+
+def test_a_named_line_waits_for_the_gate_where_it_is_said_so(tmp_path: Path) -> None:
+    process = _start(tmp_path, _fault(gated=True), "opens", str(gate(tmp_path / "marks")))
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert out.decode().splitlines()[-1] == "before 2"
+
+
+def test_a_server_that_loads_no_plugins_arms_it_as_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "engine.py").write_text("def step():\n    x = 1\n    return x\n")
+    fault = LineFault(module="engine", function="step", line="return x")
+    path = {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path, LOADER, PLUGIN)))}
+    command = [sys.executable, "-c", "import engine; engine.step()"]
+    for given, status in ((fault.variables(tmp_path / "marks"), -signal.SIGKILL), ({}, 0)):
+        env = os.environ | path | given
+        assert subprocess.run(command, env=env, timeout=60, check=False).returncode == status

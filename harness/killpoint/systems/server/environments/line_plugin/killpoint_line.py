@@ -9,6 +9,8 @@ its own first. What is done, and where, is written to a file before it is done; 
 function is armed, and what went wrong while it was. Only the standard library is needed.
 """
 
+import ctypes
+import fcntl
 import functools
 import importlib
 import inspect
@@ -16,6 +18,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -65,6 +68,8 @@ def _arm(fault):
 
     @functools.wraps(function)
     def traced(*arguments, **named):
+        if fault["act"] == "swallow" and _is_swallowed(fault, code):
+            return None
         before = sys.gettrace()
         sys.settrace(tracer)
         try:
@@ -108,6 +113,8 @@ def _line_number(code, text):
 
 
 def _is_due(fault, left):
+    if fault["gated"] and not os.path.exists(fault["gate"]):
+        return False
     if not re.search(fault["title"], _title()):
         return False
     with _LOCK:
@@ -122,10 +129,76 @@ def _title():
     return said.decode(errors="replace")
 
 
+def _is_swallowed(fault, code):
+    """Whether this call is the one that is not made, once the gate is open."""
+    if not os.path.exists(fault["gate"]) or not re.search(fault["title"], _title()):
+        return False
+    if not _is_first(fault):
+        return False
+    _note(fault, "swallow", line=0, file=code.co_filename, function=code.co_qualname)
+    return True
+
+
 def _strike(fault, code, at):
-    _note(fault, fault["act"], line=at, file=code.co_filename, function=code.co_qualname)
-    number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "terminate": signal.SIGTERM}
-    os.kill(os.getpid(), number[fault["act"]])
+    act = fault["act"]
+    if act == "swallow":
+        return  # it is done to a call, not at a line
+    _note(fault, act, line=at, file=code.co_filename, function=code.co_qualname)
+    if act in _HANGS:
+        _HANGS[act](fault)
+    else:
+        number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "terminate": signal.SIGTERM}
+        os.kill(os.getpid(), number[act])
+
+
+def _spin(_fault):
+    while True:
+        pass
+
+
+def _sleep(_fault):
+    time.sleep(_FOR_EVER)
+
+
+def _hold_gil(_fault):
+    ctypes.PyDLL(None).sleep(_FOR_EVER)
+
+
+def _wait_for_a_lost_lock(_fault):
+    lock = threading.Lock()
+    holder = threading.Thread(target=lock.acquire)
+    holder.start()
+    holder.join()
+    lock.acquire()
+
+
+def _wait_for_a_file_lock(fault):
+    path = fault["marks"] + ".lock"
+    program = (
+        "import fcntl, sys, time; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
+        f" print(flush=True); time.sleep({_FOR_EVER})"
+    )
+    holder = subprocess.Popen([sys.executable, "-S", "-c", program, path], stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    with open(path) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _write_to_a_full_pipe(_fault):
+    _, into = os.pipe()
+    while True:
+        os.write(into, bytes(1 << 16))
+
+
+_FOR_EVER = 1_000_000
+_HANGS = {
+    "spin": _spin,
+    "sleep": _sleep,
+    "hold-gil": _hold_gil,
+    "lost-lock": _wait_for_a_lost_lock,
+    "file-lock": _wait_for_a_file_lock,
+    "full-pipe": _write_to_a_full_pipe,
+}
 
 
 def _note(fault, what, **more):

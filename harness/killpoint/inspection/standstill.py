@@ -1,0 +1,157 @@
+"""What only time can tell: whether a ring in which nothing moves stands still.
+
+A party that computes while others wait for it may be in a long step, and a worker that waits for
+work while its parent waits for its answer may just have sent it. Both are suspects; who is one
+still a second later, with not a flag of its rings changed, is named. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
+
+from killpoint.inspection.graph import Node
+from killpoint.inspection.picture import Culprit, Edge, Process
+
+Contents = Mapping[str, tuple[object, ...]]
+"""What changes in a ring with each message, by its name."""
+
+
+class Suspect(NamedTuple):
+    """A process that may be what everybody waits for."""
+
+    pid: int
+    rings: frozenset[str]
+    """In which nothing may move meanwhile."""
+    sentence: str
+    waiters: tuple[int, ...]
+    doubt: str
+    """What cannot be seen of it all the same."""
+    at: str = ""
+    """The function that it is in."""
+
+
+def suspects(
+    processes: Mapping[int, Process],
+    edges: Sequence[Edge],
+    computing: Sequence[tuple[Process, str, tuple[int, ...]]],
+    mains: Mapping[int, Node],
+    used: Container[str] = (),
+) -> list[Suspect]:
+    """Those of one reading.
+
+    Args:
+        processes: By pid.
+        edges: Who waits for whom, as rings tell.
+        computing: Of each process that runs and is waited for: what it does, and who waits.
+        mains: What the main thread of each process does.
+        used: Rings in which there has been a message: of several that somebody may wait at, one
+            that never had any is not it.
+    """
+    found = [
+        Suspect(
+            process.pid,
+            frozenset(edge.ring for edge in edges if edge.on == process.pid and edge.ring),
+            f"pid {process.pid} ({process.command}) runs, and {doing}",
+            waiters,
+            "a long step, or a loop without an end",
+        )
+        for process, doing, waiters in computing
+    ]
+    found += _unanswered(processes, edges, used)
+    known = {suspect.pid for suspect in found}
+    return [*found, *(each for each in _absent(processes, edges, mains) if each.pid not in known)]
+
+
+def _absent(
+    processes: Mapping[int, Process], edges: Sequence[Edge], mains: Mapping[int, Node]
+) -> list[Suspect]:
+    """Those for whose next message others rest, and who are not where they would be at rest.
+
+    A loop that serves rests in a poll, or at a queue; in a computation, a long sleep or at a bare
+    lock it does not.
+    """
+    found: list[Suspect] = []
+    for pid in dict.fromkeys(edge.on for edge in edges if edge.idle and edge.on in processes):
+        process, node = processes[pid or 0], mains.get(pid or 0)
+        main = next((each for each in process.threads if each.name == "MainThread"), None)
+        if node is None or main is None or main.waits or process.stopped or process.dead:
+            continue
+        doing, doubt = _doing(node)
+        if doing:
+            waiters = tuple(e.waiter for e in edges if e.on == pid)
+            rings = frozenset(e.ring for e in edges if e.on == pid and e.ring)
+            text = f"pid {pid} ({process.command}) {doing}, at {main.at}"
+            at = main.at.partition(" (")[0]
+            found.append(Suspect(process.pid, rings, text, waiters, doubt, at))
+    return found
+
+
+def _doing(node: Node) -> tuple[str, str]:
+    """What a thread does that is no rest, and what cannot be seen; nothing: it may be at rest."""
+    if node.runs:
+        return "runs", "a long step, or a loop without an end"
+    if node.what.startswith("sleeps for ") and "moment" not in node.what:
+        return node.what, "whether it means to cannot be seen"
+    if node.what.startswith("waits for a lock"):
+        return "waits for a lock", "who holds it cannot be seen"
+    return "", ""
+
+
+def _unanswered(
+    processes: Mapping[int, Process], edges: Sequence[Edge], used: Container[str]
+) -> list[Suspect]:
+    """Of two who wait for each other: the one that rests, and whose answer the other waits for."""
+    answered = {edge.waiter for edge in edges if not edge.idle and edge.ring in used}
+    rests = {(edge.waiter, edge.on): edge for edge in edges if edge.idle and edge.ring}
+    found: list[Suspect] = []
+    for edge in edges:
+        back = rests.get((edge.on or 0, edge.waiter))
+        if edge.idle or not edge.ring or back is None or back.waiter not in processes:
+            continue
+        if edge.waiter in answered and edge.ring not in used:
+            continue
+        one, other = processes[back.waiter], edge.waiter
+        text = (
+            f"pid {one.pid} ({one.command}) has read all that pid {other} has sent it, and waits"
+            f" for more, while that one waits for its answer"
+        )
+        rings = frozenset((edge.ring, back.ring))
+        found.append(Suspect(one.pid, rings, text, (other,), "the answer was lost, or never sent"))
+    return found
+
+
+def standing(
+    before: Sequence[Suspect],
+    now: Sequence[Suspect],
+    then: Contents,
+    since: Contents,
+    seconds: float,
+) -> list[Culprit]:
+    """Those who are suspects at both readings, and in whose rings nothing has moved.
+
+    Args:
+        before: At the first one.
+        now: At the second one.
+        then: What was in the rings at the first one.
+        since: And at the second one.
+        seconds: Between them.
+    """
+    known = {_key(suspect) for suspect in before}
+    return [
+        Culprit(
+            suspect.pid,
+            f"{suspect.sentence}; nothing has moved in its rings for {seconds:.1f} s:"
+            f" {suspect.doubt}",
+            suspect.waiters,
+            doubt=suspect.doubt,
+        )
+        for suspect in now
+        if _key(suspect) in known
+        and suspect.rings
+        and all(name in then and then[name] == since.get(name) for name in suspect.rings)
+    ]
+
+
+def _key(suspect: Suspect) -> tuple[object, ...]:
+    return suspect.pid, suspect.rings, suspect.doubt, suspect.at

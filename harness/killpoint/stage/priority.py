@@ -1,0 +1,33 @@
+"""Priority over the processes that are looked at, where the machine permits it.
+
+Workers that spin can keep a process that only looks on from running for many seconds: seen on Linux
+6.18 with sched_autogroup, 15 s for 0.15 s of work. A real-time thread is not kept waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator
+
+_LOWEST = 1
+
+
+@contextlib.contextmanager
+def ahead(*, children: bool) -> Generator[bool]:
+    """Meanwhile this thread is scheduled before all ordinary ones; whether that is permitted.
+
+    Args:
+        children: Whether threads and processes that it begins are, too.
+    """
+    before, how = os.sched_getscheduler(0), os.sched_getparam(0)
+    policy = os.SCHED_RR | (0 if children else os.SCHED_RESET_ON_FORK)
+    try:
+        os.sched_setscheduler(0, policy, os.sched_param(_LOWEST))
+    except OSError:  # it takes CAP_SYS_NICE, or a limit of RLIMIT_RTPRIO
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.sched_setscheduler(0, before, how)

@@ -1,0 +1,91 @@
+"""Looks at a server with ``killpoint inspect``, as a person at a hanging one does.
+
+It is the command itself, in a process of its own: what is recorded is what a user would have read,
+and a look takes no time from the clients of the play.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+_COMMAND = [sys.executable, "-c", "import sys; from killpoint.entry import main; sys.exit(main())"]
+_EACH = 0.1
+"""Seconds between two looks of several."""
+_LINE = 1 << 24
+"""Bytes that one look may take, as JSON."""
+_WITHIN = 60.0
+"""Seconds in which a look comes, on a machine whose every processor spins."""
+_NAMED = re.compile(r"\bpid (\d+)")
+
+
+class _Culprit(msgspec.Struct):
+    sentence: str
+    pid: int | None = None
+
+
+class Look(msgspec.Struct):
+    """What is recorded of one look."""
+
+    culprits: list[_Culprit] = []
+    unsure: list[str] = []
+    seconds: float = 0.0
+
+    @property
+    def says(self) -> str:
+        """Its first line: whom everybody waits for; empty: it blames nobody."""
+        return self.culprits[0].sentence if self.culprits else ""
+
+    @property
+    def blamed(self) -> int | None:
+        """The process that its first line names first; None: none."""
+        if not self.culprits:
+            return None
+        named = _NAMED.search(self.says)
+        return self.culprits[0].pid or (int(named[1]) if named else None)
+
+
+_looks = msgspec.json.Decoder(Look)
+
+
+async def looks(pid: int, times: int) -> AsyncIterator[Look]:
+    """So many looks at a process and all below it; fewer, if it ends meanwhile."""
+    watch = ["--watch", "--every", str(_EACH)] if times > 1 else []
+    command = [*_COMMAND, "inspect", str(pid), "--json", *watch]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, limit=_LINE)
+    assert process.stdout is not None
+    try:
+        for _ in range(times):
+            async with asyncio.timeout(_WITHIN):
+                line = await process.stdout.readline()
+            if not line:
+                return
+            yield _looks.decode(line)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def part_of(pid: int | None, parts: Mapping[str, int]) -> str:
+    """The part that a process is, or descends from; empty: of no part."""
+    named = {at: part for part, at in parts.items()}
+    while pid:
+        if pid in named:
+            return named[pid]
+        pid = _parent(pid)
+    return ""
+
+
+def _parent(pid: int) -> int:
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(told.rpartition(")")[2].split()[1])
