@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 
 from killpoint.bench import show
+from killpoint.bench.hangs import command as hangs
 from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
 from killpoint.bench.pipes import command as pipes
 from killpoint.bench.pools import command as pools
@@ -76,6 +77,8 @@ def add_parser(commands: Any) -> None:
     pools.add_parser(things).set_defaults(command=pool_command)
     pipes.add_parser(things).set_defaults(command=pipe_command)
     recovery.add_parser(things).set_defaults(command=recovery_command)
+    recovery.add_reach_parser(things).set_defaults(command=reach_command)
+    hangs.add_parser(things).set_defaults(command=hangs_command)
 
 
 def command(options: argparse.Namespace) -> int:
@@ -157,3 +160,20 @@ def _numbers(text: str) -> list[int]:
     if not all(word.strip().isdecimal() and 1 <= int(word) <= 64 for word in words):
         raise argparse.ArgumentTypeError(f"{text!r}: expected numbers from 1 to 64")
     return [int(word) for word in words]
+
+
+def reach_command(options: argparse.Namespace) -> int:
+    """Play known bugs in whole engines, and print."""
+    with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
+        print(recovery.reach(options, tell))
+    return 0
+
+
+def hangs_command(options: argparse.Namespace) -> int:
+    """Score looks at servers that hang, and print."""
+    with ending_on_sigterm(), counting(Console(stderr=True)) as tell:
+        outcome = hangs.run(options, tell)
+    print(hangs.report(outcome, options))
+    if failures := outcome.failures():
+        raise CannotWork(f"{len(failures)} not looked at; the first: {failures[0]}")
+    return 0

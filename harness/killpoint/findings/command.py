@@ -116,6 +116,7 @@ def _show(options: argparse.Namespace) -> int:
         "consequence": entry.consequence,
         "breaks": ", ".join(entry.breaks),
         "masked by": entry.masked,
+        "in an engine": entry.reach,
         "since": f"{entry.since}{until} (as measured)",
         "threads": ", ".join(entry.threads) or "none known",
         "cited": entry.cited,

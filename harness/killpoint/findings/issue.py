@@ -53,6 +53,7 @@ def issue(entry: Finding, release: str) -> str:
         f"**Mechanism.** {_sentence(entry.mechanism)}",
         f"**Cost.** {_sentence(entry.consequence)}",
         f"**What masks it.** {_sentence(entry.masked or 'nothing that is known')}",
+        f"**In a whole engine.** {_sentence(entry.reach)}" if entry.reach else "",
         f"**First bad release.** {_since(entry)}",
         f"**Known threads.** {', '.join(entry.threads) or 'None was found.'}",
         _suggested(entry, sources),

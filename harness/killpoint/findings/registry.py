@@ -63,6 +63,9 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What its switch-off was seen to end: an invariant and a kind of violation, ``Q6 hang``."""
     masked: str = ""
     """What of the whole engine hides it, or keeps it small."""
+    reach: str = ""
+    """What came of it in a whole engine, measured by ``killpoint bench reach``; begins with that
+    engine's name and release. Empty: not measured."""
     threads: tuple[str, ...] = ()
     """Threads of trackers, as ``owner/name#number``."""
     projects: tuple[str, ...] = ("vllm",)

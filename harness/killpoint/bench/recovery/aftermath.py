@@ -104,7 +104,7 @@ def aftermath(of: Life, left: Left) -> Aftermath:
         stalls_s=[each.gap / SECOND for each in flying if each.stream],
         silence_s=_silence(of, strike, until),
         whole_s=_whole(of, strike, until),
-        end=_end(of, strike, over),
+        end=end_of(of, strike.t, over),
         left=left,
         looked_s=_since(strike, until),
     )
@@ -176,13 +176,14 @@ def _whole(of: Life, strike: Strike, until: int) -> float | None:
     return None
 
 
-def _end(of: Life, strike: Strike, over: int) -> End | None:
+def end_of(of: Life, since: int, over: int | None = None) -> End | None:
+    """How the process that was started ended, if it did by then; ns."""
     ended = of.front_ended
-    if ended is None or ended.t > over:
+    if ended is None or (over is not None and ended.t > over):
         return None
     code, by = ended.data.get("code"), ended.data.get("signal")
     return End(
-        _since(strike, ended.t),
+        round(max(0, ended.t - since) / SECOND, 3),
         code if isinstance(code, int) else None,
         by if isinstance(by, int) else None,
     )

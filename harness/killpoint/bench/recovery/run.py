@@ -68,7 +68,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
     def failures(self) -> list[str]:
         """What could have been measured, and was not."""
-        stalled = [m for m in self.measured if m.after is None and not m.why.startswith(_LACKS)]
+        stalled = [m for m in self.measured if m.after is None and not m.why.startswith(LACKS)]
         missing = self.asked - len(self.measured)
         told = [f"{each.fault} on {each.server}: {each.why}" for each in stalled]
         return told + [f"{missing} were not begun: it was interrupted"] * (missing > 0)
@@ -90,7 +90,8 @@ class Player(Protocol):
         ...
 
 
-_LACKS = "it has no such thing: "
+LACKS = "it has no such thing: "
+"""What begins the reason of a play that a server cannot be in."""
 
 
 def measure(
@@ -134,16 +135,21 @@ def _measured(player: Player, spec: str, row: Row, count: int, seed: int) -> Mea
 
 
 def _told(play: Play) -> tuple[Aftermath | None, str]:
-    lacking = next(iter(play.history.of("lacking")), None)
-    if lacking is not None:
-        return None, _LACKS + lacking.text("error")
-    why = play.unable or play.stalled or "; ".join(play.unreached)
+    why = why_not(play)
     if why:
         return None, why
     try:
         return aftermath(life(play.history), left_of(play.history)), ""
     except Inconclusive as doubt:
         return None, str(doubt)
+
+
+def why_not(play: Play) -> str:
+    """Why a play tells nothing; empty: it does."""
+    lacking = next(iter(play.history.of("lacking")), None)
+    if lacking is not None:
+        return LACKS + lacking.text("error")
+    return play.unable or play.stalled or "; ".join(play.unreached)
 
 
 def left_of(history: History) -> Left:

@@ -56,7 +56,7 @@ def _figures(rounds: Sequence[Measured]) -> str:
     ends = sum((Counter(each.in_flight) for each in after), Counter[str]())
     parts = [
         f"noticed {_middle([each.noticed_s for each in after])}",
-        f"of {sum(ends.values())} in flight {_counted(ends)}",
+        f"of {sum(ends.values())} in flight {counted(ends)}",
         f"stall p50 {quantile(stalls, 0.5):.1f} p99 {quantile(stalls, 0.99):.1f}" if stalls else "",
         f"as before {_middle([each.whole_s for each in after])}",
         f"left {_left(after[-1])}",
@@ -73,7 +73,8 @@ def _middle(times: Sequence[float | None]) -> str:
     return f"{median(known):.1f} s" + (f" ({missing} of {len(times)} never)" if missing else "")
 
 
-def _counted(ends: Counter[str] | dict[str, int]) -> str:
+def counted(ends: Counter[str] | dict[str, int]) -> str:
+    """How many requests ended how, in words."""
     told = [f"{ends[end]} {_WORDS.get(end, end)}" for end in _ORDER if ends.get(end)]
     return ", ".join(told) or "none"
 
@@ -131,17 +132,18 @@ def _cells(server: Server, measured: Measured) -> list[str]:
     whole = "" if after.whole_s is None else f"; as before after {after.whole_s:.1f} s"
     if after.whole_s is None and after.end is None:
         whole = f"; not as before within {after.looked_s:.0f} s"
-    ready = f"; ready: {_health(after.ready)}" if after.ready else ""
+    ready = f"; ready: {health(after.ready)}" if after.ready else ""
     return [
-        _health(after.health) + ready,
+        health(after.health) + ready,
         silent + whole,
-        _exit(after.end),
-        _counted(after.in_flight),
-        _counted(after.later),
+        ended(after.end),
+        counted(after.in_flight),
+        counted(after.later),
     ]
 
 
-def _health(told: Sequence[Health]) -> str:
+def health(told: Sequence[Health]) -> str:
+    """What its health said, from when on."""
     words = [f"{each.status or 'no answer'}" for each in told]
     if len(words) == 1:
         return f"{words[0]} throughout"
@@ -151,7 +153,8 @@ def _health(told: Sequence[Health]) -> str:
     return ", ".join([words[0], *later]) if words else "not asked"
 
 
-def _exit(end: End | None) -> str:
+def ended(end: End | None) -> str:
+    """How the process that was started ended."""
     if end is None:
         return "lives"
     if end.signal is not None:

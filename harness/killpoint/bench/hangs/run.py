@@ -1,0 +1,160 @@
+"""Puts hangs into whole servers, looks at each with ``killpoint inspect``, scores what it says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Literal
+
+import msgspec
+
+from killpoint.bench import machine
+from killpoint.bench.hangs.kinds import HEALTHY, Kind, healthy
+from killpoint.bench.machine import Machine
+from killpoint.bench.recovery.run import LACKS, Player, Server, why_not
+from killpoint.history.record import History
+from killpoint.progress.counting import Tell
+from killpoint.stage.stage import Stage
+
+SCHEMA = 1
+Says = Literal["right", "wrong", "cannot-tell", "clear"]
+"""What a look said of a hang: the process that was struck; another one; that it cannot be told; or
+that all is clear. Of a healthy tree ``wrong`` is blame, and all others are right."""
+_HANGS_NOT = "it does not hang: "
+_HEALTHY_IN_A_PLAY = 50
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """One look."""
+
+    server: str
+    """The spec of the server."""
+    kind: str
+    says: Says
+    named: str
+    """The part that it blamed first; empty: none."""
+    words: str
+    """Its first line."""
+    seconds: float
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """A play that gave no look."""
+
+    server: str
+    kind: str
+    why: str
+
+    @property
+    def lacks(self) -> bool:
+        """Whether the server has no such part, or does not hang so."""
+        return self.why.startswith((LACKS, _HANGS_NOT))
+
+
+class Score(msgspec.Struct, frozen=True):
+    """A whole run, as it is stored."""
+
+    machine: Machine
+    servers: list[Server]
+    kinds: list[str]
+    looked: list[Looked]
+    missed: list[Missed]
+    asked: int
+    """How many looks there were to be at each kind of hang on each server, those that have it."""
+    seconds: float
+    schema: int = SCHEMA
+
+    def of(self, kind: str, server: str = "") -> list[Looked]:
+        """The looks at a kind of hang, on one server or on all."""
+        return [x for x in self.looked if x.kind == kind and server in ("", x.server)]
+
+    def failures(self) -> list[str]:
+        """What could have been looked at, and was not."""
+        return [f"{x.kind} on {x.server}: {x.why}" for x in self.missed if not x.lacks]
+
+
+def score(
+    servers: Sequence[tuple[Server, str]],
+    kinds: Sequence[Kind],
+    each: int,
+    healthy_looks: int,
+    seed: int,
+    tell: Tell,
+    opened: Callable[[str], Player] = Stage,
+) -> Score:
+    """Every kind of hang on every server, looked at so often; and trees that do not hang.
+
+    Args:
+        servers: each with its resolved spec.
+        healthy_looks: at all servers together.
+    """
+    began, found = time.monotonic(), machine.look()
+    looked: list[Looked] = []
+    missed: list[Missed] = []
+    plays = list(_plays(len(servers), kinds, each, healthy_looks))
+    total = len(plays)
+    with ExitStack() as stack:
+        players = [stack.enter_context(opened(resolved)) for _, resolved in servers]
+        given_up: set[tuple[str, str]] = set()
+        try:
+            for number, (at, kind) in enumerate(plays):
+                spec = servers[at][0].spec
+                if (spec, kind.name) in given_up:
+                    continue
+                tell(f"{kind.name} on {spec}", number, total)
+                play = players[at].play(kind.scenario(seed + number))
+                try:
+                    why = why_not(play)
+                    if kind.survivable and play.unreached:
+                        why = f"{_HANGS_NOT}{why}"
+                    looked += _looked(spec, kind, play.history)
+                finally:
+                    players[at].forget(play)
+                if why:
+                    missed.append(Missed(spec, kind.name, why))
+                if why.startswith((LACKS, _HANGS_NOT)):
+                    given_up.add((spec, kind.name))
+        except (KeyboardInterrupt, SystemExit):
+            tell("interrupted: what was looked at by now is told")
+    told = [server for server, _ in servers]
+    names = [kind.name for kind in kinds]
+    took = round(time.monotonic() - began, 1)
+    return Score(found, told, names, looked, missed, each, took)
+
+
+def _plays(
+    servers: int, kinds: Sequence[Kind], each: int, healthy_looks: int
+) -> Iterator[tuple[int, Kind]]:
+    """What is played on which server, the servers in turn."""
+    for kind in kinds:
+        for _ in range(-(-each // kind.hangs)):
+            yield from ((at, kind) for at in range(servers))
+    left, at = healthy_looks, 0
+    while left > 0:
+        yield at, healthy(min(left, _HEALTHY_IN_A_PLAY))
+        left, at = left - _HEALTHY_IN_A_PLAY, (at + 1) % servers
+
+
+def _looked(spec: str, kind: Kind, history: History) -> Iterator[Looked]:
+    """What each look said, beside what was struck before it."""
+    struck = ""
+    for event in history.of("struck", "inspected"):
+        if event.kind == "struck":
+            struck = event.text("target")
+            continue
+        named, words = event.text("part"), event.text("says")
+        unsure = [str(line) for line in event.items("unsure")]
+        right = kind.right or ((struck,) if struck else ())
+        says = verdict(named, right, blames=bool(words), unsure=bool(unsure), kind=kind.name)
+        first = words or (unsure[0] if unsure else "")
+        yield Looked(spec, kind.name, says, named, first, event.number("ms", 0) / 1000)
+
+
+def verdict(named: str, right: Sequence[str], *, blames: bool, unsure: bool, kind: str) -> Says:
+    """What a look said, against what was done."""
+    if kind == HEALTHY:
+        return "wrong" if blames else "cannot-tell" if unsure else "clear"
+    if blames:
+        return "right" if named in right else "wrong"
+    return "cannot-tell" if unsure else "clear"

@@ -1,0 +1,301 @@
+"""How far known bugs of an engine's parts reach, in the whole engine: a play for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from killpoint.bench.recovery.aftermath import Aftermath, End, aftermath, end_of
+from killpoint.bench.recovery.run import Player, Server, left_of, why_not
+from killpoint.checkers.finding import Inconclusive
+from killpoint.errors import BadUsage
+from killpoint.history.record import History
+from killpoint.progress.counting import Tell
+from killpoint.scenario import AnyStep, Fault, Intrude, Scenario
+from killpoint.stage.stage import Stage
+from killpoint.systems.server.program import Topology
+from killpoint.systems.server.record import SECOND, life
+from killpoint.systems.server.steps import (
+    ServerAlive,
+    ServerCall,
+    ServerControl,
+    ServerGone,
+    ServerLine,
+    ServerLoad,
+    ServerPhase,
+    ServerServe,
+    ServerShape,
+    ServerStart,
+    ServerStop,
+)
+
+_UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
+_UP_AS_USERS: list[AnyStep] = [ServerStart(ordinary=True), *_UP[1:]]
+_LOOKED_ON: list[AnyStep] = [ServerServe(15.0), ServerGone(1.0)]
+_ORPHANS: list[AnyStep] = [ServerGone(20.0)]
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """The play that has a known bug come to light in a whole engine, if it does."""
+
+    finding: str
+    """Its id in the registry."""
+    said: str
+    """What is done."""
+    steps: list[AnyStep]
+    topology: Topology = "tensor-parallel"
+    umask: int | None = None
+
+    def scenario(self, seed: int) -> Scenario:
+        """What is played."""
+        shape = ServerShape(self.topology)
+        case = f"E1/{self.finding}"
+        return Scenario(case, ["E1"], self.steps, server=shape, umask=self.umask, seed=seed)
+
+
+def _called(call: str) -> list[AnyStep]:
+    return [*_UP, ServerCall(call), ServerServe(5.0), ServerCall("refused"), *_LOOKED_ON]
+
+
+def _never_called(path: str) -> list[AnyStep]:
+    """A line that is struck if anybody comes to it."""
+    return [*_UP, ServerLine(path, fault="kill", within=5.0), *_LOOKED_ON]
+
+
+REACHES = (
+    Reach(
+        "late-replies",
+        "a worker is stopped for 3 s, and meanwhile a call of all workers is made that has 0.5 s",
+        [
+            *[*_UP, Fault("stop", "worker-0"), ServerCall("short"), ServerServe(3.0)],
+            *[Fault("continue", "worker-0"), *_LOOKED_ON],
+        ],
+    ),
+    Reach(
+        "dead-output-thread",
+        "a call of all workers is made whose result cannot be sent",
+        _called("unsendable"),
+    ),
+    Reach(
+        "deaf-reader",
+        "the core is killed between the mark of a message larger than a chunk and its payload",
+        [*_UP_AS_USERS, ServerLine("overflow", fault="kill", first="large"), *_ORPHANS],
+    ),
+    Reach(
+        "deaf-start",
+        "the core is killed while a worker is about to wait for the end of its handshake",
+        [
+            *[
+                ServerStart("begun", ordinary=True),
+                ServerLine("handshake", fault="stop", within=60),
+            ],
+            *[
+                Fault("kill", "core-0"),
+                Fault("continue", "worker-0"),
+                Fault("continue", "worker-1"),
+            ],
+            *_ORPHANS,
+        ],
+    ),
+    Reach(
+        "late-death-watch",
+        "the core is killed when its first worker has been started",
+        [ServerStart("begun", "worker-0", ordinary=True), Fault("kill", "core-0"), *_ORPHANS],
+    ),
+    Reach(
+        "altered-after-enqueue",
+        "nothing is done: 15 s of answers, each compared with the undisturbed one",
+        [*_UP, ServerCall("nearly-large"), *_LOOKED_ON],
+    ),
+    Reach(
+        "unreserved-memory",
+        "/dev/shm is filled, and a message a little smaller than a chunk is sent",
+        [*_UP, Fault("fill-shm", "front"), ServerCall("nearly-large"), *_LOOKED_ON],
+    ),
+    Reach(
+        "undecoded-frame",
+        "a stranger sends a frame that is no message to each port but the API's",
+        [*_UP, Intrude("front", "speak"), *_LOOKED_ON],
+        "data-parallel",
+    ),
+    Reach(
+        "silent-cut",
+        "the cable between two nodes is pulled, and never put in again",
+        [*_UP, Fault("cut", "follower"), ServerServe(40.0), ServerGone(1.0)],
+        "two-nodes",
+    ),
+    Reach(
+        "unwatched-connection",
+        "the core of two nodes is killed",
+        [*_UP, Fault("kill", "core-0"), ServerServe(15.0), ServerGone(20.0)],
+        "two-nodes",
+    ),
+    Reach(
+        "confused-senders",
+        "a process that sends an object to another rank would be killed",
+        _never_called("group-send"),
+    ),
+    Reach(
+        "late-barrier",
+        "a process that enters a barrier of a process group would be killed",
+        _never_called("group-barrier"),
+    ),
+    Reach("told-after-grace", "a worker is killed", [*_UP, Fault("kill", "worker-0"), *_LOOKED_ON]),
+    Reach(
+        "orphan-coordinator",
+        "the front of two replicas is killed",
+        [*_UP, Fault("kill", "front"), *_ORPHANS],
+        "data-parallel",
+    ),
+    Reach(
+        "coordinator-paths-stay",
+        "the coordinator of two replicas is killed",
+        [*_UP, Fault("kill", "coordinator"), *_LOOKED_ON],
+        "data-parallel",
+    ),
+    Reach(
+        "ipc-paths-stay",
+        "nothing is done, and it is told to end, idle",
+        [ServerStart(ordinary=True), ServerControl(), ServerStop(), ServerGone()],
+    ),
+    Reach(
+        "unanswered-at-shutdown",
+        "SIGTERM while a step takes 5 s more",
+        [
+            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerServe(0.5)],
+            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
+            ServerGone(20.0),
+        ],
+    ),
+    Reach(
+        "swallowed-sigterm",
+        "SIGTERM when the first part has been started",
+        [
+            *[ServerStart("begun", ordinary=True), Fault("sigterm", "front")],
+            *[ServerAlive(60.0), ServerGone(1.0)],
+        ],
+    ),
+    Reach("orphan-core", "the front is killed", [*_UP, Fault("kill", "front"), *_ORPHANS]),
+    Reach("ended-as-if-well", "the core is killed", [*_UP, Fault("kill", "core-0"), *_LOOKED_ON]),
+    Reach(
+        "blind-health",
+        "a worker is stopped for ever",
+        [*_UP, Fault("stop", "worker-0"), ServerServe(25.0), ServerGone(1.0)],
+    ),
+)
+"""In the order in which they are told: those that bite in an engine's parts first."""
+BY_FINDING = {reach.finding: reach for reach in REACHES}
+
+
+class Call(msgspec.Struct, frozen=True):
+    """How a utility call ended."""
+
+    after_s: float
+    end: str
+    why: str = ""
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one play."""
+
+    server: str
+    finding: str
+    why: str = ""
+    """Why there is nothing to tell, or that nobody came to the line."""
+    after: Aftermath | None = None
+    """None: no client asked, or nothing struck."""
+    first_s: float | None = None
+    """When the first request ended otherwise than whole, in seconds since the fault."""
+    calls: list[Call] = []
+    end: End | None = None
+    """Of the process that was started; None: it lives."""
+    left: list[str] = []
+    """Parts that lived when it was looked at last."""
+    shm_bytes: int = 0
+    files: int = 0
+
+    @property
+    def reaches(self) -> bool:
+        """Whether a client got anything but its whole answer."""
+        ends = {**self.after.in_flight, **self.after.later} if self.after is not None else {}
+        return any(count for end, count in ends.items() if end != "whole")
+
+
+def chosen(names: list[str] | None) -> list[Reach]:
+    """Those of these findings, in their own order; None: all.
+
+    Raises:
+        BadUsage: there is no play of one.
+    """
+    for name in names or []:
+        if name not in BY_FINDING:
+            raise BadUsage(
+                f"no play of a finding {name!r}; expected one of: {', '.join(BY_FINDING)}"
+            )
+    return [reach for reach in REACHES if names is None or reach.finding in names]
+
+
+def measure_reach(
+    servers: Sequence[tuple[Server, str]],
+    reaches: Sequence[Reach],
+    seed: int,
+    tell: Tell,
+    opened: Callable[[str], Player] = Stage,
+) -> list[Reached]:
+    """Each play on each server; what was played before an interrupt."""
+    found: list[Reached] = []
+    for server, resolved in servers:
+        with opened(resolved) as player:
+            try:
+                for number, reach in enumerate(reaches):
+                    tell(f"{reach.finding} on {server.spec}", number, len(reaches))
+                    found.append(_played(player, server.spec, reach, seed))
+            except (KeyboardInterrupt, SystemExit):
+                tell("interrupted: what was played by now is told")
+                return found
+    return found
+
+
+def _played(player: Player, spec: str, reach: Reach, seed: int) -> Reached:
+    play = player.play(reach.scenario(seed))
+    try:
+        why = why_not(play)
+        if why and not play.unreached:
+            return Reached(server=spec, finding=reach.finding, why=why)
+        return _told(spec, reach.finding, play.history, why)
+    finally:
+        player.forget(play)
+
+
+def _told(spec: str, finding: str, history: History, why: str) -> Reached:
+    of, left = life(history), left_of(history)
+    struck = of.strikes[0].t if of.strikes else 0
+    after: Aftermath | None = None
+    try:
+        after = aftermath(of, left)
+    except Inconclusive as doubt:
+        why = why or ("" if of.strikes else str(doubt))
+    looks = list(history.of("looked-on"))
+    bad = [x.ended for x in of.load() if x.ended and x.ended > struck and x.end != "whole"]
+    return Reached(
+        server=spec,
+        finding=finding,
+        why=why,
+        after=after,
+        first_s=round((min(bad) - struck) / SECOND, 1) if bad and struck else None,
+        calls=_calls(history, struck),
+        end=end_of(of, struck) if struck else None,
+        left=[str(each) for each in looks[-1].items("left")] if looks else [],
+        shm_bytes=left.shm_bytes,
+        files=left.files,
+    )
+
+
+def _calls(history: History, since: int) -> list[Call]:
+    asked = {e.number("n") for e in history.of("ask") if e.text("phase") == "utility"}
+    return [
+        Call(round((e.t - since) / SECOND, 1), e.text("end"), e.text("why")[:200])
+        for e in history.of("answer")
+        if e.number("n") in asked
+    ]
