@@ -1,27 +1,22 @@
-"""What can be done to a role; one file a fault."""
+"""Faults: what a scenario can do to a role, each registered by the name that it has in files."""
 
 from __future__ import annotations
 
-from killpoint.faults.cut import Cut
-from killpoint.faults.delay import Delay
-from killpoint.faults.fill_shm import FillShm
-from killpoint.faults.fill_tmp import FillTmp
-from killpoint.faults.half_open import HalfOpen
-from killpoint.faults.heal import Heal
-from killpoint.faults.hold import Hold
-from killpoint.faults.interrupt import Interrupt
-from killpoint.faults.jump_clock import JumpClock
-from killpoint.faults.kill import Kill
-from killpoint.faults.leave import ExitNow
-from killpoint.faults.raise_error import RaiseError
-from killpoint.faults.reset import Reset
-from killpoint.faults.resume import Continue
-from killpoint.faults.sigint import Sigint
-from killpoint.faults.sigterm import Sigterm
-from killpoint.faults.slow import Slow
-from killpoint.faults.starve import Starve
-from killpoint.faults.stop import Stop
-from killpoint.faults.subject import FaultKind
+from killpoint.faults.base import FaultKind
+from killpoint.faults.network import Cut, Delay, HalfOpen, Heal, Reset
+from killpoint.faults.process import (
+    Continue,
+    ExitNow,
+    Hold,
+    Interrupt,
+    Kill,
+    RaiseError,
+    Sigint,
+    Sigterm,
+    Slow,
+    Stop,
+)
+from killpoint.faults.resources import FillShm, FillTmp, JumpClock, Starve
 
 _KINDS: tuple[FaultKind, ...] = (
     Kill(),

@@ -140,7 +140,7 @@ class Actor:
         self.arms.append(arm)
         self.put(arm, self.side if arm.point.op in ("work", "carry") else None)
 
-    def obey(self) -> None:
+    def inject_in_role(self) -> None:
         """Have it do the fault to itself between two operations, or at once if it can."""
         step = self.by_itself.step if self.by_itself is not None else None
         if isinstance(step, Fault) and step.fault == "exit" and self.side and self.outstanding:
@@ -151,7 +151,7 @@ class Actor:
         elif self.by_itself is not None:
             self.post(self.by_itself)
 
-    def on_the_wire(self, fault: str) -> None:
+    def apply_to_connections(self, fault: str) -> None:
         """Have the relay, or the keeper of its link, do the fault to its connections."""
         if self.relayed is None:
             raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")

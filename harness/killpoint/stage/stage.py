@@ -15,6 +15,7 @@ import msgspec
 
 from killpoint import ledger as books
 from killpoint.errors import CannotWork
+from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import (
@@ -227,6 +228,8 @@ class Stage:
 
         A case that asks once more is given another play, or what that gave another case.
         """
+        if declined := self._player(system).declines(scenario):
+            return self._declined(scenario, declined)
         alone = alone or system.as_users(scenario)
         key = system.key(scenario), alone
         given = self._asked[*key, scenario.case]
@@ -249,12 +252,7 @@ class Stage:
         folder = self.root / str(self._count)
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
-            if system.name not in self._players:
-                self._players[system.name] = system.player(self.spec, self.root)
-            player = self._players[system.name]
-            if self._abandoned:
-                player.abandon()
-            played = player.play(scenario, folder, ordinary=ordinary)
+            played = self._player(system).play(scenario, folder, ordinary=ordinary)
             history = History.read(folder)
         except OSError as error:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
@@ -264,6 +262,27 @@ class Stage:
         return Play(
             scenario, history, *told, folder, seconds, unable, provisional=played.provisional
         )
+
+    def _player(self, system: System) -> Player:
+        if system.name not in self._players:
+            self._players[system.name] = system.player(self.spec, self.root)
+        player = self._players[system.name]
+        if self._abandoned:
+            player.abandon()
+        return player
+
+    def _declined(self, scenario: Scenario, why: str) -> Play:
+        """A play in which nothing was played, and that says why."""
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            folder.mkdir()
+            log = Log(folder / "driver.jsonl", "driver")
+            log.write("lacking", error=why)
+            log.close()
+            return Play(scenario, History.read(folder), Ledger(), [], "", folder, 0.0)
+        except OSError as error:
+            raise CannotWork(f"cannot keep the record of a play: {error}") from error
 
     def _play(self, scenario: Scenario) -> Play:
         began = time.monotonic()

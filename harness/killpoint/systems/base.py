@@ -31,6 +31,13 @@ class Played(msgspec.Struct):
 class Player(Protocol):
     """What plays scenarios of one system on one target; whatever it keeps for that, it ends."""
 
+    def declines(self, scenario: Scenario) -> str:
+        """Why the target cannot be in a scenario, or nothing it does could tell of its judges.
+
+        Empty: it can, and is played.
+        """
+        ...
+
     def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
         """Play it; logs go into ``folder``, the target's files into its ``t``.
 

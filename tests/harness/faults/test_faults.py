@@ -12,7 +12,7 @@ from killpoint.faults import FAULTS
 from killpoint.scenario import FaultName
 
 
-class Subject:
+class Recorded:
     pid = 0
     hours = 2.0
 
@@ -30,10 +30,10 @@ class Subject:
     def has_stopped(self) -> None:
         self.done.append("has stopped")
 
-    def obey(self) -> None:
+    def inject_in_role(self) -> None:
         self.done.append("obey")
 
-    def on_the_wire(self, fault: str) -> None:
+    def apply_to_connections(self, fault: str) -> None:
         self.done.append(f"relay: {fault}")
 
     def fill_shm(self) -> None:
@@ -41,9 +41,9 @@ class Subject:
 
 
 def _act(name: str, *, at_point: bool) -> list[object]:
-    subject = Subject(at_point)
-    FAULTS[name].act(subject)
-    return subject.done
+    target = Recorded(at_point)
+    FAULTS[name].act(target)
+    return target.done
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_only_what_ends_a_process_is_expected_to_end_one() -> None:
 
 
 def test_what_is_held_does_not_stop_itself() -> None:
-    subject = Subject(at_point=True)
-    FAULTS["hold"].act(subject)
-    FAULTS["stop"].act(subject)
-    assert subject.done == [signal.SIGSTOP]
+    target = Recorded(at_point=True)
+    FAULTS["hold"].act(target)
+    FAULTS["stop"].act(target)
+    assert target.done == [signal.SIGSTOP]

@@ -46,6 +46,7 @@ _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
 def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
     """A sentence on the plays of these cases; empty if none of them plays a server."""
     program = build(resolved).server_program()
+    cases = [case for case in cases if case.invariant not in program.unjudged]
     asked = {case.play for case in cases}
     plays = [each for each in (*PLAYS, *FULL_PLAYS) if each.name in asked and _can(program, each)]
     once = {each.name for each in FULL_PLAYS}

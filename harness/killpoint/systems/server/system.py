@@ -13,9 +13,7 @@ import msgspec
 
 from killpoint import ledger as books
 from killpoint.errors import BadUsage
-from killpoint.history.log import Log
 from killpoint.history.record import History
-from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
 from killpoint.stage import accelerators
 from killpoint.stage.priority import ahead
@@ -76,20 +74,27 @@ class ServerPlayer:
         self._running = Running()
         self._kept = root / "kept"
 
+    def declines(self, scenario: Scenario) -> str:
+        """See :class:`killpoint.systems.base.Player`."""
+        assert scenario.server is not None
+        program, topology = self._program, scenario.server.topology
+        if not program.plays_in(topology):
+            return f"the target has no {topology} topology"
+        if not program.survives and any(isinstance(s, ServerAgain) for s in scenario.steps):
+            return "the target does not promise to start a part again"
+        if program.utility is None and any(map(is_utility, scenario.steps)):
+            return "the target names no utility call"
+        for name in sorted(set(calls_of(scenario)) - program.calls.keys()):
+            return f"the target names no call {name!r}"
+        paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
+        for path in sorted(paths - program.lines.keys()):
+            return f"the target names no path {path!r} of its code"
+        reasons = [program.unjudged.get(id, "") for id in scenario.judges]
+        return reasons[0] if reasons and all(reasons) else ""
+
     def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
         """Start a server, let clients ask, do what is to be done to it, and end what is left."""
         assert scenario.server is not None
-        if not self._program.plays_in(scenario.server.topology):
-            return _lacking(folder, f"the target has no {scenario.server.topology} topology")
-        if not self._program.survives and any(isinstance(s, ServerAgain) for s in scenario.steps):
-            return _lacking(folder, "the target does not promise to start a part again")
-        if self._program.utility is None and any(map(is_utility, scenario.steps)):
-            return _lacking(folder, "the target names no utility call")
-        for name in sorted(set(calls_of(scenario)) - self._program.calls.keys()):
-            return _lacking(folder, f"the target names no call {name!r}")
-        paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
-        for path in sorted(paths - self._program.lines.keys()):
-            return _lacking(folder, f"the target names no path {path!r} of its code")
         as_users = ordinary or ServerSystem().as_users(scenario)
         as_users = as_users or scenario.server.topology == TWO_NODES  # one fork is on one node
         forked = self._program.zygote is not None and not as_users
@@ -158,13 +163,6 @@ class ServerPlayer:
             assert self._program.zygote is not None
             self._zygote = EngineZygote(self._program.zygote, self._root)
         return self._zygote
-
-
-def _lacking(folder: Path, why: str) -> Played:
-    log = Log(folder / "driver.jsonl", "driver")
-    log.write("lacking", error=why)
-    log.close()
-    return Played(Ledger(), "", [])
 
 
 class Running:

@@ -11,10 +11,10 @@ from reading import Reading
 from killpoint.cases import EVERY_CASE, SERVER_CASES, asked_of
 from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
-from killpoint.history.record import History
 from killpoint.invariants import BY_ID
 from killpoint.judge import plan
 from killpoint.scenario import Fault, dump, parse
+from killpoint.stage.stage import Stage
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
 from killpoint.systems.server.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plan import told
@@ -136,12 +136,23 @@ def test_a_play_that_waits_for_a_part_to_come_back_is_unsupported_of_who_promise
 ) -> None:
     play = _all_cells()["core-killed-while-recovering"]
     player = ServerPlayer(resolve(f"serve:{EXAMPLE}"), tmp_path)
-    player.play(play.scenario("E1"), tmp_path, ordinary=False)
-    [event] = History.read(tmp_path).events
-    assert (event.kind, event.text("error")) == (
-        "lacking",
-        "the target does not promise to start a part again",
-    )
+    why = player.declines(play.scenario("E1"))
+    assert why == "the target does not promise to start a part again"
+
+
+def test_what_nothing_could_tell_of_is_not_played_and_the_same_play_is_for_others(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "server.toml"
+    text = EXAMPLE.read_text("utf-8").replace("{here}", str(EXAMPLE.parent))
+    unjudged = 'unjudged = { E2 = "its tokens are random" }\n[titles]'
+    file.write_text(text.replace("[titles]", unjudged, 1), "utf-8")
+    undisturbed = next(play for play in PLAYS if play.name == "undisturbed")
+    with Stage(resolve(f"serve:{file}")) as stage:
+        play = stage.play(undisturbed.scenario("E2"))
+        [event] = play.history.events
+        assert (event.kind, event.text("error")) == ("lacking", "its tokens are random")
+        assert stage.play(undisturbed.scenario("E7")).history.first("ready") is not None
 
 
 def test_what_is_asked_and_how_long_it_takes_is_told_before() -> None:

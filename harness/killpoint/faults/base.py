@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Subject(Protocol):
+class FaultTarget(Protocol):
     """A role as a fault sees it."""
 
     pid: int
@@ -28,11 +28,11 @@ class Subject(Protocol):
         """Let it go on from its point: go, raise, interrupt, exit, or jump HOURS."""
         ...
 
-    def obey(self) -> None:
+    def inject_in_role(self) -> None:
         """Have it do the fault to itself between two operations."""
         ...
 
-    def on_the_wire(self, fault: str) -> None:
+    def apply_to_connections(self, fault: str) -> None:
         """Have the relay, or the keeper of its link, do the fault to its connections."""
         ...
 
@@ -50,6 +50,6 @@ class FaultKind(Protocol):
     ends: bool
     """Whether the process is expected to die of it; then it struck only if it did."""
 
-    def act(self, subject: Subject) -> None:
+    def act(self, target: FaultTarget) -> None:
         """Do it."""
         ...
