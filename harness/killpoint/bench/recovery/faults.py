@@ -6,8 +6,8 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.scenario import Scenario
-from killpoint.systems.server.grid import FULL_PLAYS
-from killpoint.systems.server.plays import PLAYS, NamedPlay
+from killpoint.systems.server.plays.grid import FULL_PLAYS
+from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ from functools import partial
 from killpoint.cases.case import Case
 from killpoint.explore.races import race
 from killpoint.explore.trial import Trial
-from killpoint.systems.server.grid import FULL_PLAYS
-from killpoint.systems.server.plays import PLAYS, NamedPlay
+from killpoint.systems.server.plays.grid import FULL_PLAYS
+from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 
 IN_FULL = 3
 """Plays of what a plain check plays once: how a server's processes race is another in each."""

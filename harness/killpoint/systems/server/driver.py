@@ -1,6 +1,6 @@
 """Plays a scenario of a whole server: starts it, lets clients ask, does what is to be done to it.
 
-What it records, beside what clients do (:mod:`.clients`): ``server-start`` with the topology,
+What it records, beside what clients do (:mod:`.load.clients`): ``server-start`` with the topology,
 ``ready`` with the seconds, ``not-ready``; ``health`` of each look, ``sample`` with the pieces that
 streams have got and the requests that are open, ``gauge`` with what the server's own metrics say is
 open, ``tree`` with the parts that live whenever that changes, ``part-ended``, ``front-ended`` with
@@ -28,15 +28,17 @@ from killpoint.history.log import Log
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.stage import lookout
 from killpoint.stage.diagnosis import last_line, seen, state
-from killpoint.systems.server import exhaustion, onlooker
-from killpoint.systems.server.clients import Address, Fetched, Load, fetch
-from killpoint.systems.server.http_reply import Asked
-from killpoint.systems.server.lateness import Lateness
-from killpoint.systems.server.line_strikes import LineStrikes
-from killpoint.systems.server.measures import Pace, shared, summed
-from killpoint.systems.server.nodes import FOLLOWER, HEAD, LINK, Nodes
-from killpoint.systems.server.other_clients import abort_whole, keep_coming, read_slowly
-from killpoint.systems.server.process_tree import FRONT, HELPER, ProcessTree, signalled
+from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
+from killpoint.systems.server.load.http_reply import Asked
+from killpoint.systems.server.load.measures import Pace, shared, summed
+from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
+from killpoint.systems.server.processes import exhaustion, onlooker
+from killpoint.systems.server.processes.lateness import Lateness
+from killpoint.systems.server.processes.line_strikes import LineStrikes
+from killpoint.systems.server.processes.nodes import FOLLOWER, HEAD, LINK, Nodes
+from killpoint.systems.server.processes.process_tree import FRONT, HELPER, ProcessTree, signalled
+from killpoint.systems.server.processes.strangers import Known, Strangers
+from killpoint.systems.server.processes.supervisor import Supervisor
 from killpoint.systems.server.program import (
     GONE_WITHIN,
     TWO_NODES,
@@ -66,8 +68,6 @@ from killpoint.systems.server.steps import (
     ServerStop,
     is_utility,
 )
-from killpoint.systems.server.strangers import Known, Strangers
-from killpoint.systems.server.supervisor import Supervisor
 
 _SIGNALS = {
     "kill": signal.SIGKILL,

@@ -37,7 +37,7 @@ class Zygote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: list[str]
     """What starts it; ``{socket}`` stands for the path of the Unix socket that it listens at once
     it is ready. A connection is one play: the launcher behind it speaks, in lines of JSON, as
-    :mod:`.launcher` does, and forks the servers that it is told to start
+    :mod:`.processes.launcher` does, and forks the servers that it is told to start
     (:mod:`.environments.zygote` has the rest)."""
     ready_within: float = 300.0
 

@@ -29,7 +29,7 @@ class Request:
     first: int | None = None
     ended: int | None = None
     end: str = "open"
-    """See :data:`killpoint.systems.server.completion.End`; ``open``: the play was over first."""
+    """See :data:`.load.completion.End`; ``open``: the play was over first."""
     why: str = ""
     last: int = 0
     """When its last piece came; 0: none has, or nobody noted it."""

@@ -18,17 +18,17 @@ from killpoint.scenario import Scenario
 from killpoint.stage import accelerators
 from killpoint.stage.priority import ahead
 from killpoint.systems.base import Played, Player
-from killpoint.systems.server import exhaustion
 from killpoint.systems.server.driver import Driver, Stalled, calls_of
-from killpoint.systems.server.program import TWO_NODES, ServerProgram, Topology
-from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart, is_utility
-from killpoint.systems.server.supervisor import (
+from killpoint.systems.server.processes import exhaustion
+from killpoint.systems.server.processes.supervisor import (
     EngineZygote,
     ForkedProcess,
     Line,
     OwnProcess,
     Supervisor,
 )
+from killpoint.systems.server.program import TWO_NODES, ServerProgram, Topology
+from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart, is_utility
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
 

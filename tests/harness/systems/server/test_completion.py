@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from killpoint.systems.server.completion import Completion, End
-from killpoint.systems.server.http_reply import HttpReply
+from killpoint.systems.server.load.completion import Completion, End
+from killpoint.systems.server.load.http_reply import HttpReply
 
 TEXT = "one two three"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.systems.server import exhaustion
-from killpoint.systems.server.exhaustion import Exhausted
-from killpoint.systems.server.supervisor import OwnProcess, Supervisor
+from killpoint.systems.server.processes import exhaustion
+from killpoint.systems.server.processes.exhaustion import Exhausted
+from killpoint.systems.server.processes.supervisor import OwnProcess, Supervisor
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from killpoint.judge import plan
 from killpoint.scenario import Fault, dump, parse
 from killpoint.stage.stage import Stage
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
-from killpoint.systems.server.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
-from killpoint.systems.server.plan import told
-from killpoint.systems.server.plays import PLAYS, RARER_PLAYS, NamedPlay
+from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
+from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
+from killpoint.systems.server.plays.plan import told
 from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart
 from killpoint.systems.server.system import ServerPlayer
 from killpoint.targets.registry import resolve

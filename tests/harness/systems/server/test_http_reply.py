@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.systems.server.http_reply import Asked, HttpReply, request
+from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"

@@ -11,9 +11,9 @@ from killpoint.scenario import Scenario
 from killpoint.stage.stage import Play, Stage
 from killpoint.systems.server.cases import FULL_CASES
 from killpoint.systems.server.environments.line_fault import PLUGIN
-from killpoint.systems.server.line_plays import PATHS, line_plays
-from killpoint.systems.server.plan import told
-from killpoint.systems.server.plays import NamedPlay
+from killpoint.systems.server.plays.lines import PATHS, line_plays
+from killpoint.systems.server.plays.named import NamedPlay
+from killpoint.systems.server.plays.plan import told
 from killpoint.systems.server.steps import (
     ServerAlive,
     ServerControl,

@@ -16,9 +16,9 @@ from killpoint.cases import EVERY_CASE
 from killpoint.explore.trial import Trial
 from killpoint.scenario import Scenario
 from killpoint.stage.stage import Stage
-from killpoint.systems.server import exhaustion
 from killpoint.systems.server.checks import judge
-from killpoint.systems.server.grid import FULL_PLAYS
+from killpoint.systems.server.plays.grid import FULL_PLAYS
+from killpoint.systems.server.processes import exhaustion
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 

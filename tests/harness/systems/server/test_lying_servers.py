@@ -12,7 +12,7 @@ from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.stage.stage import Stage
-from killpoint.systems.server.grid import SEATS, cell
+from killpoint.systems.server.plays.grid import SEATS, cell
 from killpoint.systems.server.record import life
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from killpoint.systems.server import measures
-from killpoint.systems.server.measures import Pace, shared, summed
+from killpoint.systems.server.load import measures
+from killpoint.systems.server.load.measures import Pace, shared, summed
 
 METRICS = """\
 # TYPE running gauge

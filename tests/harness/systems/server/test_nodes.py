@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.systems.server.nodes import FOLLOWER, HEAD, Nodes
+from killpoint.systems.server.processes.nodes import FOLLOWER, HEAD, Nodes
 
 _SERVER = """
 import socket

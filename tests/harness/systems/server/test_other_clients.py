@@ -11,9 +11,9 @@ from pathlib import Path
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
-from killpoint.systems.server.clients import Address, Load
-from killpoint.systems.server.http_reply import Asked
-from killpoint.systems.server.other_clients import abort_whole, keep_coming, read_slowly
+from killpoint.systems.server.load.clients import Address, Load
+from killpoint.systems.server.load.http_reply import Asked
+from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
 
 PIECES = 40
 EVENT = b'data: {"choices": [{"text": "word ", "finish_reason": null}]}\n\n'

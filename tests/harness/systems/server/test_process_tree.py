@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from killpoint.stage.diagnosis import state
-from killpoint.systems.server.process_tree import ProcessTree
+from killpoint.systems.server.processes.process_tree import ProcessTree
+from killpoint.systems.server.processes.supervisor import OwnProcess, Supervisor
 from killpoint.systems.server.record import kind_of
-from killpoint.systems.server.supervisor import OwnProcess, Supervisor
 
 SERVER = """
 import os, pathlib, signal, sys, time
@@ -170,7 +170,7 @@ def test_segments_of_a_server_are_its_own_where_the_machine_permits(
 def test_a_launcher_whose_driver_dies_takes_its_server_along(tmp_path: Path) -> None:
     code = f"""
 import sys, pathlib, os
-from killpoint.systems.server.supervisor import OwnProcess, Supervisor
+from killpoint.systems.server.processes.supervisor import OwnProcess, Supervisor
 supervisor = Supervisor(OwnProcess())
 folder = pathlib.Path({str(tmp_path)!r})
 front = supervisor.start(["sleep", "1000"], {{}}, folder, folder / "log")

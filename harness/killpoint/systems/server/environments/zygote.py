@@ -8,7 +8,7 @@ defines ``preload()``, which imports the engine, and ``serve()``, which runs its
 at the socket. It ends with the process that started it.
 
 A connection is one play, and its other end owns the play. The zygote forks a *launcher* for it,
-which speaks as :mod:`killpoint.systems.server.launcher` does, in lines of JSON: first
+which speaks as :mod:`killpoint.systems.server.processes.launcher` does, in lines of JSON: first
 ``{"ready": PID, "shm": WHY}`` (it is a subreaper and has mounts of its own, with a private
 /dev/shm unless ``WHY`` says why not); for each order ``{"argv", "env", "cwd", "log", "umask"}``
 (null: as ours is) a server, forked from it into a session of its own, ``{"started": PID}``; for

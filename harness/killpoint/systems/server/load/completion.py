@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from killpoint.systems.server.http_reply import HttpReply
+from killpoint.systems.server.load.http_reply import HttpReply
 
 End = Literal["whole", "error", "torn", "no-answer", "refused", "truncated", "differs", "hang"]
 """``whole``: all of it, by all that can be told; ``error``: a status or an event that says so;

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from killpoint.history.log import Log
-from killpoint.systems.server.completion import Completion
-from killpoint.systems.server.http_reply import Asked, HttpReply, request
+from killpoint.systems.server.load.completion import Completion
+from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
 
 COMPLETIONS = "/v1/completions"
 _PAUSE = 0.2

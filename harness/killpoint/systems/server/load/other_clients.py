@@ -15,8 +15,8 @@ import socket
 import time
 from collections.abc import Callable
 
-from killpoint.systems.server.clients import COMPLETIONS, Address, Load
-from killpoint.systems.server.http_reply import Asked, HttpReply, request
+from killpoint.systems.server.load.clients import COMPLETIONS, Address, Load
+from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
 
 OPEN_LOOP, SLOW = "open-loop", "slow-reader"
 _CONNECTS_WITHIN = 5.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from killpoint.scenario import AnyStep
-from killpoint.systems.server.plays import NamedPlay
+from killpoint.systems.server.plays.named import NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
     ServerAlive,

@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from killpoint.scenario import AnyStep, Fault
-from killpoint.systems.server.line_plays import line_plays
-from killpoint.systems.server.plays import PLAYS, RARER_PLAYS, NamedPlay
+from killpoint.systems.server.plays.lines import line_plays
+from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
     ServerAgain,

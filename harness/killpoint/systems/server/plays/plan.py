@@ -8,8 +8,8 @@ from killpoint.cases.case import Case
 from killpoint.progress.words import span
 from killpoint.scenario import AnyStep
 from killpoint.systems.server.cases import IN_FULL
-from killpoint.systems.server.grid import FULL_PLAYS
-from killpoint.systems.server.plays import PLAYS, NamedPlay
+from killpoint.systems.server.plays.grid import FULL_PLAYS
+from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 from killpoint.systems.server.program import ServerProgram
 from killpoint.systems.server.steps import (
     ServerAgain,

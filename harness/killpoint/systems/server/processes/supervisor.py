@@ -20,7 +20,7 @@ from killpoint.errors import CannotWork
 from killpoint.stage.diagnosis import last_line
 from killpoint.systems.server.program import Zygote
 
-_LAUNCHER = "killpoint.systems.server.launcher"
+_LAUNCHER = "killpoint.systems.server.processes.launcher"
 _ANSWERS_WITHIN = 60.0
 _LEAVES_WITHIN = 30.0
 _LOOKS = 0.01

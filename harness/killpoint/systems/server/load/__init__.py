@@ -1,0 +1,1 @@
+"""What clients ask of a server, and how each of their requests ends."""

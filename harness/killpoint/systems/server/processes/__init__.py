@@ -1,0 +1,1 @@
+"""The processes of a server: started, told apart, struck, starved and looked at from outside."""
