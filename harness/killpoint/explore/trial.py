@@ -38,6 +38,7 @@ from killpoint.scenario import (
 from killpoint.signature import signature
 from killpoint.stage.point_guard import EXIT_FAULT
 from killpoint.stage.stage import Play
+from killpoint.systems.registry import system_of
 from killpoint.targets.protocol import Device
 from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLine, Violation
 
@@ -567,7 +568,11 @@ class Trial:
         """Keep a play that left something behind, whatever it is that is on trial.
 
         A forked server leaves what its users' never does: its parts inherit no resource tracker.
+        Nor is it told of a play that confirms another: whether there is one is chance.
         """
+        system = system_of(play.scenario)
+        if system is not None and play.alone and not system.as_users(play.scenario):
+            return
         if self.leaks or play.stalled or play.provisional or self.outcome.invariant == "L1":
             return
         found = _leak_in(play)

@@ -13,6 +13,7 @@ from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario, ServerShape
 from killpoint.stage.stage import Play
+from killpoint.systems.server.steps import ServerStart
 
 
 class Forking:
@@ -88,16 +89,19 @@ def test_a_play_that_was_alone_and_ordinary_from_the_first_confirms_itself(tmp_p
 
 
 def test_what_a_forked_server_leaves_is_not_told_unless_its_users_does_too(tmp_path: Path) -> None:
-    def left(*, as_users: bool) -> int:
+    def left(*, alone: bool, as_users: bool) -> int:
         player = Forking(tmp_path / "play")
-        player.as_users = as_users
+        player.as_users = alone
         player.tape = ServerTape().strikes(4, "kill", "worker-0").ends(9, code=1).at(9, "gone")
         player.ledger = Ledger(segments=["psm_1"])
         trial = Trial("E7/a", player, seed=0, full=False, folder=None, confirms=True)
-        trial.play(Scenario("E7/a", ["E7"], [], server=ServerShape()))
+        start = ServerStart(ordinary=as_users)
+        trial.play(Scenario("E7/a", ["E7"], [start], server=ServerShape()))
         return len(trial.leaks)
 
-    assert (left(as_users=False), left(as_users=True)) == (0, 1)
+    assert left(alone=False, as_users=False) == 0
+    assert left(alone=True, as_users=True) == 1
+    assert left(alone=True, as_users=False) == 0  # it confirms another play
 
 
 def test_what_two_ordinary_starts_do_not_show_is_no_violation(tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ _PLAYS = (
         "a worker is killed in the midst of twelve answers",
         ("E1", "E2", "E4", "E5", "E7"),
         _killed("worker-0"),
+        races=True,
     ),
     NamedPlay(
         "core-killed-in-decode",
