@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from killpoint.bench.recovery.run import LACKS, Player, Server, why_not
 from killpoint.history.record import History
 from killpoint.progress.counting import Tell
 from killpoint.stage.stage import Stage
+from killpoint.systems.server.program import Topology
 
 SCHEMA = 1
 Says = Literal["right", "wrong", "cannot-tell", "clear"]
@@ -23,6 +25,8 @@ Says = Literal["right", "wrong", "cannot-tell", "clear"]
 that all is clear. Of a healthy tree ``wrong`` is blame, and all others are right."""
 _HANGS_NOT = "it does not hang: "
 _HEALTHY_IN_A_PLAY = 50
+_HEALTHY_AS: tuple[Topology, ...] = ("tensor-parallel", "data-parallel", "front-ends")
+"""What trees that serve are made of, in turn; a server that lacks one is not looked at so."""
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -96,11 +100,12 @@ def score(
     total = len(plays)
     with ExitStack() as stack:
         players = [stack.enter_context(opened(resolved)) for _, resolved in servers]
-        given_up: set[tuple[str, str]] = set()
+        given_up: set[tuple[str, str, str]] = set()
         try:
             for number, (at, kind) in enumerate(plays):
                 spec = servers[at][0].spec
-                if (spec, kind.name) in given_up:
+                story = spec, kind.name, kind.topology
+                if story in given_up:
                     continue
                 tell(f"{kind.name} on {spec}", number, total)
                 play = players[at].play(kind.scenario(seed + number))
@@ -114,7 +119,7 @@ def score(
                 if why:
                     missed.append(Missed(spec, kind.name, why))
                 if why.startswith((LACKS, _HANGS_NOT)):
-                    given_up.add((spec, kind.name))
+                    given_up.add(story)
         except (KeyboardInterrupt, SystemExit):
             tell("interrupted: what was looked at by now is told")
     told = [server for server, _ in servers]
@@ -130,10 +135,11 @@ def _plays(
     for kind in kinds:
         for _ in range(-(-each // kind.hangs)):
             yield from ((at, kind) for at in range(servers))
-    left, at = healthy_looks, 0
-    while left > 0:
-        yield at, healthy(min(left, _HEALTHY_IN_A_PLAY))
-        left, at = left - _HEALTHY_IN_A_PLAY, (at + 1) % servers
+    trees = itertools.cycle(itertools.product(_HEALTHY_AS, range(servers)))
+    for begun, (topology, at) in zip(
+        range(0, healthy_looks, _HEALTHY_IN_A_PLAY), trees, strict=False
+    ):
+        yield at, healthy(min(_HEALTHY_IN_A_PLAY, healthy_looks - begun), topology)
 
 
 def _looked(spec: str, kind: Kind, history: History) -> Iterator[Looked]:
