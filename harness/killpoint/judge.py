@@ -24,11 +24,11 @@ from killpoint.explore.shrink.conviction import shrink
 from killpoint.explore.trial import Told, Trial
 from killpoint.invariants import CATALOGUE, Invariant
 from killpoint.resume import Ended, Kept
+from killpoint.runner.observe.gpus import require
+from killpoint.runner.protocol import Loaded
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Depth, Scenario
 from killpoint.shards import shard as shared
-from killpoint.stage.channel import Loaded
-from killpoint.stage.gpus import require
-from killpoint.stage.stage import Stage
 from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import is_server, resolve

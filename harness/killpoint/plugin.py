@@ -22,9 +22,9 @@ from killpoint.replay import play_once
 from killpoint.report.known import Known, find
 from killpoint.report.known import load as load_known
 from killpoint.report.properties import properties
+from killpoint.runner.observe.gpus import require
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
-from killpoint.stage.gpus import require
-from killpoint.stage.stage import Stage
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
 from killpoint.verdict import CaseOutcome, pace

@@ -16,8 +16,8 @@ from killpoint.explore.schedule_trial import play_one
 from killpoint.explore.trial import Trial
 from killpoint.explore.wakes_trial import wake_twice
 from killpoint.invariants import BY_ID
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
-from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 

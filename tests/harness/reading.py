@@ -7,8 +7,8 @@ from pathlib import Path
 from synthetic import Tape
 
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario
-from killpoint.stage.stage import Play
 
 
 class Reading:

@@ -21,7 +21,7 @@ from killpoint.faults import FAULTS
 from killpoint.findings.attribution import Attribution
 from killpoint.invariants import CATALOGUE
 from killpoint.report.html import document
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.verdict import CaseOutcome
 
 Leftovers = Callable[[], set[str]]

@@ -10,7 +10,7 @@ import pytest
 
 from killpoint.cases.engine_faults import WHOLE, soak
 from killpoint.checkers import CHECKERS
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 
 _KILLS = 8
 

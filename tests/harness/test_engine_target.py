@@ -11,7 +11,7 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.explore.trial import Trial
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -14,7 +14,7 @@ import pytest
 from killpoint.cases import select
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.targets.registry import resolve
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

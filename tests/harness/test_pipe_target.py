@@ -11,8 +11,8 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.explore.trial import Trial
+from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Scenario
-from killpoint.stage.stage import Play, Stage
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

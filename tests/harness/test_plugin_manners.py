@@ -39,7 +39,7 @@ class Others:
         me = os.getpid()
         children = Path(f"/proc/{me}/task/{me}/children").read_text().split()
         commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid in children]
-        self.zygotes = sum("killpoint.stage.zygote" in command for command in commands)
+        self.zygotes = sum("killpoint.runner.processes.zygote" in command for command in commands)
         return done
 
 

@@ -18,7 +18,7 @@ from killpoint.cases import select
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import judge
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.verdict import CaseOutcome
 
 _AT_PLACES = [

@@ -12,7 +12,7 @@ from release_files import release_files
 from killpoint.cases import select
 from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import Attribution
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.targets.edits import Edits, statement
 from killpoint.targets.registry import resolve
 

@@ -14,7 +14,7 @@ from killpoint.findings.attribution import without
 from killpoint.findings.issue import of_range
 from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.points.tracing import PASSED_OVER
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.targets.edits import added
 from killpoint.targets.registry import resolve, switch_offs_of
 from killpoint.targets.vllm.sources import COORDINATOR, Sources

@@ -13,8 +13,8 @@ from killpoint.cases import select
 from killpoint.errors import CannotWork
 from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
+from killpoint.runner.stage import Stage
 from killpoint.scenario import load
-from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 
 QUEUES_CHANGED = ("0.11.0", "0.16.0", "0.18.0", "0.26.0", "0.27.0", "0.33.0")

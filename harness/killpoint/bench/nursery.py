@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from killpoint.errors import CannotWork
-from killpoint.stage.diagnosis import mapped_segments, stack
+from killpoint.runner.observe.diagnosis import mapped_segments, stack
 
 _START_WITHIN = 120.0
 _ANSWER_WITHIN = 10.0

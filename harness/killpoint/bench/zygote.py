@@ -19,7 +19,7 @@ from typing import NoReturn, cast
 from killpoint.bench.measurer import Measurer
 from killpoint.bench.peers.line import Line
 from killpoint.errors import KillpointError
-from killpoint.stage.diagnosis import mapped_segments
+from killpoint.runner.observe.diagnosis import mapped_segments
 
 _PR_SET_PDEATHSIG = 1
 _LEAVE_WITHIN = 5.0

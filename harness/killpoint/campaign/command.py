@@ -29,7 +29,7 @@ from killpoint.campaign.summary import print_summary, status
 from killpoint.campaign.telling import telling
 from killpoint.durations import expected
 from killpoint.errors import BadUsage
-from killpoint.stage.gpus import require
+from killpoint.runner.observe.gpus import require
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
 

@@ -14,9 +14,9 @@ from killpoint.cases import select
 from killpoint.explore.shrink.conviction import shrink
 from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, dump
 from killpoint.scenario.file import load, parse
-from killpoint.stage.stage import Stage
 from killpoint.verdict import CaseOutcome
 
 _EVERY_PLAY = "L1/every-play"

@@ -18,8 +18,8 @@ import msgspec
 from killpoint.campaign.order import Order, Played, failed
 from killpoint.campaign.playing import play
 from killpoint.errors import KillpointError
-from killpoint.stage.gpus import require
-from killpoint.stage.stage import Stage
+from killpoint.runner.observe.gpus import require
+from killpoint.runner.stage import Stage
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import resolve
 

@@ -8,9 +8,9 @@ from killpoint.cases import pipe, pipe_buffer, pipe_deaths, pipe_sweeps
 from killpoint.cases.case import Case
 from killpoint.explore.pipe_tensors import fuzz_tensors
 from killpoint.explore.trial import Player, Trial, UnableHere
+from killpoint.runner.observe import accelerators
+from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario
-from killpoint.stage import accelerators
-from killpoint.stage.stage import Play
 
 _OF = {
     case.id: case

@@ -14,8 +14,8 @@ from killpoint.cases.pool_plays import DOWN, UP, WORKS, PoolStartMethod, pooled
 from killpoint.explore.kills import chosen, count_lines
 from killpoint.explore.trial import Trial, Unsupported
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell, Phase
+from killpoint.runner.stage import Play
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
-from killpoint.stage.stage import Play
 
 _LINES = 3
 """Lines of the handshake, or of a worker's idle time, that one cell is tried at with ``--full``."""

@@ -25,6 +25,8 @@ from killpoint.checkers.place import OwnFiles, place_of
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.event import Event
+from killpoint.runner.points.point_guard import EXIT_FAULT
+from killpoint.runner.stage import Play
 from killpoint.scenario import (
     NETWORK_FAULTS,
     Again,
@@ -36,8 +38,6 @@ from killpoint.scenario import (
     replay_text,
 )
 from killpoint.signature import signature
-from killpoint.stage.point_guard import EXIT_FAULT
-from killpoint.stage.stage import Play
 from killpoint.systems.registry import system_of
 from killpoint.targets.protocol import Device
 from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLine, Violation
@@ -83,7 +83,7 @@ class PlaysAlone(Protocol):
     """What such plays have shown, where one of them stands for others of a finding."""
 
     def play_alone(self, scenario: Scenario) -> Play:
-        """See :meth:`killpoint.stage.stage.Stage.play_alone`."""
+        """See :meth:`killpoint.runner.stage.Stage.play_alone`."""
         ...
 
 
@@ -92,7 +92,7 @@ class Caller(Protocol):
     """A player that can call a function where the target is loaded."""
 
     def call(self, function: str, data: bytes, within: float) -> bytes:
-        """See :meth:`killpoint.stage.stage.Stage.call`."""
+        """See :meth:`killpoint.runner.stage.Stage.call`."""
         ...
 
 
@@ -102,7 +102,7 @@ class KnowsFiles(Protocol):
 
     @property
     def files(self) -> dict[str, str]:
-        """See :attr:`killpoint.stage.stage.Stage.files`."""
+        """See :attr:`killpoint.runner.stage.Stage.files`."""
         ...
 
 

@@ -24,8 +24,8 @@ from killpoint.errors import KillpointError
 from killpoint.findings.registry import SERVER, Finding, affects, findings
 from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
 from killpoint.replay import play_once
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
-from killpoint.stage.stage import Stage
 from killpoint.systems.server import target as server
 from killpoint.targets.registry import is_server, resolve, switch_offs_of, switched_off
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS

@@ -15,7 +15,7 @@ from killpoint.inspection import bundle
 from killpoint.inspection.look import look
 from killpoint.inspection.picture import Picture
 from killpoint.inspection.show import show
-from killpoint.stage.priority import ahead
+from killpoint.runner.processes.priority import ahead
 
 
 def add_parser(commands: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.stage.sock_diag import unix_peers
+from killpoint.runner.network.sock_diag import unix_peers
 
 _NAMED = re.compile(r"(pipe|socket):\[(\d+)\]")
 _FLAGS = re.compile(r"^flags:\s*([0-7]+)$", re.MULTILINE)

@@ -10,8 +10,8 @@ from killpoint.errors import BadUsage, KillpointError
 from killpoint.matrix.row import Row
 from killpoint.replay import play_once
 from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.runner.stage import Stage
 from killpoint.scenario import load
-from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 
 REPRODUCED = "reproduced"

@@ -21,9 +21,9 @@ from killpoint.replay import play_once
 from killpoint.report.diff import by_chance
 from killpoint.report.stored import StoredCase
 from killpoint.review.outcome import Difference, Review, difference
+from killpoint.runner.stage import Stage
 from killpoint.scenario import load
 from killpoint.signature import signature
-from killpoint.stage.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.verdict import CaseViolation

@@ -44,7 +44,7 @@ Method = Literal[
     "flood",
     "spin",
 ]
-"""What a worker can be asked: see :class:`killpoint.stage.pool_worker.PoolWorker`."""
+"""What a worker can be asked: see :class:`killpoint.runner.drivers.worker_class.PoolWorker`."""
 
 Rank = Annotated[int, msgspec.Meta(ge=0, le=1023)]
 

@@ -14,7 +14,7 @@ from killpoint.bench.pipes.orders import PipeOf, PipeOrders
 from killpoint.bench.pipes.plain_socket import SocketPipe
 from killpoint.bench.pipes.run import PipeOutcome, PipePace
 from killpoint.bench.run import Figures
-from killpoint.stage.meeting import free_port
+from killpoint.runner.network.group_rendezvous import free_port
 
 
 def outcome() -> PipeOutcome:

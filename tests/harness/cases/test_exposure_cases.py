@@ -8,7 +8,7 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.explore.trial import Trial
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.verdict import CaseOutcome
 
 _CASES = (

@@ -7,8 +7,8 @@ import pytest
 from killpoint.cases.pool_cells import Struck, needs_line
 from killpoint.cases.pool_matrix_cases import CASES
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, Scenario, dump, parse
-from killpoint.stage.stage import Stage
 
 PLAYED = [cell for cell, expected in MATRIX.items() if expected.ending != "not-applicable"]
 _HARMS = {"raise": ("raise", "interrupt")}

@@ -13,8 +13,8 @@ from killpoint.cases.pool_matrix_cases import CASES, PARTS, cells_of, missing, p
 from killpoint.explore.trial import Trial, Unsupported
 from killpoint.ledger import Ledger
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
+from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Scenario
-from killpoint.stage.stage import Play
 
 INVARIANTS = sorted(set(JUDGED_BY.values()))
 KILLED = Cell("worker", "computing", "kill")

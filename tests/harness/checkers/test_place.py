@@ -59,7 +59,7 @@ def test_the_turns_of_a_loop_are_its_callers(own: OwnFiles) -> None:
 
 
 def test_of_a_stack_without_the_targets_code_it_is_where_the_fault_struck(own: OwnFiles) -> None:
-    tape = _stuck("poll (zmq/sugar/poll.py:106)", "_wait (killpoint/stage/ring.py:4000)")
+    tape = _stuck("poll (zmq/sugar/poll.py:106)", "_wait (killpoint/runner/ring.py:4000)")
     (found,) = hangs(tape.history())
     place = place_of(found, own, tape.history())
     assert place == TargetLine("shm/ring.py", "Queue.send.again", 9)

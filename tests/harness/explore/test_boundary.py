@@ -11,8 +11,8 @@ from synthetic import Tape
 from killpoint.explore.boundary import fuzz, messages, sizes, workloads
 from killpoint.explore.trial import Trial, Unsupported, Violated
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import Message, Receive, Scenario, Send, dump, parse
-from killpoint.stage.stage import Play
 
 _quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -12,8 +12,8 @@ from killpoint.explore import trial as trials
 from killpoint.explore.trial import Trial, Violated
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import Again, Fault, Point, Scenario
-from killpoint.stage.stage import Play
 
 
 class Playing:

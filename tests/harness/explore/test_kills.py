@@ -12,8 +12,8 @@ from killpoint.cases.deaths import anywhere, around_death
 from killpoint.explore.kills import TooLittleRoom, chosen, count_lines
 from killpoint.explore.trial import Trial
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import AnyStep, Count, Fault, Point, Scenario, Send, Wait
-from killpoint.stage.stage import Play
 
 
 class Counting:

@@ -10,8 +10,8 @@ from killpoint.explore.races import race
 from killpoint.explore.trial import Trial
 from killpoint.ledger import Ledger
 from killpoint.replay import play_as_told
+from killpoint.runner.stage import Play
 from killpoint.scenario import Receive, Scenario, Send
-from killpoint.stage.stage import Play
 from killpoint.targets.protocol import QueueShape
 
 _STORY = Scenario(

@@ -11,6 +11,7 @@ from killpoint.cases import CASES
 from killpoint.explore.random_times import series, strike_at_random_times
 from killpoint.explore.trial import Trial
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import (
     Count,
     Fault,
@@ -23,7 +24,6 @@ from killpoint.scenario import (
     parse,
 )
 from killpoint.signature import signature
-from killpoint.stage.stage import Play
 from killpoint.targets.protocol import QueueShape
 
 _OF = "kills of reader-0 at random times inside receive"

@@ -12,6 +12,7 @@ from killpoint.explore.schedule_trial import messages_of, search
 from killpoint.explore.schedules.exploration import Searched
 from killpoint.explore.simulated import Ask, Errand, Explored
 from killpoint.explore.trial import Trial, Unsupported, Violated
+from killpoint.runner.stage import Play
 from killpoint.scenario import (
     Message,
     Receive,
@@ -23,7 +24,6 @@ from killpoint.scenario import (
     load,
     parse,
 )
-from killpoint.stage.stage import Play
 from killpoint.verdict import Violation
 
 _WEAK = Simulated("relaxed")

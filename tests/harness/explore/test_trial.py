@@ -13,8 +13,8 @@ from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding
 from killpoint.explore.trial import Trial, Unsupported, Violated
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Point, Scenario, load
-from killpoint.stage.stage import Play
 from killpoint.verdict import TargetLine
 
 _AIMED = Fault("kill", "writer", Point("send", line=3))

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 import refengine.errors
-from killpoint.stage.meeting import free_port
+from killpoint.runner.network.group_rendezvous import free_port
 from killpoint.targets import protocol
 from killpoint.targets.protocol import (
     Capability,

@@ -10,7 +10,7 @@ from killpoint.cases import select
 from killpoint.errors import KillpointError
 from killpoint.explore.trial import Trial
 from killpoint.judge import judge
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 

@@ -13,6 +13,7 @@ from killpoint.cases.pool_plays import DOWN, GIVEN, LONG, UP, pooled
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Inconclusive
 from killpoint.explore.trial import Player
+from killpoint.runner.stage import Play
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -28,7 +29,6 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
-from killpoint.stage.stage import Play
 from killpoint.verdict import Violation
 
 _ROUNDS = 12

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from killpoint.stage import namespaces
+from killpoint.runner.network import namespaces
 from mechanical.footprint import Floor
 
 _PRIVATE = (1 << 14) | (1 << 18)

@@ -16,7 +16,7 @@ from killpoint.bench.machine import Machine
 from killpoint.bench.recovery.run import LACKS, Player, Server, why_not
 from killpoint.history.record import History
 from killpoint.progress.counting import Tell
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.systems.server.program import Topology
 
 SCHEMA = 1

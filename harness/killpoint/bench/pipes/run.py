@@ -17,7 +17,7 @@ from killpoint.bench.pipes.orders import PipeOf
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.progress.counting import Tell, quiet
-from killpoint.stage.meeting import free_port
+from killpoint.runner.network.group_rendezvous import free_port
 
 _WITHIN = 120.0
 _HOST = "127.0.0.1"

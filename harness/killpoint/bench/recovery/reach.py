@@ -12,8 +12,8 @@ from killpoint.checkers.finding import Inconclusive
 from killpoint.errors import BadUsage
 from killpoint.history.record import History
 from killpoint.progress.counting import Tell
+from killpoint.runner.stage import Stage
 from killpoint.scenario import AnyStep, Fault, Intrude, Scenario
-from killpoint.stage.stage import Stage
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.record import SECOND, life
 from killpoint.systems.server.steps import (

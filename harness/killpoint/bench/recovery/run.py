@@ -16,8 +16,8 @@ from killpoint.bench.recovery.faults import Row, scenario
 from killpoint.checkers.finding import Inconclusive
 from killpoint.history.record import History
 from killpoint.progress.counting import Tell
+from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Scenario
-from killpoint.stage.stage import Play, Stage
 from killpoint.systems.server.record import life
 
 SCHEMA = 1
@@ -75,7 +75,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
 
 class Player(Protocol):
-    """What plays on one server: a :class:`killpoint.stage.stage.Stage`."""
+    """What plays on one server: a :class:`killpoint.runner.stage.Stage`."""
 
     def __enter__(self) -> Player: ...
 

@@ -8,7 +8,7 @@ its code or signal, ``gone`` once no process is left; of a fault ``intent``, ``f
 ``struck``; ``load-ended`` when nobody asks any more, ``restored`` whether all was as before a fault
 then; ``seen`` of what still lives though it should not, with its stack; ``inspected`` of each look
 with ``killpoint inspect``: the part that it blames first, and its words; what a look from outside
-finds (:mod:`killpoint.stage.lookout`), and ``intrude`` of a stranger that is sent.
+finds (:mod:`killpoint.runner.observe.exposure_probe`), and ``intrude`` of a stranger that is sent.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pathlib import Path
 
 from killpoint.errors import CannotWork
 from killpoint.history.log import Log
+from killpoint.runner.observe import exposure_probe
+from killpoint.runner.observe.diagnosis import last_line, seen, state
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
-from killpoint.stage import lookout
-from killpoint.stage.diagnosis import last_line, seen, state
 from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.load.http_reply import Asked
 from killpoint.systems.server.load.measures import Pace, shared, summed
@@ -573,10 +573,10 @@ class Driver:
         """What each process of the tree shows to others, and the files that it has made."""
         temporary = self._folder / "t"
         for part, pid in sorted(parts.items(), key=lambda each: each[0] != FRONT):
-            lookout.look(self.log, part, pid, temporary, [pid])
+            exposure_probe.look(self.log, part, pid, temporary, [pid])
         if not self._supervisor.shared_shm:
-            lookout.look_at_shm(self.log, FRONT, self._supervisor.pid)
-        lookout.look_at_files(self.log, temporary)
+            exposure_probe.look_at_shm(self.log, FRONT, self._supervisor.pid)
+        exposure_probe.look_at_files(self.log, temporary)
 
     async def _intrude(self, step: Intrude) -> None:
         words = [each.prompt for each in self._load.asked]

@@ -14,9 +14,9 @@ import msgspec
 from killpoint import ledger as books
 from killpoint.errors import BadUsage
 from killpoint.history.record import History
+from killpoint.runner.observe import accelerators
+from killpoint.runner.processes.priority import ahead
 from killpoint.scenario import Scenario
-from killpoint.stage import accelerators
-from killpoint.stage.priority import ahead
 from killpoint.systems.base import Played, Player
 from killpoint.systems.server.driver import Driver, Stalled, calls_of
 from killpoint.systems.server.processes import exhaustion

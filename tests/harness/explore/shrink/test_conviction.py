@@ -12,8 +12,8 @@ from synthetic import Tape, scene
 from killpoint.explore.shrink.conviction import Same, shrink
 from killpoint.explore.shrink.search import Found
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import Attach, Make, Message, Ready, Receive, Scenario, Send, Wait, load
-from killpoint.stage.stage import Play
 from killpoint.verdict import CaseOutcome
 
 Tells = Callable[[Scenario], Tape]

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from killpoint.inspection.processes import tree
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, Scenario
-from killpoint.stage.stage import Stage
 from killpoint.systems.server.steps import (
     ServerControl,
     ServerLoad,

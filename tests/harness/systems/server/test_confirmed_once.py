@@ -11,8 +11,8 @@ from killpoint.cases import SERVER_CASES
 from killpoint.explore.trial import Trial, Violated
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
+from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario, ServerShape
-from killpoint.stage.stage import Play
 from killpoint.systems.server.steps import ServerStart
 
 

@@ -13,8 +13,8 @@ from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
 from killpoint.invariants import BY_ID
 from killpoint.judge import plan
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, dump, parse
-from killpoint.stage.stage import Stage
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
 from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay

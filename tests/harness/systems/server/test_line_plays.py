@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Scenario
-from killpoint.stage.stage import Play, Stage
 from killpoint.systems.server.cases import FULL_CASES
 from killpoint.systems.server.environments.line_fault import PLUGIN
 from killpoint.systems.server.plays.lines import PATHS, line_plays

@@ -14,8 +14,8 @@ import pytest
 
 from killpoint.cases import EVERY_CASE
 from killpoint.explore.trial import Trial
+from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario
-from killpoint.stage.stage import Stage
 from killpoint.systems.server.checks import judge
 from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.processes import exhaustion

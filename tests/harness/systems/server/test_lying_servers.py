@@ -11,7 +11,7 @@ from killpoint.cases import SERVER_CASES
 from killpoint.cases.case import Case
 from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.systems.server.plays.grid import SEATS, cell
 from killpoint.systems.server.record import life
 from killpoint.targets.registry import resolve

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.stage.diagnosis import state
+from killpoint.runner.observe.diagnosis import state
 from killpoint.systems.server.processes.process_tree import ProcessTree
 from killpoint.systems.server.processes.supervisor import OwnProcess, Supervisor
 from killpoint.systems.server.record import kind_of

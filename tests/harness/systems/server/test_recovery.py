@@ -16,8 +16,8 @@ from killpoint.bench.recovery.run import Measured, Recovery, Server, measure
 from killpoint.cli import main
 from killpoint.errors import BadUsage
 from killpoint.progress.counting import quiet
+from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario
-from killpoint.stage.stage import Play
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
 _MACHINE = Machine(2, "a processor", "6.1", "3.11.7", 1 << 30, (0.1, 0.1, 0.1))

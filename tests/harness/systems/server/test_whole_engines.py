@@ -15,7 +15,7 @@ from killpoint.cases import SERVER_CASES
 from killpoint.explore.trial import Trial
 from killpoint.findings.registry import SERVER, findings
 from killpoint.report import known
-from killpoint.stage.stage import Stage
+from killpoint.runner.stage import Stage
 from killpoint.systems.server.environments import store
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome

@@ -15,8 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from killpoint.stage import mounts
-from killpoint.stage.namespaces import call, libc
+from killpoint.runner.environment import private_shm
+from killpoint.runner.network.namespaces import call, libc
 
 BALLAST = "killpoint-ballast"
 _REMOUNT, _NO_SUID_NO_DEVICES = 1 << 5, 2 | 4
@@ -118,7 +118,7 @@ def main() -> None:
     """``WHAT LAUNCHER FOLDER``, in the mounts of the launcher."""
     what, launcher, folder = sys.argv[1:]
     try:
-        mounts.join(int(launcher))
+        private_shm.join(int(launcher))
         (_mount if what == "mount" else _fill)(Path(folder))
     except OSError as error:
         sys.exit(str(error))

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from killpoint.stage import namespaces
-from killpoint.stage.namespaces import call, libc
+from killpoint.runner.network import namespaces
+from killpoint.runner.network.namespaces import call, libc
 
 _SUBREAPER = 36
 _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4

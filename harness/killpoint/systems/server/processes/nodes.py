@@ -1,7 +1,7 @@
 """Two nodes for one server: hosts of the play's own, joined by a link that can be cut.
 
-Each is a network namespace with an address (:mod:`killpoint.stage.netns`); the second node has a
-/dev/shm of its own, too. Clients live in the machine's own namespace, so a thread that has entered
+Each is a network namespace with an address (:mod:`killpoint.runner.network.netns`); the second node
+has a /dev/shm of its own, too. Clients live in the machine's own namespace, so a thread that has entered
 the first node's makes their connections: they are as if made on that node.
 """
 
@@ -15,16 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from killpoint.errors import CannotWork
-from killpoint.stage import netns
-from killpoint.stage.channel import ForkRole
-from killpoint.stage.netns import CENTRE, LINK, Hosts, Seen
+from killpoint.runner.network import netns
+from killpoint.runner.network.netns import CENTRE, LINK, Hosts, Seen
+from killpoint.runner.protocol import ForkRole
 
 __all__ = ["FOLLOWER", "HEAD", "LINK", "Nodes"]
 
 HEAD, FOLLOWER = CENTRE, "follower"
 _ENTER = str(Path(__file__).with_name("enter_node.py"))
 _KEEPER = (
-    "import sys; from pathlib import Path; from killpoint.stage import netns;"
+    "import sys; from pathlib import Path; from killpoint.runner.network import netns;"
     " netns.keep(Path(sys.argv[1]), sys.stdin.buffer.read())"
 )
 _CONNECTS_WITHIN = 5.0

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.stage.diagnosis import mapped_segments, state
-from killpoint.stage.lookout import family, listeners
-from killpoint.stage.process_watch import ProcessWatch
+from killpoint.runner.observe.diagnosis import mapped_segments, state
+from killpoint.runner.observe.exposure_probe import family, listeners
+from killpoint.runner.processes.process_watch import ProcessWatch
 from killpoint.systems.server.program import PartKind
 from killpoint.systems.server.record import kind_of
 

@@ -1,7 +1,7 @@
 """Strangers at a server: processes without a key that come to every TCP port but the API's.
 
-What they try is :mod:`killpoint.stage.intruder`'s, as at any other system; here they are started
-beside a server, whose play has no zygote. ``python -m`` of this module is one of them: its errand
+What they try is :mod:`killpoint.runner.network.intruder`'s, as at any other system; here they are
+started beside a server, whose play has no zygote. ``python -m`` of this module is one of them: its errand
 comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's folder.
 """
 
@@ -21,10 +21,10 @@ from pathlib import Path
 import msgspec
 
 from killpoint.history.log import Log
+from killpoint.runner.network.intruder import Errand, run
+from killpoint.runner.observe import exposure_probe
+from killpoint.runner.processes.entry import enter_play
 from killpoint.scenario.steps import Intrude
-from killpoint.stage import lookout
-from killpoint.stage.entry import enter_play
-from killpoint.stage.intruder import Errand, run
 
 _STANDS_WITHIN = 60.0
 """Seconds for the first port, and half of them for each further one: it starts an interpreter."""
@@ -58,7 +58,7 @@ class Strangers:
         Returns:
             Why it was not, empty if it was.
         """
-        heard = await asyncio.to_thread(lookout.listeners_of, pids)
+        heard = await asyncio.to_thread(exposure_probe.listeners_of, pids)
         found = [each for each in heard if each.port != known.api]
         owners = sorted({each.owner for each in found})
         asked = {"target": step.role, "how": step.how, "ports": len(found), "owners": owners}

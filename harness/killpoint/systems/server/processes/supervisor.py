@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from killpoint.errors import CannotWork
-from killpoint.stage.diagnosis import last_line
+from killpoint.runner.observe.diagnosis import last_line
 from killpoint.systems.server.program import Zygote
 
 _LAUNCHER = "killpoint.systems.server.processes.launcher"

@@ -1,0 +1,215 @@
+"""What a role does as a rank of a process group, logged before and after each call.
+
+The events come in pairs: ``send-to`` and ``sent-to``, ``receive-from`` and ``got-from``,
+``broadcast`` and ``broadcast-done``, ``gather`` and ``gathered``, ``barrier`` and
+``barrier-done``. The second of each pair has the outcome, its error's text, and the seconds ``s``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from killpoint import scenario as script
+from killpoint.runner import payload
+from killpoint.runner.network.group_rendezvous import accepted
+from killpoint.runner.protocol import Order
+from killpoint.targets.protocol import CountsEntries, GroupShape, HasGroup, UnsupportedByTarget
+
+if TYPE_CHECKING:
+    from killpoint.runner.role import Role
+
+Timed = Callable[[str, Callable[[], object]], tuple[str, str, float]]
+"""Makes a call under watch: verb and call in, outcome, error and seconds out."""
+
+
+class GroupActs:
+    """The group's half of a role; the role's ``end`` is its membership."""
+
+    def __init__(self, role: Role, timed: Timed) -> None:
+        self._role = role
+        self._timed = timed
+        self._barriers = 0
+
+    def table(self) -> dict[type, Callable[[Order, Any], str]]:
+        """Which step is done by which method."""
+        return {
+            script.Join: self._join,
+            script.SendTo: self._send_to,
+            script.ReceiveFrom: self._receive_from,
+            script.Broadcast: self._broadcast,
+            script.Gather: self._gather,
+            script.Barrier: self._barrier,
+            script.Leave: self._leave,
+        }
+
+    def _target(self) -> HasGroup:
+        target = self._role.target
+        if not isinstance(target, HasGroup):
+            raise UnsupportedByTarget("no process group")
+        return target
+
+    def _note_silence(self, shape: GroupShape) -> None:
+        """Judges must know whether the target was told to bear another silence than its own."""
+        if shape.silence is not None and "silence" in self._role.target.capabilities:
+            self._role.log.write("silence", seconds=shape.silence)
+
+    def _join(self, order: Order, step: script.Join) -> str:
+        told, target = accepted(order.data), self._target()
+        self._note_silence(told.shape)
+        with self._role.guard.during("join", None):
+            self._role.end = target.join(
+                told.shape, (told.host, told.port), order.rank, told.secret, step.timeout
+            )
+        return "ok"
+
+    def _leave(self, _order: Order, _step: script.Leave) -> str:
+        self._role.give_up("leave", self._target().group_leave)
+        return "ok"
+
+    def _send_to(self, order: Order, step: script.SendTo) -> str:
+        to = rank_of(step.to)
+        for seq, obj, about in self._built(step.messages, order.first):
+            self._role.log.write("send-to", seq=seq, to=step.to, **about)
+            outcome, error, seconds = self._call(
+                "send-to", lambda end, obj=obj: self._target().group_send(end, obj, to)
+            )
+            self._role.log.write(
+                "sent-to", seq=seq, to=step.to, outcome=outcome, error=error, s=seconds
+            )
+            if outcome != "ok":
+                return "stopped"
+        return "ok"
+
+    def _receive_from(self, _order: Order, step: script.ReceiveFrom) -> str:
+        source = rank_of(step.source)
+        for _ in range(step.count):
+            self._role.log.write("receive-from", source=step.source, timeout=step.timeout)
+            got: list[Any] = []
+            outcome, error, seconds = self._call(
+                "receive-from",
+                lambda end, got=got: got.append(
+                    self._target().group_receive(end, source, step.timeout)
+                ),
+            )
+            self._role.log.write(
+                "got-from",
+                source=step.source,
+                outcome=outcome,
+                error=error,
+                s=seconds,
+                **_found(got),
+            )
+            if outcome != "ok" and not step.keep_on:
+                return "stopped"
+        return "ok"
+
+    def _broadcast(self, order: Order, step: script.Broadcast) -> str:
+        mine = step.source == self._role.name
+        todo = self._built(step.messages, order.first) if mine else _awaited(step.messages)
+        for seq, obj, about in todo:
+            how = {"seq": seq, **about} if mine else {}
+            self._role.log.write("broadcast", source=step.source, timeout=step.timeout, **how)
+            got: list[Any] = []
+            outcome, error, seconds = self._call(
+                "broadcast",
+                lambda end, obj=obj, got=got: got.append(
+                    self._target().group_broadcast(end, obj, rank_of(step.source), step.timeout)
+                ),
+            )
+            self._role.log.write(
+                "broadcast-done",
+                source=step.source,
+                outcome=outcome,
+                error=error,
+                s=seconds,
+                **({"seq": seq} if mine else _found(got)),
+            )
+            if outcome != "ok":
+                return "stopped"
+        return "ok"
+
+    def _gather(self, order: Order, step: script.Gather) -> str:
+        turns = [msgspec.structs.replace(step.message, repeat=step.times)]
+        for seq, obj, about in self._built(turns, order.first):
+            self._role.log.write("gather", seq=seq, timeout=step.timeout, **about)
+            got: list[Any] = []
+            outcome, error, seconds = self._call(
+                "gather",
+                lambda end, obj=obj, got=got: got.extend(
+                    self._target().group_gather(end, obj, step.timeout)
+                ),
+            )
+            self._role.log.write(
+                "gathered",
+                outcome=outcome,
+                error=error,
+                s=seconds,
+                seqs=[payload.sequence_of(each) for each in got],
+                digests=[payload.digest(each) for each in got],
+            )
+            if outcome != "ok":
+                return "stopped"
+        return "ok"
+
+    def _barrier(self, _order: Order, step: script.Barrier) -> str:
+        for _ in range(step.times):
+            number, self._barriers = self._barriers, self._barriers + 1
+            self._role.log.write("barrier", n=number, timeout=step.timeout)
+            outcome, error, seconds = self._call(
+                "barrier", lambda end: self._target().group_barrier(end, step.timeout)
+            )
+            self._role.log.write("barrier-done", n=number, outcome=outcome, error=error, s=seconds)
+            if outcome != "ok":
+                return "stopped"
+        self._count_entries()
+        return "ok"
+
+    def _count_entries(self) -> None:
+        """What the host's store holds, where the target can say it: all have just met."""
+        target, end = self._role.target, self._role.end
+        if rank_of(self._role.name) == 0 and isinstance(target, CountsEntries) and end is not None:
+            self._role.log.write("entries", count=target.group_entries(end))
+
+    def _call(self, verb: str, act: Callable[[Any], object]) -> tuple[str, str, float]:
+        end = self._role.end
+        if end is None:
+            return "no-member", "this role is no member: its join failed, or it has left", 0.0
+        return self._timed(verb, lambda: act(end))
+
+    def _built(
+        self, messages: Sequence[script.Message], first: int
+    ) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+        """Each message with its number and what the log says of it, built when its turn comes."""
+        seq = first
+        for message in messages:
+            for turn in range(message.repeat):
+                size = max(0, message.size + turn * message.step)
+                obj = payload.build(message, self._role.seed, seq, size)
+                about = {"form": message.kind, "size": size, "digest": payload.digest(obj)}
+                yield seq, obj, about
+                seq += 1
+
+
+def rank_of(role: str) -> int:
+    """The number in a role's name."""
+    return int(role.rsplit("-", 1)[1])
+
+
+def _awaited(messages: Sequence[script.Message]) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+    """The same turns at a rank that only takes."""
+    for _ in range(sum(message.repeat for message in messages)):
+        yield -1, None, {}
+
+
+def _found(got: list[Any]) -> dict[str, Any]:
+    if not got:
+        return {}
+    obj = got[0]
+    return {
+        "seq": payload.sequence_of(obj),
+        "digest": payload.digest(obj),
+        "intact": payload.intact(obj),
+    }

@@ -1,0 +1,1 @@
+"""The environment of a role: its clock, its shared memory, its limits."""

@@ -1,0 +1,1 @@
+"""Networks of a play: relays, network namespaces, rendezvous, and attackers."""

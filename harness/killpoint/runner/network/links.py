@@ -1,0 +1,88 @@
+"""What lies between remote readers and the writer if each has a host: links that go down."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from killpoint.history.log import Log
+from killpoint.runner.network.netns import Hosts, Seen
+from killpoint.runner.role_process import Actor
+from killpoint.scenario import Fault, Scenario
+
+
+class _Done(msgspec.Struct):
+    """A cut or heal that was done, and how the hosts stood just before and after."""
+
+    step: Fault
+    before: dict[str, Seen]
+    after: dict[str, Seen]
+
+
+class Links:
+    """Stands in the place of a :class:`.relay_network.Wire`, for a play with hosts."""
+
+    def __init__(self, scenario: Scenario, log: Log, hosts: Hosts) -> None:
+        """The hosts are there, and whole."""
+        self._scenario = scenario
+        self._log = log
+        self._hosts = hosts
+        self._done: list[_Done] = []
+        self.addresses: list[str] = []
+
+    def routes(self, role: str) -> None:
+        """Every role reaches the writer by the address in the handle."""
+        return
+
+    def place(self, role: str, host: tuple[str, int]) -> tuple[str, int]:
+        """Every rank finds its host where it listens."""
+        del role
+        return host
+
+    def aim(self, actor: Actor, step: Fault) -> None:
+        """Make the actor ready for a fault to its link."""
+        actor.relayed = partial(self._strike, step)
+
+    def _strike(self, step: Fault, fault: str) -> None:
+        struck = [self._hosts.of(step.role)]
+        before = self._hosts.look(struck)
+        if fault == "cut":
+            self._hosts.cut(struck, step.toward)
+        else:
+            self._hosts.heal(struck)
+        self._done.append(_Done(step, before, self._hosts.look(struck)))
+        self._tell(self._done[-1])
+
+    def missed(self) -> list[str]:
+        """Faults that had nothing to strike, in words."""
+        out: list[str] = []
+        for done in self._done:
+            if not _struck(done):
+                self._log.write("not-reached", target=done.step.role, fault=done.step.fault)
+                out.append(f"{done.step.fault} of {done.step.role}: no connection to strike")
+        return out
+
+    def _tell(self, done: _Done) -> None:
+        for name, seen in done.after.items():
+            self._log.write(
+                "link",
+                fault=done.step.fault,
+                target=done.step.role,
+                carries=seen.carries,
+                connections=done.before[name].connections,
+                resent=seen.resent,
+            )
+
+    def close(self) -> None:
+        """Mend all links: the next set of roles finds them whole."""
+        self._hosts.heal(self._hosts.names)
+
+
+def _struck(done: _Done) -> bool:
+    """Whether the link went as told, and there was a connection that a cut could harm."""
+    if done.step.fault == "heal":
+        return all(seen.carries for seen in done.after.values())
+    connected = any(seen.connections for seen in done.before.values())
+    down = not any(seen.carries for seen in done.after.values())
+    return connected and (down or done.step.toward != "both")

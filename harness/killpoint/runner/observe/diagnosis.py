@@ -1,0 +1,113 @@
+"""What a process is doing, seen from outside, without changing it."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
+"""At the end of a line of ``maps``; one whose name is gone ends with a word of the kernel's."""
+_DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
+_LINE = 300
+_LOOKS, _APART = 8, 0.03
+"""At a state, and seconds between two of them."""
+_TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
+"""A warning of the tracker of resources: what it says, and the line of its code below."""
+
+
+def state(pid: int) -> str:
+    """The process's state letter from the kernel, empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def burnt(pid: int) -> float:
+    """Seconds of CPU time used so far."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+    except (OSError, IndexError):
+        return 0.0
+
+
+def mapped_segments(pid: int) -> list[str]:
+    """Names under its /dev/shm that the process maps and that still exist there."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_bytes()
+    except OSError:
+        return []
+    found = {os.fsdecode(name) for name in _SEGMENT.findall(maps)}
+    return sorted(name for name in found if Path(f"/proc/{pid}/root/dev/shm", name).exists())
+
+
+def stack(pid: int, within: float = 5.0) -> list[str]:
+    """The Python stack of the process's main thread, innermost first, taken by py-spy."""
+    tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    if tool is None:
+        return [_kernel_wait(pid)]
+    frames: list[str] = []
+    for way in (["--nonblocking"], ["--nonblocking"], []):
+        # A look without pausing may meet frames that change; a stopped process allows no other.
+        if not frames and (way or state(pid) != "T"):
+            frames = _dump([tool, "dump", *way, "--pid", str(pid)], within)
+    return frames or [_kernel_wait(pid)]
+
+
+def last_line(said: Path) -> str:
+    """The last line in the file that a process's standard error went to, empty if there is none.
+
+    Addresses and numbers of processes, which no two plays share, are left out, and so is what
+    multiprocessing's tracker of resources says to the same file once the process has ended.
+    """
+    try:
+        lines = said.read_text("utf-8", "replace").split("\n")
+    except OSError:
+        return ""
+    own = (line for line in reversed(lines) if line.strip() and not _TRACKERS.search(line))
+    last = next(own, "")
+    return _DRAWN.sub("…", " ".join(last.split()))[:_LINE]
+
+
+def seen(pid: int) -> dict[str, object]:
+    """Stack and state of a process, as events have them."""
+    return {"stack": stack(pid)[:6], "state": steady_state(pid)}
+
+
+def steady_state(pid: int) -> str:
+    """Its state letter; R for one that runs whenever it is looked at.
+
+    One that waits for events runs now and then: that it did so in one look is chance.
+    """
+    for _ in range(_LOOKS):
+        letter = state(pid)
+        if letter != "R":
+            return letter
+        select.select([], [], [], _APART)
+    return "R"
+
+
+def _dump(command: list[str], within: float) -> list[str]:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [
+        line.strip()
+        for line in done.stdout.splitlines()
+        if line.startswith("    ") and "killpoint/runner/" not in line
+    ]
+
+
+def _kernel_wait(pid: int) -> str:
+    try:
+        waits = Path(f"/proc/{pid}/wchan").read_text()
+    except OSError:
+        return "gone"
+    return f"the kernel's {waits}" if waits not in ("", "0") else "its own code, running"

@@ -1,0 +1,87 @@
+"""The control of verdicts about time: how long each role was ready to run, and had no processor.
+
+The kernel counts it for every thread (``/proc/PID/task/TID/schedstat``, second number), and adds a
+wait as it ends. A role that waits for a message counts nothing; one that the machine keeps waiting
+does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from killpoint.history.log import Log
+from killpoint.runner.role_process import Actor
+
+_EACH = 0.02
+"""Seconds between two samples; more where a sample takes more than a hundredth of that."""
+_WORTH_A_LINE = 1_000_000
+"""Nanoseconds that are worth a line of the record."""
+
+
+@dataclass
+class _Seen:
+    """What was read of one process last."""
+
+    pid: int
+    waits: dict[str, int] = field(default_factory=dict[str, int])
+    denied: int = 0
+    """Nanoseconds over all samples of it."""
+
+
+class ProcessorTime:
+    """Samples the roles of one play; logs ``denied`` where a role lost time to the machine."""
+
+    def __init__(self, log: Log) -> None:
+        """Nothing has been sampled yet."""
+        self._log = log
+        self._seen: dict[str, _Seen] = {}
+        self._last = time.monotonic()
+        self._next = 0.0
+
+    def sample(self, actors: Iterable[Actor]) -> None:
+        """Look at every role that lives, if it is time to."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        for actor in actors:
+            if actor.alive and actor.pid > 0:
+                self._look(actor, now - self._last)
+        self._last = now
+        self._next = now + max(_EACH, 100 * (time.monotonic() - now))
+
+    def denied(self, name: str) -> float:
+        """Seconds, since the play began, for which a role was kept from running."""
+        seen = self._seen.get(name)
+        return seen.denied / 1e9 if seen else 0.0
+
+    def _look(self, actor: Actor, over: float) -> None:
+        seen = self._seen.get(actor.name)
+        waits = waits_of(actor.pid)
+        if seen is None or seen.pid != actor.pid:
+            earlier = seen.denied if seen else 0
+            self._seen[actor.name] = _Seen(actor.pid, waits, earlier)
+            return
+        # The worst of its threads: what one of them waited for may be what all of them do.
+        grown = max((ns - seen.waits.get(thread, 0) for thread, ns in waits.items()), default=0)
+        seen.waits = waits
+        seen.denied += max(grown, 0)
+        if grown >= _WORTH_A_LINE:
+            self._log.write("denied", target=actor.name, ns=grown, over=int(over * 1e9))
+
+
+def waits_of(pid: int) -> dict[str, int]:
+    """Nanoseconds that each thread of a process was ready to run and did not; {} if it is gone."""
+    found: dict[str, int] = {}
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return found
+    for thread in threads:
+        try:
+            found[thread.name] = int((thread / "schedstat").read_bytes().split()[1])
+        except (OSError, IndexError, ValueError):
+            continue
+    return found

@@ -1,0 +1,1 @@
+"""The role's and the runner's halves of points: lines, pages, stores, calls and times."""

@@ -1,0 +1,90 @@
+"""Lines of the target's own code in a worker, between the calls of the worker's own methods.
+
+Only the main thread's are seen, and only where a point is armed: nothing is traced otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from killpoint.runner.processes.target_agent import TARGET, Armed, Presence
+
+if TYPE_CHECKING:
+    from killpoint.points.tracing import Monitored, Traced
+
+
+class WorkerLines:
+    """From one of the worker's own calls to the next: the ops ``start`` and ``serve``."""
+
+    def __init__(self, presence: Presence) -> None:
+        """Nothing is watched yet."""
+        self._presence = presence
+        self._watch: _Watch | None = None
+
+    def begin(self, op: str) -> None:
+        """One of the worker's methods is about to return to the target."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        arm = self._presence.due(op)
+        is_own = _own_code() if arm is not None else None
+        if arm is None:
+            return
+        if is_own is None:
+            self._presence.log.write("unable", error="the target has no points")
+            return
+        self._watch = _Watch(self._presence, arm, is_own)
+
+    def end(self) -> None:
+        """The next of its methods has been called."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
+
+
+class _Watch:
+    def __init__(self, presence: Presence, arm: Armed, is_own: Callable[[CodeType], bool]) -> None:
+        from killpoint.points.tracing import abandon, begin_below, traced
+        from killpoint.points.with_exits import leaves_with
+
+        abandon()  # of whoever this process was forked from
+        self._presence = presence
+        self._arm = arm
+        self._count = 0
+        self._reached = False
+        self._due = False
+        """Its exception waits for the end of a ``with`` block."""
+        self._leaves = leaves_with
+        self._traced: Traced | Monitored = traced(
+            is_own, self._on_line, opcodes=arm.point.depth == "opcode"
+        )
+        begin_below(self._traced, is_own)
+
+    def end(self) -> None:
+        self._traced.__exit__(None, None, None)
+        if not self._reached:
+            arm = self._arm
+            self._presence.log.write("lines", op=arm.point.op, arm=arm.id, count=self._count)
+
+    def _on_line(self, code: CodeType, line: int, offset: int) -> None:
+        at, self._count = self._count, self._count + 1
+        here = self._due or at == self._arm.point.line
+        self._due = here and self._arm.throws and self._leaves(code, offset)
+        if self._reached or self._due or not here:
+            return
+        self._reached = True
+        where = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
+        self._presence.meet(self._arm, where)
+
+
+def _own_code() -> Callable[[CodeType], bool] | None:
+    """What tells the target's code, in a process that the target has started."""
+    from killpoint.targets.protocol import HasPoints
+    from killpoint.targets.registry import build
+
+    target = build(os.environ[TARGET])
+    return target.is_own_code if isinstance(target, HasPoints) else None

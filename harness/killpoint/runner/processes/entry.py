@@ -1,0 +1,53 @@
+"""How a process becomes a role, whatever started it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from killpoint.runner.protocol import ForkRole
+from killpoint.runner.role import Role
+from killpoint.targets.protocol import Target
+
+
+def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
+    """Make a play's folder the place for this process's temporary files and its output.
+
+    What multiprocessing keeps for a launcher goes elsewhere than what the ledger looks at: it is
+    ours, not the target's.
+    """
+    (folder / temporary).mkdir(mode=0o700, exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder / temporary)
+    complaints = os.open(folder / f"{role}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(complaints, 1)
+    os.dup2(complaints, 2)
+    os.close(complaints)
+
+
+def live_as_role(order: ForkRole, target: Target) -> None:
+    """Serve one play as this role; returns when the interpreter is to end normally."""
+    role = Role(
+        order.role,
+        target,
+        Path(order.folder),
+        seed=order.seed,
+        observe=order.observe,
+        stores=order.stores,
+    )
+    if order.pool:
+        role.pool.come()
+    if order.pipe:
+        role.pipe.come()
+    if order.coordinator:
+        role.coordinator.come()
+    if order.engine:
+        role.engine.come()
+    if order.cancels:
+        role.listen_for_cancel()
+    try:
+        role.run()
+    except KeyboardInterrupt:
+        if order.terminal:
+            role.pool.interrupted()
+        raise

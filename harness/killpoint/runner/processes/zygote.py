@@ -1,0 +1,277 @@
+"""The zygote: imports the target once, single-threaded, and forks roles from that state.
+
+It is a subreaper: whatever a role leaves running becomes its child, so that nothing of a play
+can escape the ledger. It ends with its director.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn, get_args
+
+from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.history.record import History
+from killpoint.ledger import owned_names
+from killpoint.runner.environment import private_shm
+from killpoint.runner.network import flood, intruder, netns
+from killpoint.runner.processes import remote_call
+from killpoint.runner.processes.entry import enter_play, live_as_role
+from killpoint.runner.processes.launcher import launch
+from killpoint.runner.processes.shell import become_job
+from killpoint.runner.processes.target_agent import TARGET
+from killpoint.runner.protocol import Channel, Closed, Exited, Forked, ForkRole, Loaded
+from killpoint.runner.role import brief
+from killpoint.targets.coordination import HasCoordinator
+from killpoint.targets.coordinator_protocol import RunsCoordinator
+from killpoint.targets.disclaimer import Disclaimer
+from killpoint.targets.engine_protocol import HasEngine
+from killpoint.targets.native import native_code
+from killpoint.targets.own_files import own_files
+from killpoint.targets.protocol import (
+    Cancels,
+    Capability,
+    HasBlocks,
+    HasGroup,
+    HasPipe,
+    HasPoints,
+    HasPool,
+    HasRing,
+    HasSlots,
+    HasWire,
+    Simulates,
+    Target,
+)
+from killpoint.targets.registry import build
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG = 1
+_PROTOCOLS: dict[str, type] = {
+    "cancel": Cancels,
+    "ring": HasRing,
+    "slots": HasSlots,
+    "points": HasPoints,
+    "wire": HasWire,
+    "group": HasGroup,
+    "pool": HasPool,
+    "pipe": HasPipe,
+    "blocks": HasBlocks,
+    "coordinator": HasCoordinator,
+    "coordinator_process": RunsCoordinator,
+    "engine": HasEngine,
+    "sim_memory": Simulates,
+    "sim_sockets": Simulates,
+    "clock": Simulates,
+}
+
+_OURS = ("numpy", "_posixshmem")
+"""What the roles' own half needs."""
+_PRELOADS = ("torch",)
+"""Beyond that, unless the target knows better: imported once here, not in each of its roles."""
+
+
+class _BecomeRole(BaseException):
+    """In a forked child: leave the zygote's stack and live as this role."""
+
+    def __init__(self, order: ForkRole) -> None:
+        super().__init__(order.role)
+        self.order = order
+
+
+def main() -> None:
+    """Serve the director at the other end of a socket.
+
+    ``argv``: descriptor, spec, plays' root, and modules to have beyond what the target asks for.
+    """
+    fd, spec, root = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    channel = Channel(socket.socket(fileno=fd))
+    os.environ[TARGET] = spec  # for the workers of a pool, whoever starts them
+    target = _load(spec, channel, sys.argv[4:])
+    parent = os.getpid()
+    try:
+        _serve(channel, root)
+    except _BecomeRole as role:
+        channel.close()
+        _live(role.order, target, parent, spec)
+
+
+def _load(spec: str, channel: Channel, more: Sequence[str]) -> Target:
+    try:
+        target = build(spec)
+        target.load()
+        _check_promises(target)
+        _preload([*_OURS, *getattr(target, "preloads", _PRELOADS), *more])
+    except Exception as error:
+        ours = isinstance(error, (CannotWork, OSError, MemoryError))
+        text = str(error) if isinstance(error, KillpointError) else brief(error)
+        channel.put(Loaded(os.getpid(), error=text, missing=not ours))
+        sys.exit(0)
+    notes = [str(note) for note in getattr(target, "notes", ())]
+    gc.collect()
+    gc.freeze()
+    found: set[str] = {"native"} if native_code(target) else set()
+    words = sorted(found.union(target.capabilities))
+    name, version = str(target.name), str(target.version)
+    torch = "torch" in sys.modules
+    limits: list[Disclaimer] = list(getattr(target, "disclaimers", ()))
+    files = own_files(target)
+    told = Loaded(os.getpid(), name, version, list(words), notes, limits, torch=torch, files=files)
+    channel.put(told)
+    return target
+
+
+def _check_promises(target: Target) -> None:
+    """Each capability a target claims must be a known word, with its methods there.
+
+    Raises:
+        BadUsage: one is not.
+    """
+    known = get_args(Capability)
+    for word in sorted(target.capabilities):
+        if word not in known:
+            raise BadUsage(f"unknown capability {word!r}; expected some of: {', '.join(known)}")
+        protocol = _PROTOCOLS.get(word)
+        if protocol is not None and not isinstance(target, protocol):
+            raise BadUsage(f"claims capability {word!r} but lacks a method of {protocol.__name__}")
+
+
+def _preload(names: Sequence[str]) -> None:
+    """What roles need, imported once.
+
+    Raises:
+        RuntimeError: an import has started a thread; forks of such a process are not safe.
+    """
+    for name in names:
+        importlib.import_module(name)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    if threads != 1:
+        raise RuntimeError(f"the target's import started {threads - 1} threads: cannot fork safely")
+
+
+def _serve(channel: Channel, root: Path) -> NoReturn:
+    wake_r, wake_w = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, _note)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.set_wakeup_fd(wake_w)
+    poller = select.poll()
+    poller.register(channel.fileno(), select.POLLIN)
+    poller.register(wake_r, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poller.poll()}
+        if wake_r in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake_r, 4096)
+        _reap(channel)
+        if channel.fileno() in ready:
+            try:
+                order = channel.get()
+            except Closed:
+                _end_descendants()
+                _remove_segments(root)
+                shutil.rmtree(root, ignore_errors=True)
+                sys.exit(0)
+            if isinstance(order, ForkRole):
+                _fork(order, channel, (wake_r, wake_w))
+
+
+def _note(_number: int, _frame: object) -> None:
+    """Being called is enough: the wake-up descriptor has a byte now."""
+
+
+def _reap(channel: Channel) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        with contextlib.suppress(Closed):
+            channel.put(Exited(pid, status))
+
+
+def _fork(order: ForkRole, channel: Channel, fds: tuple[int, int]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for fd in fds:
+            os.close(fd)
+        raise _BecomeRole(order)
+    channel.put(Forked(order.role, pid))
+
+
+def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
+    """Be the role (or the process that starts it by another method) until it ends normally."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        return
+    if order.umask is not None:
+        os.umask(order.umask)
+    if order.flooded:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (flood.NOFILE, hard))
+    if order.shm_of:
+        private_shm.join(order.shm_of)
+    if order.net_of:
+        netns.join(order.net_of, order.net_door)
+    if order.start == private_shm.KEEPER:
+        private_shm.keep(Path(order.folder), int(order.errand))
+    elif order.start == netns.KEEPER:
+        netns.keep(Path(order.folder), order.errand)
+    elif order.start == remote_call.CALLED:
+        enter_play(Path(order.folder), order.role)
+        remote_call.run(Path(order.folder), target, order.errand)
+    elif order.start == intruder.STRANGER:
+        enter_play(Path(order.folder), order.role, temporary="strangers")
+        intruder.run(order.role, Path(order.folder), order.errand)
+    elif order.start == "zygote":
+        if order.terminal:
+            become_job(order.terminal, Path(order.folder))
+        enter_play(Path(order.folder), order.role)
+        live_as_role(order, target)
+    else:
+        enter_play(Path(order.folder), f"{order.role}-launcher", temporary="launchers")
+        launch(order, spec, target)
+
+
+def _end_descendants() -> None:
+    """The director is gone: end what it had us start."""
+    me = os.getpid()
+    for _ in range(64):
+        kids = Path(f"/proc/{me}/task/{me}/children").read_text().split()
+        if not kids:
+            return
+        for kid in kids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(kid), signal.SIGKILL)
+        for kid in kids:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(int(kid), 0)
+
+
+def _remove_segments(root: Path) -> None:
+    """Of plays that nobody looked at to their end: what their roles had made has no owner now."""
+    for play in root.glob("*"):
+        for name in owned_names(History.read(play)):
+            with contextlib.suppress(OSError):
+                Path("/dev/shm", Path(name).name).unlink()
+
+
+if __name__ == "__main__":
+    main()

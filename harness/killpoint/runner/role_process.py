@@ -1,0 +1,184 @@
+"""The director's view of one role."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from killpoint.errors import BadUsage
+from killpoint.runner.drivers.native import let_go
+from killpoint.runner.environment import remote_clock
+from killpoint.runner.environment.resource_limits import fill_shm
+from killpoint.runner.observe.diagnosis import burnt, state
+from killpoint.runner.processes.target_agent import EXITS
+from killpoint.runner.protocol import Arm, Channel, Closed, Order, Packet, Release
+from killpoint.scenario import AnyStep, Fault
+
+_STOPS_WITHIN = 10.0
+
+
+@dataclass
+class Actor:
+    """A role's process, and what the director knows of it."""
+
+    name: str
+    pid: int
+    child: int
+    """The zygote's child that ends as the role ends: the role itself, or its launcher."""
+    channel: Channel | None = None
+    outstanding: dict[int, AnyStep] = field(default_factory=dict[int, AnyStep])
+    begun: int = -1
+    """The order that it has started on last."""
+    begun_at: float = 0.0
+    """When it said so; ``time.monotonic``."""
+    armed: dict[int, Fault] = field(default_factory=dict[int, Fault])
+    at_point: bool = False
+    held: bool = False
+    """Whether it waits there for its release, and does not stop itself."""
+    stopped: bool = False
+    told_to_exit: bool = False
+    killed: bool = False
+    """Whether the director has sent it SIGKILL."""
+    struck: AnyStep | None = None
+    """What it was told to do when an exception struck it last."""
+    hours: float = 0.0
+    """How far the fault being done moves its wall clock."""
+    status: int | None = None
+    """As waitpid gave it, once it has ended."""
+    handle: bytes = b""
+    relayed: Callable[[str], None] | None = None
+    """Has the relay or the hosts' keeper do the fault being done, where there is one."""
+    by_itself: Order | None = None
+    """The fault being done, as an order, for faults that a role does to itself."""
+    come: bool = True
+    """Whether it is there: a worker comes when its pool starts it."""
+    pidfd: int = -1
+    """Of a process that is not ours to reap, and whose number others may get."""
+    side: Channel | None = None
+    """A second line, for points that any thread may come to."""
+    standing: Channel | None = None
+    """The line that it stands at its point by."""
+    native: Path | None = None
+    """The file by which it is let go from native code, while it stands in such."""
+    folder: Path | None = None
+    """Where a process that takes no orders looks how far its clock is to move."""
+    arms: list[Arm] = field(default_factory=list[Arm])
+    """Whatever it is still to stand at or to count."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is there, and has not been seen dead."""
+        return self.come and self.status is None
+
+    @property
+    def held_up(self) -> bool:
+        """Whether the director itself keeps it from going on."""
+        return self.stopped or self.at_point
+
+    def signal(self, number: int) -> None:
+        """Send a signal to exactly this process."""
+        try:
+            if self.pidfd >= 0:
+                signal.pidfd_send_signal(self.pidfd, number)
+            else:
+                os.kill(self.pid, number)
+        except ProcessLookupError:
+            return
+        if number == signal.SIGKILL:
+            self.killed = True
+        elif number == signal.SIGSTOP:
+            self.stopped = True
+        elif number == signal.SIGCONT:
+            self.stopped = False
+
+    def has_stopped(self) -> None:
+        """Wait until it is seen stopped: it told us before it stopped itself."""
+        if self.native is not None:
+            self.signal(signal.SIGSTOP)  # it could not stop itself in there
+        self.stopped = True
+        self._await("T")
+
+    def _await(self, letter: str) -> None:
+        end = time.monotonic() + _STOPS_WITHIN
+        while state(self.pid) not in (letter, "Z", "") and time.monotonic() < end:
+            os.sched_yield()
+
+    def release(self, action: str) -> None:
+        """Let it go on from its point."""
+        self.at_point = self.held = False
+        self.put(Release(action), self.standing)
+        if self.native is not None:
+            let_go(self.native)
+            self.native = None
+
+    def stand(self, line: Channel, native: Path | None) -> None:
+        """It has come to its point; ``native``: to stand in code that holds its interpreter."""
+        self.at_point = True
+        self.standing = line
+        self.native = native
+        if native is not None:
+            self._await("S")
+
+    def arrive(self, pid: int, pidfd: int, line: Channel | None) -> None:
+        """It is there: a process that another one has started, in the place of an earlier one."""
+        self.come, self.status = True, None
+        self.pid, self.pidfd, self.channel = pid, pidfd, line
+        self.at_point = self.held = self.stopped = False
+
+    def hung_up(self, line: Channel) -> None:
+        """One of its lines has ended."""
+        self.channel = None if self.channel is line else self.channel
+        self.side = None if self.side is line else self.side
+        self.standing = None if self.standing is line else self.standing
+
+    def arm(self, arm: Arm) -> None:
+        """Have it stand at a point, or count; one that has yet to come is told when it does."""
+        self.arms.append(arm)
+        self.put(arm, self.side if arm.point.op in ("work", "carry") else None)
+
+    def inject_in_role(self) -> None:
+        """Have it do the fault to itself between two operations, or at once if it can."""
+        step = self.by_itself.step if self.by_itself is not None else None
+        if isinstance(step, Fault) and step.fault == "exit" and self.side and self.outstanding:
+            self.signal(EXITS)
+        elif self.folder is not None:
+            # One that does not listen is left alone: its judge misses the jump in the record.
+            remote_clock.move(self.folder, self.name, self.pid, self.hours * 3600)
+        elif self.by_itself is not None:
+            self.post(self.by_itself)
+
+    def apply_to_connections(self, fault: str) -> None:
+        """Have the relay, or the keeper of its link, do the fault to its connections."""
+        if self.relayed is None:
+            raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
+        self.relayed(fault)
+
+    def fill_shm(self) -> None:
+        """Fill the /dev/shm that it sees, which must not be the machine's."""
+        fill_shm(self.pid)
+
+    def post(self, order: Order) -> None:
+        """Give it an order."""
+        self.outstanding[order.id] = order.step
+        self.put(order)
+
+    def put(self, packet: Packet, line: Channel | None = None) -> None:
+        """Send a packet; a role that is already dead takes nothing.
+
+        ``line``: another than its own.
+        """
+        line = line or self.channel
+        if line is None:
+            return
+        try:
+            line.put(packet)
+        except Closed:
+            return
+
+    def seen(self) -> tuple[str, float]:
+        """State letter and CPU seconds, for telling waiting from working."""
+        return state(self.pid), burnt(self.pid)

@@ -1,0 +1,619 @@
+"""The director: plays a scenario with real processes, places its faults, and keeps the record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from killpoint import scenario as script
+from killpoint.errors import BadUsage
+from killpoint.faults import FAULTS
+from killpoint.history.log import Log
+from killpoint.runner.hang_detection import Stalled, Waiting, look_at_maps
+from killpoint.runner.network.attackers import Strangers
+from killpoint.runner.network.group_rendezvous import Meeting, numbers_taken
+from killpoint.runner.network.links import Links
+from killpoint.runner.network.netns import Hosts
+from killpoint.runner.network.relay_network import Wire
+from killpoint.runner.observe import diagnosis, exposure_probe, memory_usage, open_fds
+from killpoint.runner.observe.processor_time import ProcessorTime
+from killpoint.runner.points.call_watch import CallWatch
+from killpoint.runner.points.page_watch import PageWatch
+from killpoint.runner.processes.process_watch import ProcessWatch
+from killpoint.runner.processes.terminal import Sitting, Terminal
+from killpoint.runner.processes.zygote_client import Zygote
+from killpoint.runner.protocol import (
+    Arm,
+    Begun,
+    Channel,
+    Closed,
+    Done,
+    Exited,
+    ForkRole,
+    Guarded,
+    Hello,
+    Order,
+    Packet,
+    Parts,
+    Reached,
+    Release,
+    Unguarded,
+)
+from killpoint.runner.role_process import Actor
+from killpoint.runner.target_processes import Comers, ending
+from killpoint.runner.timed_faults import TimedFaults
+from killpoint.scenario import Scenario
+from killpoint.targets.protocol import QueueShape
+
+Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
+"""What the director listens to."""
+_LATE = 0.005
+_LEAVES_WITHIN = 8.0
+"""A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
+
+
+_ENGINE_LEAVES_WITHIN = 20.0
+"""For an engine to be stopped, whatever was done to it."""
+
+
+class Director:
+    """Gives the orders of one play. Use once."""
+
+    def __init__(
+        self,
+        zygote: Zygote,
+        scenario: Scenario,
+        folder: Path,
+        *,
+        shm_of: int = 0,
+        hosts: Hosts | None = None,
+    ) -> None:
+        """Take a started zygote and an empty folder whose path is short (sockets live in it).
+
+        ``shm_of``: the process that keeps the play's own /dev/shm, if it has one; ``hosts``:
+        those that its roles live in, if they do.
+        """
+        self.scenario = scenario
+        self.folder = folder
+        self.zygote = zygote
+        self.log = Log(folder / "director.jsonl", "director")
+        self._comers = Comers(scenario.comers(), self.log)
+        self.actors: dict[str, Actor] = dict(self._comers.actors)
+        self.unreached: list[str] = []
+        self._strangers = Strangers(zygote, scenario, folder, self.log)
+        self._shm_of = shm_of
+        self._calls = CallWatch(self.log, folder)
+        self._timed = TimedFaults(self.log)
+        for actor in self.actors.values() if scenario.coordinator else ():
+            actor.folder = folder
+        self._next = 0
+        self._sequence = 0
+        self._handle = b""
+        self._in_vain = False
+        self._hosts = hosts
+        self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
+        elsewhere = hosts.address if hosts else ""
+        self.meeting = Meeting(scenario, elsewhere) if scenario.group or scenario.pipe else None
+        self._processor = ProcessorTime(self.log)
+        self._waiting = Waiting(
+            scenario,
+            self.log,
+            self.actors,
+            self._comers,
+            self._serve,
+            self._processor,
+            folder,
+        )
+        self._until, self._granted = self._waiting.until, self._waiting.granted
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        (folder / "d").unlink(missing_ok=True)
+        self._listener.bind(str(folder / "d"))
+        self._listener.listen(128)
+        self._listener.setblocking(False)
+        self._poll = select.poll()
+        self._ears: dict[int, Ear] = {}
+        self._sitting: Sitting | None = None
+        if scenario.terminal:
+            self._sitting = Sitting(folder, self.log, self.actors, partial(self._until, paced=True))
+            self._hear(self._sitting.terminal)
+        self._hear(self._listener)
+        self._hear(zygote.channel)
+
+    # -- the play ---------------------------------------------------------------------------
+
+    def play(self) -> None:
+        """All steps, then the epilogue: recheck and close, or leave; exit."""
+        if self.meeting and self.meeting.trouble:
+            raise Stalled(self.meeting.trouble)
+        cancelled = {
+            role
+            for step in self.scenario.steps
+            if isinstance(step, script.Cancel)
+            for role in self.scenario.named(step.roles)
+        }
+        for role in self.scenario.roles():
+            if role not in self.actors:
+                self._start(role, role in cancelled)
+        self._until(self._all_present, 60.0, "the roles did not start")
+        for step in self.scenario.steps:
+            self._do(step)
+            if isinstance(step, script.Make) and not self._handle and not self._yet_to_come():
+                break  # there is no queue: nothing that follows would say anything
+            if isinstance(step, script.CoordinatorStart) and not self._handle:
+                break
+            if self._in_vain:
+                break
+        self._epilogue()
+
+    def _yet_to_come(self) -> bool:
+        """Whether the queue is still to be made: the writer stands at a point, or tries again."""
+        again = any(isinstance(step, script.Again) for step in self.scenario.steps)
+        return again or self.actors["writer"].held_up
+
+    def _epilogue(self) -> None:
+        self._strangers.recall()
+        self._until(self._strangers.gone, 10.0, "a stranger did not leave")
+        if self._comers.actors and not self.actors[self.scenario.roles()[0]].alive:
+            # Whoever is held, or in native code, must go all the same (SPEC W4).
+            self._granted(self._comers.all_gone, self._comers.within, self._comers.actors)
+        roles = [name for name, actor in self.actors.items() if actor.alive]
+        for name in roles:
+            self._wake_stopped(self.actors[name])
+        ours = [name for name in roles if name not in self._comers.actors]
+        told = [name for name in ours if not self.actors[name].told_to_exit]
+        if told:
+            names = tuple(told)
+            recheck, close = script.Recheck(names), script.Close(names)
+            ends = (script.Leave(names),) if self.meeting else (recheck, close)
+            if self.scenario.pipe:
+                ends = (script.PipeClose(names),)
+            if self.scenario.pool:
+                ends = (script.PoolStop(),)
+            if self.scenario.engine:
+                ends = (script.EngineStop(),)
+            if self.scenario.coordinator:
+                peers = tuple(name for name in told if name != "parent")
+                first = (script.CoordinatorClose(),) if "parent" in told else ()
+                ends = (script.Disconnect(peers), *first)
+            # Who has started processes may have a fork server's socket to remove as it ends.
+            parent = self.scenario.pool or self.scenario.engine
+            for step in (*ends, script.Exit(names, brief=not parent)):
+                self._do(step)
+        self._do(script.Wait(tuple(ours), within=self._leaves_within()))
+        self._granted(lambda: not any(self.actors[name].alive for name in ours), 8.0, ours)
+        for name in ours:
+            if self.actors[name].alive:
+                self._waiting.hang(self.actors[name], "interpreter exit")
+        everybody = self._comers.actors
+        if not self._granted(self._comers.all_gone, self._comers.within, everybody):
+            self._comers.dump("hang", op="leaving")
+            if "W4" in self.scenario.judges:
+                self._comers.ask_to_leave(lambda done: self._granted(done, 2.0, everybody))
+        for arm in [f for a in self.actors.values() for f in a.armed.values()]:
+            self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
+            self.log.write("not-reached", target=arm.role, fault=arm.fault)
+        self.unreached += self._wire.missed()
+
+    def _leaves_within(self) -> float:
+        if self.scenario.pool:
+            return 2 * self.scenario.pool.grace + _LEAVES_WITHIN
+        if self.scenario.engine:
+            return _ENGINE_LEAVES_WITHIN
+        return _LEAVES_WITHIN if self.meeting else 5.0
+
+    def _wake_stopped(self, actor: Actor) -> None:
+        if actor.held_up:
+            self.log.write("intent", fault="continue", target=actor.name, teardown=True)
+            FAULTS["continue"].act(actor)
+
+    def close(self) -> None:
+        """Release sockets; roles are gone by then."""
+        self._wire.close()
+        self._calls.close()
+        self._strangers.close()
+        for ear in self._ears.values():
+            if not isinstance(ear, socket.socket) and ear is not self.zygote.channel:
+                ear.close()
+        if self._sitting:
+            self._sitting.terminal.close()
+        self._listener.close()
+        self.log.close()
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def _do(self, step: script.AnyStep) -> None:
+        if isinstance(step, script.Wait):
+            self._waiting.wait(step)
+        elif isinstance(step, script.Settle):
+            self._waiting.settle(step)
+        elif isinstance(step, script.Pause):
+            self._until(lambda: False, step.seconds, None)
+        elif isinstance(step, script.Fault):
+            self._declare(step)
+        elif isinstance(step, script.Count):
+            if step.of == "calls":
+                self._calls.begin(self.actors[step.role], step.at)
+                return
+            self.actors[step.role].arm(Arm(self._number(), step.at, of=step.of))
+        elif isinstance(step, script.Press):
+            self._press(step.key)
+        elif isinstance(step, script.Cancel):
+            for role in self.scenario.named(step.roles):
+                self._cancel(role)
+        elif isinstance(step, (script.Look, script.Weigh)):
+            self._look(step)
+        elif isinstance(step, script.Intrude):
+            self._strangers.intrude(step, self.actors[step.role].pid, self._until)
+        elif isinstance(step, script.Again):
+            actor = self.actors[step.role]
+            again, actor.struck = actor.struck, None
+            if isinstance(again, script.Make):
+                self._do(again)
+            elif again is not None:
+                self._post(step.role, again)
+        elif isinstance(step, script.CoordinatorStart):
+            self._handle = b""
+            self._post("parent", step, data=self._coordinator_shape())
+            parent = self.actors["parent"]
+            self._until(lambda: not parent.outstanding or parent.stopped, 60.0, "no coordinator")
+        elif isinstance(step, script.Make):
+            self._post("writer", step, data=script.dump_shape(self._shape()))
+            writer = self.actors["writer"]
+            self._until(
+                lambda: bool(self._handle) or not writer.outstanding or writer.held_up,
+                60.0,
+                "no queue",
+            )
+        else:
+            roles = getattr(step, "roles", None)
+            first = self.scenario.roles()[0]
+            for role in self.scenario.named(roles or (getattr(step, "role", first),)):
+                self._post(role, step)
+
+    def _press(self, key: script.Key) -> None:
+        assert self._sitting is not None  # scenarios with keys and without a terminal are refused
+        if key == "hang-up" and self._sitting.terminal.fileno() in self._ears:
+            self._forget(self._sitting.terminal.fileno())
+        self._sitting.press(key)
+
+    def _shape(self) -> QueueShape:
+        shape = self.scenario.shape
+        if self._hosts is None:
+            return shape
+        return msgspec.structs.replace(shape, host=self._hosts.address)
+
+    def _coordinator_shape(self) -> bytes:
+        shape = self.scenario.coordinator
+        if shape is not None and self._hosts is not None:
+            shape = msgspec.structs.replace(shape, host=self._hosts.address)
+        return msgspec.json.encode(shape)
+
+    def _look(self, step: script.Look | script.Weigh) -> None:
+        for name in self.scenario.named(step.roles):
+            actor = self.actors[name]
+            if not actor.alive:
+                continue
+            if isinstance(step, script.Weigh):
+                memory_usage.record(self.log, name, actor.pid)
+                continue
+            exposure_probe.look(self.log, name, actor.pid, self.folder / "t")
+            if self.scenario.pool:
+                open_fds.record(self.log, name, actor.pid)
+                continue
+            wired = self.scenario.pipe or "wire" in self.zygote.loaded.capabilities
+            if wired and not self.scenario.coordinator:
+                self._post(name, step)
+        if isinstance(step, script.Look):
+            exposure_probe.look_at_files(self.log, self.folder / "t")
+
+    def _cancel(self, role: str) -> None:
+        self.log.write("intent", fault="cancel", target=role)
+        flags = os.O_WRONLY | os.O_NONBLOCK
+        with contextlib.suppress(OSError):  # nobody listens: it is dead, or was cancelled before
+            wake = os.open(self.folder / f"{role}.wake", flags)
+            os.write(wake, b"!")
+            os.close(wake)
+
+    def _post(self, role: str, step: script.AnyStep, data: bytes = b"") -> None:
+        actor = self.actors[role]
+        if not actor.alive or actor.told_to_exit:
+            return
+        ranked = (
+            self.scenario.readers() if role in self.scenario.readers() else self.scenario.roles()
+        )
+        rank = ranked.index(role) if role != "writer" else 0
+        routes = None
+        if isinstance(step, script.Attach):
+            data, routes = self._handle, self._wire.routes(role)
+            rank = rank if step.rank is None else step.rank
+        elif isinstance(step, (script.Join, script.PipeOpen)) and self.meeting:
+            places = self.meeting.addresses
+            places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
+            data = self.meeting.invitation(role)
+        elif isinstance(step, script.Connect):
+            engines = self.scenario.engines()
+            rank = engines.index(role) if role in engines else 0
+            data, rank = self._handle, rank if step.rank is None else step.rank
+        elif isinstance(step, (script.PoolStart, script.NextPool)):
+            data = msgspec.json.encode(self.scenario.pool)
+        elif isinstance(step, script.EngineStart):
+            data = msgspec.json.encode(self.scenario.engine)
+        elif isinstance(step, script.RingAttach):
+            data = script.dump_shape(self.scenario.shape)
+        actor.told_to_exit = isinstance(step, script.Exit)
+        actor.post(Order(self._number(), step, self._sequence, data, rank, routes))
+        if isinstance(step, script.Send):
+            self._sequence += sum(message.repeat for message in step.messages)
+        elif isinstance(step, script.RingWrite):
+            self._sequence += 1
+        else:
+            self._sequence += numbers_taken(step, role)
+
+    def _declare(self, step: script.Fault) -> None:
+        actor = self.actors.get(step.role)
+        if actor is None:
+            raise BadUsage(f"no single role is named {step.role!r}")
+        if step.at is None:
+            if step.fault == "continue":
+                self._waiting.await_stop(actor)
+            self._act(actor, step)
+            return
+        # Nobody stops itself inside native code: that is done to it.
+        stops = step.fault == "stop" and step.at.name != "native"
+        throws = step.fault in ("raise", "interrupt")
+        arm = Arm(self._number(), step.at, stops, throws=throws)
+        actor.armed[arm.id] = step
+        if step.at.kind() == "times":
+            self._timed.begin(actor, step)
+        if step.at.kind() == "calls":
+            self._calls.begin(actor, step.at)
+            return
+        actor.arm(arm)
+
+    def _act(self, actor: Actor, step: script.Fault, where: str = "") -> None:
+        kind = FAULTS[step.fault]
+        if not actor.alive:
+            return
+        look_at_maps(self.log, actor)
+        actor.by_itself = Order(self._number(), step)
+        actor.hours = step.hours
+        self._wire.aim(actor, step)
+        toward = {"toward": step.toward} if step.fault in script.NETWORK_FAULTS else {}
+        self.log.write("intent", fault=step.fault, target=actor.name, where=where, **toward)
+        struck = actor.pid
+        kind.act(actor)
+        self.log.write(
+            "fault", fault=step.fault, target=actor.name, where=where, pid=struck, **toward
+        )
+
+        def dead() -> bool:
+            return not actor.alive or actor.pid != struck  # the next one may be there already
+
+        if kind.ends:
+            self._until(dead, 10.0, f"{actor.name} did not die")
+
+    # -- what comes in ----------------------------------------------------------------------
+
+    def _serve(self, seconds: float) -> None:
+        before = time.monotonic()
+        events = self._poll.poll(seconds * 1000)
+        if not events:
+            late = time.monotonic() - before - seconds
+            if late > _LATE:
+                self.log.write("late-tick", ns=int(late * 1e9))
+        self._processor.sample(self.actors.values())
+        for exited in self.zygote.exits():
+            self._ended(exited)
+        for fd, _ in events:
+            self._take(fd)
+        self._timed.look(self.actors.values())
+
+    def _take(self, fd: int) -> None:
+        ear = self._ears.get(fd)
+        if ear is None:
+            return
+        if isinstance(ear, socket.socket):
+            with contextlib.suppress(BlockingIOError):
+                self._hear(Channel(ear.accept()[0]))
+            return
+        if isinstance(ear, PageWatch):
+            self._at_page(ear, ear.serve())
+            return
+        if isinstance(ear, ProcessWatch):
+            self._forget(fd)
+            self._gone(ear)
+            return
+        if isinstance(ear, Terminal):
+            if not ear.read():
+                self._forget(fd)
+            return
+        try:
+            packet = ear.take()  # acting on another packet may have served this one already
+        except Closed:
+            self._forget(fd)
+            if ear is self.zygote.channel:
+                raise Stalled("the zygote ended") from None
+            for actor in self.actors.values():
+                actor.hung_up(ear)
+            ear.close()
+            return
+        if isinstance(packet, Exited):
+            self._ended(packet)
+        elif packet is not None:
+            self._answer(ear, packet)
+
+    def _answer(self, channel: Channel, packet: Packet) -> None:
+        if isinstance(packet, Hello):
+            self._welcome(channel, packet)
+            return
+        actor = next((a for a in self.actors.values() if channel in (a.channel, a.side)), None)
+        if actor is None:
+            return  # of a worker whose place another one has taken
+        if isinstance(packet, Begun):
+            actor.begun, actor.begun_at = packet.id, time.monotonic()
+        elif isinstance(packet, Done):
+            step = actor.outstanding.pop(packet.id, None)
+            if packet.outcome == "injected":
+                actor.struck = step
+            if isinstance(step, script.Make):
+                self._handle, self._wire.addresses = packet.handle, packet.addresses
+            if isinstance(step, script.CoordinatorStart) and packet.handle:
+                self._handle = packet.handle
+                watch = self._comers.found("coordinator", packet.pid)
+                if watch is not None:
+                    self._hear(watch)
+            elif isinstance(step, script.Hear) and packet.outcome != "ok":
+                self._in_vain = True
+            if isinstance(step, (script.Make, script.Attach)):
+                look_at_maps(self.log, actor)
+        elif isinstance(packet, Parts):
+            for watch in self._comers.appear(packet.parts):
+                self._hear(watch)
+        elif isinstance(packet, Guarded):
+            self._guard(actor, packet)
+        elif isinstance(packet, Unguarded):
+            self._unguard(actor, packet)
+        elif isinstance(packet, Reached):
+            step = actor.armed.pop(packet.id, None)
+            late = step is None and any(a.stop for a in actor.arms if a.id == packet.id)
+            actor.arms = [arm for arm in actor.arms if arm.id != packet.id]
+            native = step is not None and step.at is not None and step.at.name == "native"
+            actor.stand(channel, self.folder / f"{actor.name}.native" if native else None)
+            self.log.write("reached", target=actor.name, where=packet.where)
+            if late:  # nobody waits for its stop any more
+                actor.has_stopped()
+                FAULTS["continue"].act(actor)
+            elif step is None:
+                actor.release("go")
+            else:
+                self._act(actor, step, packet.where)
+
+    def _welcome(self, channel: Channel, hello: Hello) -> None:
+        if hello.role not in self.actors:  # a target started more workers than it was to
+            self._forget(channel.fileno())
+            channel.close()
+        elif hello.role in self._comers.actors:
+            watch = self._comers.welcome(channel, hello)
+            if watch is not None:
+                self._hear(watch)
+        elif hello.side:
+            self.actors[hello.role].side = channel
+            self.actors[hello.role].put(Release(), channel)
+        else:
+            actor = self.actors[hello.role]
+            actor.channel, actor.pid = channel, hello.pid
+            if self._sitting:
+                self._sitting.terminal.taken()
+                self._hear(ProcessWatch(hello.pid, hello.role))
+
+    def _ended(self, packet: Exited) -> None:
+        self._strangers.ended(packet)
+        for name in set(self.actors) - set(self._comers.actors):
+            actor = self.actors[name]
+            if packet.pid == (actor.pid if self._sitting else actor.child):
+                self._end(actor, packet.status)
+
+    def _end(self, actor: Actor, status: int) -> None:
+        if not actor.alive:
+            return
+        actor.status = status
+        self._calls.ended(actor)
+        self._timed.ended(actor)
+        how = ending(status)
+        said = self.folder / f"{actor.name}.err"
+        words = {"said": diagnosis.last_line(said)} if how.get("signal") == signal.SIGABRT else {}
+        self.log.write("exit", target=actor.name, pid=actor.pid, **how, **words)
+        actor.outstanding.clear()
+
+    def _gone(self, watch: ProcessWatch) -> None:
+        """A process has ended that is not the zygote's child: a worker, or a shell's job."""
+        if watch.role in self._comers.actors:
+            self._comers.gone(watch)
+            return
+        status = watch.status()
+        watch.close()
+        if status is not None:  # else it was the zygote's in the end, which tells
+            self._end(self.actors[watch.role], status)
+
+    # -- pages ------------------------------------------------------------------------------
+
+    def _guard(self, actor: Actor, packet: Guarded) -> None:
+        """Serve the stores of an operation, and let it begin."""
+        assert actor.channel is not None
+        step = actor.armed.get(packet.id)
+        until = step.at.page if step is not None and step.at is not None else None
+        fd = actor.channel.fds.pop()
+        self._hear(PageWatch(fd, actor.name, actor.pid, packet, until))
+        actor.put(Release())
+
+    def _at_page(self, watch: PageWatch, where: str) -> None:
+        """Strike a role that is held at its page."""
+        if not where:
+            return
+        actor = self.actors[watch.role]
+        self.log.write("reached", target=actor.name, where=where, **watch.inspect())
+        step = actor.armed.pop(watch.id, None)
+        if step is not None:
+            self._act(actor, step, where)
+            if actor.stopped:
+                actor.has_stopped()
+        watch.let_go()
+
+    def _unguard(self, actor: Actor, packet: Unguarded) -> None:
+        for fd, ear in list(self._ears.items()):
+            if isinstance(ear, PageWatch) and ear.id == packet.id:
+                self.log.write("pages", target=actor.name, arm=ear.id, count=len(ear.order))
+                self._forget(fd)
+                ear.close()
+        actor.put(Release())
+
+    def _hear(self, ear: Ear) -> None:
+        self._ears[ear.fileno()] = ear
+        self._poll.register(ear.fileno(), select.POLLIN)
+
+    def _forget(self, fd: int) -> None:
+        self._poll.unregister(fd)
+        del self._ears[fd]
+
+    # -- roles ------------------------------------------------------------------------------
+
+    def _start(self, role: str, cancels: bool) -> None:
+        order = ForkRole(
+            role,
+            str(self.folder),
+            self.scenario.start,
+            observe=self.scenario.observe,
+            stores=self.scenario.at_stores(),
+            cancels=cancels,
+            pool=self.scenario.pool is not None,
+            pipe=self.scenario.pipe is not None,
+            coordinator=self.scenario.coordinator is not None and role == "parent",
+            engine=self.scenario.engine is not None,
+            terminal=self._sitting.terminal.path if self._sitting else "",
+            seed=self.scenario.seed,
+            umask=self.scenario.umask,
+            flooded=any(
+                isinstance(step, script.Intrude) and step.how == "flood"
+                for step in self.scenario.steps
+            ),
+            shm_of=self._shm_of,
+            net_of=self._hosts.pid if self._hosts else 0,
+            net_door=self._hosts.door(role) if self._hosts else 0,
+        )
+        child = self.zygote.fork(order)
+        self.actors[role] = Actor(role, child, child)
+
+    def _all_present(self) -> bool:
+        return all(actor.channel or not actor.alive for actor in self.actors.values())
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next

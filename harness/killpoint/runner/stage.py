@@ -1,0 +1,452 @@
+"""Playing scenarios one after another on real processes, each in a folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from killpoint import ledger as books
+from killpoint.errors import CannotWork
+from killpoint.history.log import Log
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.runner import play_lock
+from killpoint.runner.environment.private_shm import OwnShm
+from killpoint.runner.hang_detection import Stalled
+from killpoint.runner.network.netns import Hosts
+from killpoint.runner.observe import accelerators
+from killpoint.runner.processes import remote_call
+from killpoint.runner.processes.zygote_client import Zygote
+from killpoint.runner.protocol import ForkRole
+from killpoint.runner.scenario_runner import Director
+from killpoint.scenario import (
+    AnyStep,
+    Attach,
+    Barrier,
+    Broadcast,
+    Call,
+    Connect,
+    CoordinatorStart,
+    EngineStart,
+    EngineStop,
+    Hear,
+    Intrude,
+    Join,
+    Leave,
+    Make,
+    Message,
+    PipeOpen,
+    PoolStart,
+    PoolStop,
+    Ready,
+    Receive,
+    Scenario,
+    Send,
+    Submit,
+    Wait,
+)
+from killpoint.systems.base import Player, System
+from killpoint.systems.registry import system_of
+from killpoint.targets.protocol import QueueShape
+
+_LEFT_WITHIN = 5.0
+"""L1's grace. Once no process is left nothing can go away by itself: no need to wait for it."""
+_LONG = 5.0
+"""Prescribed seconds from which on a play is long: most last a second or two."""
+
+
+_PLAIN: list[AnyStep] = [
+    Make(),
+    Attach(),
+    Ready(timeout=5.0),
+    Send([Message()]),
+    Receive(1, timeout=5.0),
+    Wait(),
+]
+"""What the next start does: an ordinary queue, from the making to a clean end."""
+
+_PLAIN_GROUP: list[AnyStep] = [
+    Join(),
+    Broadcast("rank-0", [Message()], timeout=5.0),
+    Barrier(),
+    Leave(),
+    Wait(within=20.0),
+]
+"""The same for a group."""
+
+_PLAIN_POOL: list[AnyStep] = [
+    PoolStart(timeout=60.0),
+    Call(timeout=10.0),
+    PoolStop(),
+    Wait(within=90.0),
+]
+"""And for a worker pool."""
+
+
+_PLAIN_PIPE: list[AnyStep] = [PipeOpen(), Wait(within=20.0)]
+"""And for a pipe."""
+
+_PLAIN_ENGINE: list[AnyStep] = [
+    EngineStart(timeout=60.0),
+    Wait(within=90.0),
+    EngineStop(),
+    Wait(within=20.0),
+]
+"""And for an engine."""
+
+_PLAIN_COORDINATOR: list[AnyStep] = [
+    CoordinatorStart(timeout=30.0),
+    Connect(),
+    Hear(("front-ends",), "state", within=5.0),
+    Wait(within=10.0),
+]
+"""And for a coordinator."""
+
+_FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
+"""What the next start makes where the play's /dev/shm may have been too small for its queue."""
+
+
+class Play(msgspec.Struct):
+    """A scenario as it was played: the record that checkers judge."""
+
+    scenario: Scenario
+    history: History
+    ledger: Ledger
+    unreached: list[str]
+    """Faults whose point was not reached: then the play says nothing of what they aim at."""
+    stalled: str
+    """Why the harness could not play it to the end, empty if it did."""
+    folder: Path
+    seconds: float
+    unable: str = ""
+    """What this machine does not permit, and the scenario needs; empty as a rule."""
+    shared: bool = False
+    """Whether the same play was given before, to be judged by another invariant."""
+    provisional: bool = False
+    """Whether the target was started otherwise than its users start it."""
+    alone: bool = False
+    """Whether it was a server's, started as its users start it, with nothing else on the machine:
+    no other play is needed to confirm what it shows."""
+
+
+class Stage:
+    """A zygote of one target, and the plays it gives. Use as a context manager."""
+
+    def __init__(self, spec: str) -> None:
+        """Start the zygote of a resolved target.
+
+        Raises:
+            BadUsage, CannotWork: see :class:`Zygote`.
+        """
+        self.spec = spec
+        try:
+            self.root = Path(tempfile.mkdtemp(prefix="kp-", dir="/tmp"))
+        except OSError as error:
+            raise CannotWork(f"no place for the plays: {error}") from error
+        self._count = 0
+        self._shared: dict[tuple[bytes, bool], list[Play]] = {}
+        """Plays that several invariants judge, by what is played, and whether alone."""
+        self._asked: Counter[tuple[bytes, bool, str]] = Counter()
+        """How many of them each case was given."""
+        self._players: dict[str, Player] = {}
+        self.confirmed: set[str] = set()
+        """See :class:`killpoint.explore.trial.PlaysAlone`."""
+        self._abandoned = False
+        self._with_torch: Zygote | None = None
+        try:
+            self.zygote = Zygote(spec, self.root)
+        except BaseException:
+            shutil.rmtree(self.root, ignore_errors=True)
+            raise
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def abandon(self) -> None:
+        """End a play of a system's own that is under way in another thread, and begin no other.
+
+        Other plays last seconds: they come to their end.
+        """
+        self._abandoned = True
+        for player in list(self._players.values()):
+            player.abandon()
+
+    def close(self) -> None:
+        """End the zygote and remove every play's folder."""
+        for player in self._players.values():
+            player.close()
+        if self._with_torch is not None:
+            self._with_torch.close()
+        self.zygote.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Where the target's own files lie, by their path in its package."""
+        return self.zygote.loaded.files
+
+    def play(self, scenario: Scenario) -> Play:
+        """Play a scenario to its end, look at what it left, then clean up.
+
+        Raises:
+            CannotWork: the machine has no room for its record.
+        """
+        system = system_of(scenario)
+        if system is not None:
+            return self._play_shared(system, scenario)
+        with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
+            return self._play(scenario)
+
+    def play_alone(self, scenario: Scenario) -> Play:
+        """The same, with no other play of this user's beside it on the machine.
+
+        The play is stalled, and judges nothing, where the others do not end.
+
+        Raises:
+            CannotWork: the machine has no room for its record.
+        """
+        system = system_of(scenario)
+        if system is not None:
+            return self._play_shared(system, scenario, alone=True)
+        with play_lock.alone() as alone:
+            play = self._play(scenario)
+        if not alone:
+            play.stalled = play.stalled or "other plays on this machine did not end"
+        return play
+
+    def _play_shared(self, system: System, scenario: Scenario, *, alone: bool = False) -> Play:
+        """Play it while no other server is played, or give what the same play gave before.
+
+        A case that asks once more is given another play, or what that gave another case.
+        """
+        if declined := self._player(system).declines(scenario):
+            return self._declined(scenario, declined)
+        alone = alone or system.as_users(scenario)
+        key = system.key(scenario), alone
+        given = self._asked[*key, scenario.case]
+        self._asked[*key, scenario.case] += 1
+        known = self._shared.setdefault(key, [])
+        if given < len(known):
+            return msgspec.structs.replace(known[given], scenario=scenario, shared=True)
+        beside = play_lock.alone() if alone else play_lock.beside_others(long=True)
+        with play_lock.one_server() as first, beside as undisturbed:
+            play = self._play_by(system, scenario, ordinary=alone)
+        if not (first and undisturbed):
+            play.stalled = play.stalled or "other plays on this machine did not end"
+        play.alone = alone
+        known.append(play)
+        return play
+
+    def _play_by(self, system: System, scenario: Scenario, *, ordinary: bool) -> Play:
+        began = time.monotonic()
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            (folder / "t").mkdir(parents=True, mode=0o700)
+            played = self._player(system).play(scenario, folder, ordinary=ordinary)
+            history = History.read(folder)
+        except OSError as error:
+            raise CannotWork(f"cannot keep the record of a play: {error}") from error
+        seconds = time.monotonic() - began
+        told = played.ledger, played.unreached, played.stalled
+        unable = next((event.text("error") for event in history.of("unable")), "")
+        return Play(
+            scenario, history, *told, folder, seconds, unable, provisional=played.provisional
+        )
+
+    def _player(self, system: System) -> Player:
+        if system.name not in self._players:
+            self._players[system.name] = system.player(self.spec, self.root)
+        player = self._players[system.name]
+        if self._abandoned:
+            player.abandon()
+        return player
+
+    def _declined(self, scenario: Scenario, why: str) -> Play:
+        """A play in which nothing was played, and that says why."""
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            folder.mkdir()
+            log = Log(folder / "driver.jsonl", "driver")
+            log.write("lacking", error=why)
+            log.close()
+            return Play(scenario, History.read(folder), Ledger(), [], "", folder, 0.0)
+        except OSError as error:
+            raise CannotWork(f"cannot keep the record of a play: {error}") from error
+
+    def _play(self, scenario: Scenario) -> Play:
+        began = time.monotonic()
+        self._count += 1
+        folder = self.root / str(self._count)
+        shm: OwnShm | None = None
+        hosts: Hosts | None = None
+        zygote = self._zygote_for(scenario)
+        on_gpu = accelerators.used() if scenario.device == "cuda" else {}
+        try:
+            (folder / "t").mkdir(parents=True, mode=0o700)
+            if scenario.shm_bytes is not None:
+                shm = OwnShm(zygote, folder, scenario.shm_bytes)
+            if scenario.namespaces:
+                hosts = Hosts(zygote, folder, scenario.connecting())
+            stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
+            history = History.read(folder)
+            left = _settle_accounts(zygote, history, folder, shm, hosts)
+            left.gpu_bytes = accelerators.kept(on_gpu, _LEFT_WITHIN) if on_gpu else 0
+        except OSError as error:
+            raise CannotWork(f"cannot keep the record of a play: {error}") from error
+        finally:
+            for own in (shm, hosts):
+                if own is not None:
+                    own.close()
+        seconds = time.monotonic() - began
+        unable = hosts.refused if hosts is not None else ""
+        unable = unable or next((event.text("error") for event in history.of("unable")), "")
+        return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
+
+    def call(self, function: str, data: bytes, within: float) -> bytes:
+        """Call a function where the target is loaded, in a process of its own: ``errand.Call``.
+
+        Raises:
+            CannotWork: it ended without an answer, or gave none in that many seconds.
+        """
+        self._count += 1
+        folder = self.root / str(self._count)
+        try:
+            folder.mkdir(mode=0o700)
+            call = msgspec.msgpack.encode(remote_call.Call(function, data))
+            order = ForkRole("errand", str(folder), start=remote_call.CALLED, errand=call)
+            pid = self.zygote.fork(order)
+            if not self._ends(pid, within):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                self._ends(pid, 10.0)
+                raise CannotWork(f"{function} gave no answer in {within:.0f} s (pid {pid})")
+            answer = remote_call.answer(folder)
+            if answer is not None:
+                return answer
+            said = (folder / "errand.err").read_text("utf-8", "replace").strip()
+            raise CannotWork(f"{function} failed: {(said.splitlines() or ['no word'])[-1]}")
+        except OSError as error:
+            raise CannotWork(f"cannot keep what {function} says: {error}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _ends(self, pid: int, within: float) -> bool:
+        """Whether a process of the zygote's has ended in that time."""
+        end = time.monotonic() + within
+        while time.monotonic() < end:
+            if any(each.pid == pid for each in self.zygote.exits()):
+                return True
+            self.zygote.pause(0.2)
+        return False
+
+    def _zygote_for(self, scenario: Scenario) -> Zygote:
+        """The one whose roles find imported what they need, and as little else as can be."""
+        if self.zygote.loaded.torch or not _needs_torch(scenario):
+            return self.zygote
+        if self._with_torch is None:
+            self._with_torch = Zygote(self.spec, self.root, ["torch"])
+        return self._with_torch
+
+    def _run(
+        self,
+        zygote: Zygote,
+        scenario: Scenario,
+        folder: Path,
+        shm: OwnShm | None,
+        hosts: Hosts | None,
+    ) -> tuple[str, list[str]]:
+        for own in (shm, hosts):
+            if own is not None and own.refused:
+                return own.refused, []
+        keeper = shm.pid if shm is not None else 0
+        stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
+        if scenario.restart and not stalled:
+            plain = _PLAIN_GROUP if scenario.group else _PLAIN_POOL if scenario.pool else _PLAIN
+            plain = _PLAIN_PIPE if scenario.pipe else plain
+            plain = _PLAIN_COORDINATOR if scenario.coordinator else plain
+            plain = _PLAIN_ENGINE if scenario.engine else plain
+            again = msgspec.structs.replace(scenario, steps=plain)
+            if shm is not None:
+                again = msgspec.structs.replace(again, shape=_FITS)
+            stalled, _ = _direct(zygote, again, folder, keeper, hosts)
+        return stalled, unreached
+
+    def forget(self, play: Play) -> None:
+        """Remove a play's folder, unless another invariant may judge it."""
+        if not any(kept.folder == play.folder for each in self._shared.values() for kept in each):
+            shutil.rmtree(play.folder, ignore_errors=True)
+
+
+def _needs_torch(scenario: Scenario) -> bool:
+    """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
+    if scenario.pipe:
+        return True
+    if scenario.group and any(isinstance(step, Intrude) for step in scenario.steps):
+        return True
+    if scenario.pool and scenario.pool.start == "fork" and _reduces(scenario):
+        return True
+    messages = [
+        message
+        for step in scenario.steps
+        for message in (*getattr(step, "messages", ()), getattr(step, "message", None))
+    ]
+    return any(isinstance(m, Message) and m.kind in ("tensor", "shapes") for m in messages)
+
+
+def _reduces(scenario: Scenario) -> bool:
+    """Whether workers are told to reduce something together."""
+    asked = [step for step in scenario.steps if isinstance(step, Call | Submit)]
+    return any(step.method == "collective" for step in asked)
+
+
+def _direct(
+    zygote: Zygote, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
+) -> tuple[str, list[str]]:
+    director = Director(zygote, scenario, folder, shm_of=keeper, hosts=hosts)
+    try:
+        director.play()
+    except Stalled as error:
+        return str(error), director.unreached
+    finally:
+        director.close()
+    return "", director.unreached
+
+
+def _settle_accounts(
+    zygote: Zygote, history: History, folder: Path, shm: OwnShm | None, hosts: Hosts | None
+) -> Ledger:
+    names = books.owned_names(history)
+    temporary = folder / "t"
+    seen = shm.path if shm is not None and not shm.refused else Path("/dev/shm")
+
+    def below() -> list[int]:
+        ours = {own.pid for own in (shm, hosts) if own is not None}
+        return [pid for pid in zygote.descendants() if pid not in ours]
+
+    began = time.monotonic()
+    left = books.look(names, temporary, below(), seen)
+    while left.processes and time.monotonic() - began < _LEFT_WITHIN:
+        zygote.pause(0.05)
+        left = books.look(names, temporary, below(), seen)
+    left.waited = round(time.monotonic() - began, 3)
+    exits = list(history.of("exit"))
+    # A worker's own watchdog may end it by another signal: it runs no line of it either.
+    ended = all(event.number("signal", 0) > 0 for event in history.of("gone"))
+    left.all_killed = bool(exits) and ended and all(e.number("signal") == 9 for e in exits)
+    books.remove(left, temporary, seen)
+    if below():
+        zygote.pause(0.5)
+    return left

@@ -1,1 +1,0 @@
-"""The real stage: processes in roles, and a director that gives the orders."""
