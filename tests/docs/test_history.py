@@ -32,7 +32,7 @@ def _rows() -> dict[str, set[str]]:
 
 def _written() -> Iterator[tuple[str, set[str]]]:
     """Each kind that a play writes, with the fields that stand in the call."""
-    for path in [*_HARNESS.glob("stage/*.py"), *_HARNESS.glob("systems/*/*.py")]:
+    for path in [*_HARNESS.glob("stage/*.py"), *_HARNESS.glob("systems/**/*.py")]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in _WRITERS:
                 fields = {each.arg for each in node.keywords if each.arg}
