@@ -25,6 +25,7 @@ from killpoint.scenario.steps import Intrude
 from killpoint.stage import lookout
 from killpoint.stage.entry import enter_play
 from killpoint.stage.intruder import Errand, run
+from killpoint.stage.priority import ahead, to_thread_ahead
 
 _STANDS_WITHIN = 60.0
 """Seconds for the first port, and half of them for each further one: it starts an interpreter."""
@@ -58,7 +59,7 @@ class Strangers:
         Returns:
             Why it was not, empty if it was.
         """
-        heard = await asyncio.to_thread(lookout.listeners_of, pids)
+        heard = await to_thread_ahead(lookout.listeners_of, pids)
         found = [each for each in heard if each.port != known.api]
         owners = sorted({each.owner for each in found})
         asked = {"target": step.role, "how": step.how, "ports": len(found), "owners": owners}
@@ -76,7 +77,7 @@ class Strangers:
             known.words,
         )
         name = f"stranger-{len(self._sent) + 1}"
-        with_store = await asyncio.to_thread(_has_store, {each.pid for each in found})
+        with_store = await to_thread_ahead(_has_store, {each.pid for each in found})
         process = _started(name, self._folder, with_store=with_store)
         self._sent[name] = process
         assert process.stdin is not None
@@ -133,11 +134,12 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     name, folder, *libraries = sys.argv[1:]
     data = sys.stdin.buffer.read()
-    for library in libraries:  # later, as another user, it may read none of our files
-        with contextlib.suppress(ImportError):
-            importlib.import_module(f"{library}.distributed")
-    enter_play(Path(folder), name, temporary="strangers")
-    run(name, Path(folder), data)
+    with ahead(children=True):
+        for library in libraries:  # later, as another user, it may read none of our files
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"{library}.distributed")
+        enter_play(Path(folder), name, temporary="strangers")
+        run(name, Path(folder), data)
 
 
 if __name__ == "__main__":
