@@ -6,9 +6,14 @@ Workers that spin can keep a process that only looks on from running for many se
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _LOWEST = 1
 
@@ -31,3 +36,13 @@ def ahead(*, children: bool) -> Generator[bool]:
         yield True
     finally:
         os.sched_setscheduler(0, before, how)
+
+
+async def to_thread_ahead(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Call a function in another thread, which is scheduled before all ordinary ones meanwhile."""
+
+    def call() -> T:
+        with ahead(children=True):
+            return function(*args, **named)
+
+    return await asyncio.to_thread(call)

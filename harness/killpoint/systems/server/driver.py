@@ -27,6 +27,7 @@ from killpoint.errors import CannotWork
 from killpoint.history.log import Log
 from killpoint.runner.observe import exposure_probe
 from killpoint.runner.observe.diagnosis import last_line, seen, state
+from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.load.http_reply import Asked
@@ -192,7 +193,7 @@ class Driver:
                 await self._restored(step.within + self._allowed())
             case Look():
                 self._look()
-                await asyncio.to_thread(self._look_from_outside, dict(self._parts))
+                await to_thread_ahead(self._look_from_outside, dict(self._parts))
             case Intrude():
                 await self._intrude(step)
             case ServerCalm():
@@ -426,11 +427,11 @@ class Driver:
                 if (kind := kind_of(part)) in kinds:
                     continue  # each look takes seconds on a machine that spins
                 kinds.add(kind)
-                told = await asyncio.to_thread(seen, pid)
+                told = await to_thread_ahead(seen, pid)
                 self.log.write("seen", part=part, pid=pid, **told)
-        ports = await asyncio.to_thread(self.tree.ports)
+        ports = await to_thread_ahead(self.tree.ports)
         said = last_line(self._output)
-        kept = await asyncio.to_thread(self._kept)
+        kept = await to_thread_ahead(self._kept)
         self.log.write(
             "looked-on", s=within, left=sorted(self._parts), ports=len(ports), said=said, **kept
         )

@@ -1,8 +1,8 @@
 """Two nodes for one server: hosts of the play's own, joined by a link that can be cut.
 
 Each is a network namespace with an address (:mod:`killpoint.runner.network.netns`); the second node
-has a /dev/shm of its own, too. Clients live in the machine's own namespace, so a thread that has entered
-the first node's makes their connections: they are as if made on that node.
+has a /dev/shm of its own, too. Clients live in the machine's own namespace, so a thread that has
+entered the first node's makes their connections: they are as if made on that node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Strangers at a server: processes without a key that come to every TCP port but the API's.
 
 What they try is :mod:`killpoint.runner.network.intruder`'s, as at any other system; here they are
-started beside a server, whose play has no zygote. ``python -m`` of this module is one of them: its errand
-comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's folder.
+started beside a server, whose play has no zygote. ``python -m`` of this module is one of them: its
+errand comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's folder.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from killpoint.history.log import Log
 from killpoint.runner.network.intruder import Errand, run
 from killpoint.runner.observe import exposure_probe
 from killpoint.runner.processes.entry import enter_play
+from killpoint.runner.processes.priority import ahead, to_thread_ahead
 from killpoint.scenario.steps import Intrude
 
 _STANDS_WITHIN = 60.0
@@ -58,7 +59,7 @@ class Strangers:
         Returns:
             Why it was not, empty if it was.
         """
-        heard = await asyncio.to_thread(exposure_probe.listeners_of, pids)
+        heard = await to_thread_ahead(exposure_probe.listeners_of, pids)
         found = [each for each in heard if each.port != known.api]
         owners = sorted({each.owner for each in found})
         asked = {"target": step.role, "how": step.how, "ports": len(found), "owners": owners}
@@ -76,7 +77,7 @@ class Strangers:
             known.words,
         )
         name = f"stranger-{len(self._sent) + 1}"
-        with_store = await asyncio.to_thread(_has_store, {each.pid for each in found})
+        with_store = await to_thread_ahead(_has_store, {each.pid for each in found})
         process = _started(name, self._folder, with_store=with_store)
         self._sent[name] = process
         assert process.stdin is not None
@@ -133,11 +134,12 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     name, folder, *libraries = sys.argv[1:]
     data = sys.stdin.buffer.read()
-    for library in libraries:  # later, as another user, it may read none of our files
-        with contextlib.suppress(ImportError):
-            importlib.import_module(f"{library}.distributed")
-    enter_play(Path(folder), name, temporary="strangers")
-    run(name, Path(folder), data)
+    with ahead(children=True):
+        for library in libraries:  # later, as another user, it may read none of our files
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"{library}.distributed")
+        enter_play(Path(folder), name, temporary="strangers")
+        run(name, Path(folder), data)
 
 
 if __name__ == "__main__":
