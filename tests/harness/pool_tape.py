@@ -145,7 +145,7 @@ class PoolTape(Tape):
             self.tell("executor", "pool-state", state=state)
         return self
 
-    # -- the workers and the director -------------------------------------------------------
+    # -- the workers and the runner -------------------------------------------------------
 
     def gone(self, rank: int, **how: int) -> PoolTape:
         """A worker is seen to have ended, with a code or by a signal."""

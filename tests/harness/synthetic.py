@@ -114,10 +114,10 @@ class Tape:
         calls = [e.kind for e in self.events if e.role == reader and e.kind in ("receive", "got")]
         return bool(calls) and calls[-1] == "receive"
 
-    # -- the director -----------------------------------------------------------------------
+    # -- the runner -----------------------------------------------------------------------
 
     def kills(self, role: str, *, teardown: bool = False) -> Tape:
-        """SIGKILL by the director, and the process seen dead of it."""
+        """SIGKILL by the runner, and the process seen dead of it."""
         mark = {"teardown": True} if teardown else {}
         self.tell("director", "intent", fault="kill", target=role, **mark)
         self.tell("director", "fault", fault="kill", target=role)
@@ -129,7 +129,7 @@ class Tape:
         return self.tell("director", "exit", target=role, **how)
 
     def hangs(self, role: str, op: str) -> Tape:
-        """The director gave up on a role, and ended it."""
+        """The runner gave up on a role, and ended it."""
         stack = ["acquire_read (ring.py:10)"]
         self.tell("director", "hang", target=role, op=op, stack=stack, state="S")
         return self.kills(role, teardown=True)

@@ -24,7 +24,7 @@ _BORN_WITHIN = 30.0
 
 
 class Measurer(PoolOrders, PipeOrders):
-    """Serves the director until it says ``leave`` or is gone."""
+    """Serves the runner until it says ``leave`` or is gone."""
 
     def __init__(self, line: Line, channel: Connection) -> None:
         PoolOrders.__init__(self, line)

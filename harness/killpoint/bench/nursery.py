@@ -110,7 +110,7 @@ class Nursery:
 
 
 class Member:
-    """One measuring process, as the director sees it."""
+    """One measuring process, as the runner sees it."""
 
     def __init__(self, nursery: Nursery, role: str, pid: int, channel: Connection) -> None:
         self.role, self.pid = role, pid

@@ -61,7 +61,7 @@ def line_for(spec: str) -> Line:
 
 
 def main() -> None:
-    """``argv``: the descriptor of the director's channel, and the peer's spec."""
+    """``argv``: the descriptor of the runner's channel, and the peer's spec."""
     channel = Connection(int(sys.argv[1]))
     line = _load(sys.argv[2], channel)
     parent = os.getpid()
@@ -120,7 +120,7 @@ def _serve(channel: Connection) -> NoReturn:
 
 
 def _end(pids: set[int]) -> None:
-    """The director is gone, and they know it: give them time to close, then end them."""
+    """The runner is gone, and they know it: give them time to close, then end them."""
     deadline = time.monotonic() + _LEAVE_WITHIN
     for pid in pids:
         with contextlib.suppress(OSError):

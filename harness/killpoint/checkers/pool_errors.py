@@ -152,7 +152,7 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
     """W7: the start raises within 2 s, with the worker's own words, or with its death."""
     act, dead = life.start, deaths(history, life)
     told = raised(history, life, by_worker=True)
-    # The executor may hear of a death before the director does.
+    # The executor may hear of a death before the runner does.
     struck = dead[0].strike.intent.t if dead else told[0].t if told else None
     if struck is None or not act.pending_at(struck):
         raise Inconclusive("no worker failed while the pool was starting")

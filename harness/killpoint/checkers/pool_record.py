@@ -85,7 +85,7 @@ class Life(msgspec.Struct):
         return stops[0].began.t if stops else None
 
     def rank(self, event: Event) -> int | None:
-        """The rank of the worker that an event of the director's names; None: of another pool."""
+        """The rank of the worker that an event of the runner's names; None: of another pool."""
         return self.pids.get(event.number("pid"))
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Event(msgspec.Struct):
-    """Something that happened in a role, or that the director did."""
+    """Something that happened in a role, or that the runner did."""
 
     t: int
     """CLOCK_MONOTONIC, ns; one clock for all processes of a machine."""

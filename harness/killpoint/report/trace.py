@@ -128,7 +128,7 @@ class _Drawing:
                 yield TraceEvent("M", "thread_name", pid, lane + 1, 0.0, args=named)
 
     def _mark(self, event: Event) -> TraceEvent:
-        """On the role that it befell; what the director means to do stays with the director."""
+        """On the role that it befell; what the runner means to do stays with the runner."""
         role = event.text("target") if event.kind != "intent" else ""
         scope = "g" if event.kind in _EVERYWHERE else "p" if event.kind in _OF_A_PROCESS else "t"
         words = [event.kind, event.text("fault") or event.text("op") or event.text("name")]

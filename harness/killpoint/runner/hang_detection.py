@@ -1,4 +1,4 @@
-"""What the director waits for: with a deadline, serving everybody meanwhile; and what a hang is.
+"""What the runner waits for: with a deadline, serving everybody meanwhile; and what a hang is.
 
 A role hangs if its current operation did not end within the step's time, and
 
@@ -23,8 +23,8 @@ from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.runner.observe import diagnosis
 from killpoint.runner.observe.processor_time import ProcessorTime
-from killpoint.runner.role_process import Actor
-from killpoint.runner.target_processes import Comers
+from killpoint.runner.role_process import RoleProcess
+from killpoint.runner.target_processes import TargetProcesses
 from killpoint.scenario import Scenario
 
 TICK = 0.02
@@ -57,8 +57,8 @@ class Waiting:
         self,
         scenario: Scenario,
         log: Log,
-        actors: dict[str, Actor],
-        comers: Comers,
+        actors: dict[str, RoleProcess],
+        comers: TargetProcesses,
         serve: Callable[[float], None],
         processor: ProcessorTime,
         folder: Path,
@@ -103,7 +103,7 @@ class Waiting:
         names = self._scenario.named(step.roles)
         waited = [self._actors[name] for name in names if name in self._actors]
 
-        def late() -> list[Actor]:
+        def late() -> list[RoleProcess]:
             return [a for a in waited if a.alive and a.outstanding and not a.held_up]
 
         began = time.monotonic()
@@ -128,7 +128,7 @@ class Waiting:
                 raise Stalled(f"{actor.name} did not come back from {what}")
             self.hang(actor, str(doing.__struct_config__.tag), order)
 
-    def hang(self, actor: Actor, doing: str, order: int = -1) -> None:
+    def hang(self, actor: RoleProcess, doing: str, order: int = -1) -> None:
         """It does not come back: record what it and its workers are doing, then end it.
 
         ``order``: the one that it does not come back from, if it is one.
@@ -213,7 +213,7 @@ class Waiting:
         for name in names:
             self._log.write("settled", target=name, state=diagnosis.state(self._actors[name].pid))
 
-    def await_stop(self, actor: Actor) -> None:
+    def await_stop(self, actor: RoleProcess) -> None:
         """A continue comes after the stop it undoes: on a slow machine that may be yet to come.
 
         Raises:
@@ -231,14 +231,14 @@ class Waiting:
             return
         self.until(stopped, 30.0, f"{actor.name} did not come to the point of its stop")
 
-    def _on_its_way(self, actor: Actor) -> bool:
+    def _on_its_way(self, actor: RoleProcess) -> bool:
         """Whether it does something by which it may yet come to a point."""
         starter = self._actors[self._scenario.roles()[0]]
         doing = starter if actor.name in self._comers.actors else actor
         return doing.alive and bool(doing.outstanding) and not doing.held_up
 
 
-def look_at_maps(log: Log, actor: Actor) -> None:
+def look_at_maps(log: Log, actor: RoleProcess) -> None:
     """Record which shared memory a role maps now."""
     names = diagnosis.mapped_segments(actor.pid)
     if names:
@@ -248,7 +248,7 @@ def look_at_maps(log: Log, actor: Actor) -> None:
 class _Patience:
     """How long one role is waited for."""
 
-    def __init__(self, waiting: Waiting, actor: Actor, within: float) -> None:
+    def __init__(self, waiting: Waiting, actor: RoleProcess, within: float) -> None:
         self._waiting = waiting
         self._actor = actor
         self._stuck = min(_STUCK, within)

@@ -1,4 +1,4 @@
-"""What director, zygote and roles say to each other, one packet a message."""
+"""What runner, zygote and roles say to each other, one packet a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from killpoint.targets.disclaimer import Disclaimer
 
 
 class Order(msgspec.Struct, tag=True):
-    """Director to role: do this step."""
+    """Runner to role: do this step."""
 
     id: int
     step: AnyStep
@@ -29,12 +29,12 @@ class Order(msgspec.Struct, tag=True):
 
 
 class Arm(msgspec.Struct, tag=True):
-    """Director to role: meet me at this point (one that names no line is only counted)."""
+    """Runner to role: meet me at this point (one that names no line is only counted)."""
 
     id: int
     point: Point
     stop: bool = False
-    """Stop there at once: what the target's own threads do until the director has heard of it
+    """Stop there at once: what the target's own threads do until the runner has heard of it
     would otherwise depend on how busy the machine is."""
     throws: bool = False
     """An exception strikes there, or at the next line if a ``with`` block is just being left."""
@@ -43,26 +43,26 @@ class Arm(msgspec.Struct, tag=True):
 
 
 class Guarded(msgspec.Struct, tag=True):
-    """Role to director, with a descriptor: an operation's stores wait for you from now on."""
+    """Role to runner, with a descriptor: an operation's stores wait for you from now on."""
 
     id: int
     segments: list[Segment]
 
 
 class Unguarded(msgspec.Struct, tag=True):
-    """Role to director: that operation is over."""
+    """Role to runner: that operation is over."""
 
     id: int
 
 
 class Release(msgspec.Struct, tag=True):
-    """Director to a role at a point: go on, raise, exit, or move the clock there."""
+    """Runner to a role at a point: go on, raise, exit, or move the clock there."""
 
     action: str = "go"
 
 
 class Hello(msgspec.Struct, tag=True):
-    """Role to director: I am here."""
+    """Role to runner: I am here."""
 
     role: str
     pid: int
@@ -71,13 +71,13 @@ class Hello(msgspec.Struct, tag=True):
 
 
 class Begun(msgspec.Struct, tag=True):
-    """Role to director: I have started on an order."""
+    """Role to runner: I have started on an order."""
 
     id: int
 
 
 class Done(msgspec.Struct, tag=True):
-    """Role to director: the order has ended, well or not."""
+    """Role to runner: the order has ended, well or not."""
 
     id: int
     outcome: str = "ok"
@@ -90,21 +90,21 @@ class Done(msgspec.Struct, tag=True):
 
 
 class Parts(msgspec.Struct, tag=True):
-    """Role to director: the processes that the engine it holds has now, by name."""
+    """Role to runner: the processes that the engine it holds has now, by name."""
 
     role: str
     parts: dict[str, int]
 
 
 class Reached(msgspec.Struct, tag=True):
-    """Role to director: I stand at the point and wait for a release."""
+    """Role to runner: I stand at the point and wait for a release."""
 
     id: int
     where: str
 
 
 class ForkRole(msgspec.Struct, tag=True):
-    """Director to zygote: a process for this role."""
+    """Runner to zygote: a process for this role."""
 
     role: str
     folder: str
@@ -139,21 +139,21 @@ class ForkRole(msgspec.Struct, tag=True):
 
 
 class Forked(msgspec.Struct, tag=True):
-    """Zygote to director: the process exists."""
+    """Zygote to runner: the process exists."""
 
     role: str
     pid: int
 
 
 class Exited(msgspec.Struct, tag=True):
-    """Zygote to director: a descendant was reaped; ``status`` as :func:`os.waitpid` gives it."""
+    """Zygote to runner: a descendant was reaped; ``status`` as :func:`os.waitpid` gives it."""
 
     pid: int
     status: int
 
 
 class Loaded(msgspec.Struct, tag=True):
-    """Zygote to director: the target is imported, or why not."""
+    """Zygote to runner: the target is imported, or why not."""
 
     pid: int
     name: str = ""

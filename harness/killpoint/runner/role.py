@@ -73,7 +73,7 @@ class Role:
         observe: bool,
         stores: bool = False,
     ) -> None:
-        """Connect to the director of this play."""
+        """Connect to the runner of this play."""
         self.name = name
         self.target = target
         self.seed = seed
@@ -142,7 +142,7 @@ class Role:
         """The order, without its step's timeout where the target has no deadlines.
 
         A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
-        timeout only bounds a healthy call, which the director does as well.
+        timeout only bounds a healthy call, which the runner does as well.
         """
         step = order.step
         if isinstance(step, _TIMED) and "deadlines" not in self.target.capabilities:
@@ -474,7 +474,7 @@ class Role:
     # -- being cancelled --------------------------------------------------------------------
 
     def listen_for_cancel(self) -> None:
-        """Start the second thread: it cancels this role's end when the director says so."""
+        """Start the second thread: it cancels this role's end when the runner says so."""
         if not isinstance(self.target, Cancels):
             return
         os.mkfifo(self._wake, 0o600)

@@ -1,4 +1,4 @@
-"""The director's view of one role."""
+"""The runner's view of one role."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _STOPS_WITHIN = 10.0
 
 
 @dataclass
-class Actor:
-    """A role's process, and what the director knows of it."""
+class RoleProcess:
+    """A role's process, and what the runner knows of it."""
 
     name: str
     pid: int
@@ -42,7 +42,7 @@ class Actor:
     stopped: bool = False
     told_to_exit: bool = False
     killed: bool = False
-    """Whether the director has sent it SIGKILL."""
+    """Whether the runner has sent it SIGKILL."""
     struck: AnyStep | None = None
     """What it was told to do when an exception struck it last."""
     hours: float = 0.0
@@ -76,7 +76,7 @@ class Actor:
 
     @property
     def held_up(self) -> bool:
-        """Whether the director itself keeps it from going on."""
+        """Whether the runner itself keeps it from going on."""
         return self.stopped or self.at_point
 
     def signal(self, number: int) -> None:

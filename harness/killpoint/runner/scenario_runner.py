@@ -1,4 +1,4 @@
-"""The director: plays a scenario with real processes, places its faults, and keeps the record."""
+"""The runner: plays a scenario with real processes, places its faults, and keeps the record."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from killpoint.runner.network.attackers import Strangers
 from killpoint.runner.network.group_rendezvous import Meeting, numbers_taken
 from killpoint.runner.network.links import Links
 from killpoint.runner.network.netns import Hosts
-from killpoint.runner.network.relay_network import Wire
+from killpoint.runner.network.relay_network import RelayNetwork
 from killpoint.runner.observe import diagnosis, exposure_probe, memory_usage, open_fds
 from killpoint.runner.observe.processor_time import ProcessorTime
 from killpoint.runner.points.call_watch import CallWatch
 from killpoint.runner.points.page_watch import PageWatch
 from killpoint.runner.processes.process_watch import ProcessWatch
-from killpoint.runner.processes.terminal import Sitting, Terminal
+from killpoint.runner.processes.terminal import Terminal, TerminalSession
 from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import (
     Arm,
@@ -47,14 +47,14 @@ from killpoint.runner.protocol import (
     Release,
     Unguarded,
 )
-from killpoint.runner.role_process import Actor
-from killpoint.runner.target_processes import Comers, ending
+from killpoint.runner.role_process import RoleProcess
+from killpoint.runner.target_processes import TargetProcesses, ending
 from killpoint.runner.timed_faults import TimedFaults
 from killpoint.scenario import Scenario
 from killpoint.targets.protocol import QueueShape
 
 Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
-"""What the director listens to."""
+"""What the runner listens to."""
 _LATE = 0.005
 _LEAVES_WITHIN = 8.0
 """A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
@@ -64,7 +64,7 @@ _ENGINE_LEAVES_WITHIN = 20.0
 """For an engine to be stopped, whatever was done to it."""
 
 
-class Director:
+class ScenarioRunner:
     """Gives the orders of one play. Use once."""
 
     def __init__(
@@ -85,8 +85,8 @@ class Director:
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
-        self._comers = Comers(scenario.comers(), self.log)
-        self.actors: dict[str, Actor] = dict(self._comers.actors)
+        self._comers = TargetProcesses(scenario.comers(), self.log)
+        self.actors: dict[str, RoleProcess] = dict(self._comers.actors)
         self.unreached: list[str] = []
         self._strangers = Strangers(zygote, scenario, folder, self.log)
         self._shm_of = shm_of
@@ -99,7 +99,7 @@ class Director:
         self._handle = b""
         self._in_vain = False
         self._hosts = hosts
-        self._wire = Links(scenario, self.log, hosts) if hosts else Wire(scenario, self.log)
+        self._wire = Links(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
         self.meeting = Meeting(scenario, elsewhere) if scenario.group or scenario.pipe else None
         self._processor = ProcessorTime(self.log)
@@ -120,9 +120,11 @@ class Director:
         self._listener.setblocking(False)
         self._poll = select.poll()
         self._ears: dict[int, Ear] = {}
-        self._sitting: Sitting | None = None
+        self._sitting: TerminalSession | None = None
         if scenario.terminal:
-            self._sitting = Sitting(folder, self.log, self.actors, partial(self._until, paced=True))
+            self._sitting = TerminalSession(
+                folder, self.log, self.actors, partial(self._until, paced=True)
+            )
             self._hear(self._sitting.terminal)
         self._hear(self._listener)
         self._hear(zygote.channel)
@@ -209,7 +211,7 @@ class Director:
             return _ENGINE_LEAVES_WITHIN
         return _LEAVES_WITHIN if self.meeting else 5.0
 
-    def _wake_stopped(self, actor: Actor) -> None:
+    def _wake_stopped(self, actor: RoleProcess) -> None:
         if actor.held_up:
             self.log.write("intent", fault="continue", target=actor.name, teardown=True)
             FAULTS["continue"].act(actor)
@@ -378,7 +380,7 @@ class Director:
             return
         actor.arm(arm)
 
-    def _act(self, actor: Actor, step: script.Fault, where: str = "") -> None:
+    def _act(self, actor: RoleProcess, step: script.Fault, where: str = "") -> None:
         kind = FAULTS[step.fault]
         if not actor.alive:
             return
@@ -521,7 +523,7 @@ class Director:
             if packet.pid == (actor.pid if self._sitting else actor.child):
                 self._end(actor, packet.status)
 
-    def _end(self, actor: Actor, status: int) -> None:
+    def _end(self, actor: RoleProcess, status: int) -> None:
         if not actor.alive:
             return
         actor.status = status
@@ -545,7 +547,7 @@ class Director:
 
     # -- pages ------------------------------------------------------------------------------
 
-    def _guard(self, actor: Actor, packet: Guarded) -> None:
+    def _guard(self, actor: RoleProcess, packet: Guarded) -> None:
         """Serve the stores of an operation, and let it begin."""
         assert actor.channel is not None
         step = actor.armed.get(packet.id)
@@ -567,7 +569,7 @@ class Director:
                 actor.has_stopped()
         watch.let_go()
 
-    def _unguard(self, actor: Actor, packet: Unguarded) -> None:
+    def _unguard(self, actor: RoleProcess, packet: Unguarded) -> None:
         for fd, ear in list(self._ears.items()):
             if isinstance(ear, PageWatch) and ear.id == packet.id:
                 self.log.write("pages", target=actor.name, arm=ear.id, count=len(ear.order))
@@ -609,7 +611,7 @@ class Director:
             net_door=self._hosts.door(role) if self._hosts else 0,
         )
         child = self.zygote.fork(order)
-        self.actors[role] = Actor(role, child, child)
+        self.actors[role] = RoleProcess(role, child, child)
 
     def _all_present(self) -> bool:
         return all(actor.channel or not actor.alive for actor in self.actors.values())

@@ -19,14 +19,14 @@ from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.runner import play_lock
-from killpoint.runner.environment.private_shm import OwnShm
+from killpoint.runner.environment.private_shm import PrivateShm
 from killpoint.runner.hang_detection import Stalled
 from killpoint.runner.network.netns import Hosts
 from killpoint.runner.observe import accelerators
 from killpoint.runner.processes import remote_call
 from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import ForkRole
-from killpoint.runner.scenario_runner import Director
+from killpoint.runner.scenario_runner import ScenarioRunner
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -290,14 +290,14 @@ class Stage:
         began = time.monotonic()
         self._count += 1
         folder = self.root / str(self._count)
-        shm: OwnShm | None = None
+        shm: PrivateShm | None = None
         hosts: Hosts | None = None
         zygote = self._zygote_for(scenario)
         on_gpu = accelerators.used() if scenario.device == "cuda" else {}
         try:
             (folder / "t").mkdir(parents=True, mode=0o700)
             if scenario.shm_bytes is not None:
-                shm = OwnShm(zygote, folder, scenario.shm_bytes)
+                shm = PrivateShm(zygote, folder, scenario.shm_bytes)
             if scenario.namespaces:
                 hosts = Hosts(zygote, folder, scenario.connecting())
             stalled, unreached = self._run(zygote, scenario, folder, shm, hosts)
@@ -365,7 +365,7 @@ class Stage:
         zygote: Zygote,
         scenario: Scenario,
         folder: Path,
-        shm: OwnShm | None,
+        shm: PrivateShm | None,
         hosts: Hosts | None,
     ) -> tuple[str, list[str]]:
         for own in (shm, hosts):
@@ -415,18 +415,18 @@ def _reduces(scenario: Scenario) -> bool:
 def _direct(
     zygote: Zygote, scenario: Scenario, folder: Path, keeper: int, hosts: Hosts | None
 ) -> tuple[str, list[str]]:
-    director = Director(zygote, scenario, folder, shm_of=keeper, hosts=hosts)
+    runner = ScenarioRunner(zygote, scenario, folder, shm_of=keeper, hosts=hosts)
     try:
-        director.play()
+        runner.play()
     except Stalled as error:
-        return str(error), director.unreached
+        return str(error), runner.unreached
     finally:
-        director.close()
-    return "", director.unreached
+        runner.close()
+    return "", runner.unreached
 
 
 def _settle_accounts(
-    zygote: Zygote, history: History, folder: Path, shm: OwnShm | None, hosts: Hosts | None
+    zygote: Zygote, history: History, folder: Path, shm: PrivateShm | None, hosts: Hosts | None
 ) -> Ledger:
     names = books.owned_names(history)
     temporary = folder / "t"

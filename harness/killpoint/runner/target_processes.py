@@ -11,20 +11,20 @@ from killpoint.history.log import Log
 from killpoint.runner.observe import diagnosis
 from killpoint.runner.processes.process_watch import ProcessWatch
 from killpoint.runner.protocol import Channel, Hello, Release
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 
 _GONE_WITHIN = 7.0
 """Seconds for which a worker may outlive its pool and everybody still watches: more than W4's."""
 
 
-class Comers:
+class TargetProcesses:
     """The workers of a play's pool, its coordinator, or the parts of its engine."""
 
     within = _GONE_WITHIN
 
     def __init__(self, names: list[str], log: Log) -> None:
         """None is there yet."""
-        self.actors = {name: Actor(name, 0, -1, come=False) for name in names}
+        self.actors = {name: RoleProcess(name, 0, -1, come=False) for name in names}
         self._log = log
         self._watches: dict[int, ProcessWatch] = {}
 

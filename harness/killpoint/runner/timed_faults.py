@@ -1,4 +1,4 @@
-"""The director's half of a fault at a time: a role strikes itself, and is seen to have done so."""
+"""The runner's half of a fault at a time: a role strikes itself, and is seen to have done so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from killpoint.errors import BadUsage
 from killpoint.history.log import Log
 from killpoint.runner.observe.diagnosis import state
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 from killpoint.scenario import Fault
 
 
@@ -19,7 +19,7 @@ class TimedFaults:
         self._log = log
         self._stops = False
 
-    def begin(self, actor: Actor, step: Fault) -> None:
+    def begin(self, actor: RoleProcess, step: Fault) -> None:
         """A role is armed: one that is to be killed may be dead at any time from here on.
 
         Raises:
@@ -32,12 +32,12 @@ class TimedFaults:
         else:
             self._stops = True
 
-    def ended(self, actor: Actor) -> None:
+    def ended(self, actor: RoleProcess) -> None:
         """A role has ended: if nobody else has ended it, its timer has."""
         if not actor.killed:
             self._struck(actor, "kill")
 
-    def look(self, actors: Iterable[Actor]) -> None:
+    def look(self, actors: Iterable[RoleProcess]) -> None:
         """Take note of roles that have stopped themselves."""
         for actor in actors if self._stops else ():
             armed = any(_is_timed(step, "stop") for step in actor.armed.values())
@@ -45,7 +45,7 @@ class TimedFaults:
                 actor.stopped = True
                 self._struck(actor, "stop")
 
-    def _struck(self, actor: Actor, fault: str) -> None:
+    def _struck(self, actor: RoleProcess, fault: str) -> None:
         for id, step in list(actor.armed.items()):
             if not _is_timed(step, fault):
                 continue

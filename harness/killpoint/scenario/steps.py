@@ -1,4 +1,4 @@
-"""What the director of a scenario does, step by step, and where a fault is placed."""
+"""What the runner of a scenario does, step by step, and where a fault is placed."""
 
 from __future__ import annotations
 

@@ -14,4 +14,4 @@ Seconds = Annotated[float, msgspec.Meta(le=3600)]
 
 
 class Step(msgspec.Struct, tag_field="do", forbid_unknown_fields=True, omit_defaults=True):
-    """One thing the director does; steps that name roles post an order and go on."""
+    """One thing the runner does; steps that name roles post an order and go on."""

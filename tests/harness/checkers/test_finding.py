@@ -1,4 +1,4 @@
-"""Hangs, crashes and deaths, read off what the director wrote."""
+"""Hangs, crashes and deaths, read off what the runner wrote."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def kind(id: str, tape: Tape, **more: int) -> str:
 
 
 def does(tape: Tape, fault: str, role: str = "reader-0", toward: str = "both") -> Tape:
-    """A fault by the director."""
+    """A fault by the runner."""
     return tape.tell("director", "fault", fault=fault, target=role, toward=toward)
 
 

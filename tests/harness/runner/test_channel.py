@@ -1,4 +1,4 @@
-"""Packets between director and roles: whole, in order, and an end that is told."""
+"""Packets between runner and roles: whole, in order, and an end that is told."""
 
 from __future__ import annotations
 

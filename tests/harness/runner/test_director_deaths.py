@@ -1,4 +1,4 @@
-"""When the director takes whom it has killed for dead."""
+"""When the runner takes whom it has killed for dead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_part_whose_successor_is_there_already_is_dead_all_the_same(
         _wire=SimpleNamespace(aim=lambda *_: None),
         _until=lambda done, *_: found.append(done()),
     )
-    scenario_runner.Director._act(play, actor, Fault("kill", "core-0"))
+    scenario_runner.ScenarioRunner._act(play, actor, Fault("kill", "core-0"))
     assert found == [dead]
     assert [event["kind"] for event in events] == ["intent", "fault"]
     assert events[1]["pid"] == 7

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.runner.environment.private_shm import OwnShm
+from killpoint.runner.environment.private_shm import PrivateShm
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Attach, Fault, Make, Message, Ready, Receive, Scenario, Send, Wait
 from killpoint.targets.protocol import QueueShape
@@ -24,8 +24,8 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def shm(stage: Stage, tmp_path: Path) -> Iterator[OwnShm]:
-    own = OwnShm(stage.zygote, tmp_path, 1 << 20)
+def shm(stage: Stage, tmp_path: Path) -> Iterator[PrivateShm]:
+    own = PrivateShm(stage.zygote, tmp_path, 1 << 20)
     if own.refused:
         own.close()
         pytest.skip(own.refused)
@@ -47,7 +47,7 @@ def _outcomes(play: Play, op: str) -> list[str]:
     return [e.text("outcome") for e in play.history.of("end") if e.text("op") == op]
 
 
-def test_it_has_the_size_asked_for_and_is_not_the_machines(shm: OwnShm) -> None:
+def test_it_has_the_size_asked_for_and_is_not_the_machines(shm: PrivateShm) -> None:
     room = os.statvfs(shm.path)
     assert room.f_blocks * room.f_frsize == 1 << 20
     assert not shm.path.samefile("/dev/shm")
@@ -55,7 +55,7 @@ def test_it_has_the_size_asked_for_and_is_not_the_machines(shm: OwnShm) -> None:
     assert not Path("/dev/shm/kp-mine").exists()
 
 
-def test_it_ends_with_its_keeper(stage: Stage, shm: OwnShm) -> None:
+def test_it_ends_with_its_keeper(stage: Stage, shm: PrivateShm) -> None:
     shm.close()
     assert not shm.path.exists()
     assert shm.pid not in stage.zygote.descendants()

@@ -1,4 +1,4 @@
-"""Real plays: what an unusual scenario does to the director, not to the target."""
+"""Real plays: what an unusual scenario does to the runner, not to the target."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_step_that_cannot_be_done_is_told_in_words(stage: Stage, step: Any) ->
 
 
 def _stands_still(thread: threading.Thread, root: Path, seconds: float = 3.0) -> bool:
-    """Whether the director writes nothing for so long after its second cancel."""
+    """Whether the runner writes nothing for so long after its second cancel."""
     end = time.monotonic() + 40
     seen, since = -1, time.monotonic()
     while thread.is_alive() and time.monotonic() < end:

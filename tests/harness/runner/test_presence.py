@@ -1,4 +1,4 @@
-"""A process that the target started speaks the director's language, and stands where it is told."""
+"""A process that the target started speaks the runner's language, and stands where it is told."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPUTING = Point("work", name="computing")
 
 
 class Stand:
-    """The director's end, and a presence that was let in with one point to stand at."""
+    """The runner's end, and a presence that was let in with one point to stand at."""
 
     def __init__(self, folder: Path, arms: list[Arm]) -> None:
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -54,7 +54,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
 
 
 def meets(stand: Stand, arm_id: int, action: str) -> None:
-    """The director's half of one point."""
+    """The runner's half of one point."""
     assert stand.director.get() == Reached(arm_id, "computing")
     stand.director.put(Release(action))
 
@@ -81,11 +81,11 @@ def test_a_point_that_is_declared_later_is_known_at_the_next_phase(stand: Stand)
 def test_it_stands_until_it_is_told_how_to_go_on(stand: Stand) -> None:
     arm = stand.presence.due("work", "computing")
     assert arm is not None
-    director = threading.Thread(target=meets, args=(stand, 7, "raise"))
-    director.start()
+    runner = threading.Thread(target=meets, args=(stand, 7, "raise"))
+    runner.start()
     with pytest.raises(InjectedError, match="computing"):
         stand.presence.meet(arm, "computing")
-    director.join(10)
+    runner.join(10)
 
 
 def test_a_word_that_nobody_waits_for_any_more_lets_nobody_go(stand: Stand) -> None:
@@ -94,10 +94,10 @@ def test_a_word_that_nobody_waits_for_any_more_lets_nobody_go(stand: Stand) -> N
     stand.presence.meet(arm, "computing", inside=lambda: False)  # it came back by itself
     assert stand.director.get() == Reached(7, "computing")
     stand.director.put(Release("raise"))  # too late
-    director = threading.Thread(target=meets, args=(stand, 7, "go"))
-    director.start()
+    runner = threading.Thread(target=meets, args=(stand, 7, "go"))
+    runner.start()
     stand.presence.meet(arm, "computing")
-    director.join(10)
+    runner.join(10)
 
 
 def test_a_director_that_is_gone_keeps_nobody(stand: Stand) -> None:

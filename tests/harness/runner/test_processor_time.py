@@ -13,7 +13,7 @@ from synthetic import MS, Tape
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.runner.observe.processor_time import ProcessorTime, waits_of
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 
 _SPINS = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
 
@@ -23,7 +23,7 @@ def test_a_role_that_shares_its_processor_is_seen_to_be_denied_it(tmp_path: Path
     spinners = [subprocess.Popen([sys.executable, "-c", _SPINS]) for _ in range(3)]
     try:
         control = ProcessorTime(log)
-        actor = Actor("writer", spinners[0].pid, spinners[0].pid)
+        actor = RoleProcess("writer", spinners[0].pid, spinners[0].pid)
         end = time.monotonic() + 20.0
         while control.denied("writer") < 0.3 and time.monotonic() < end:
             control.sample([actor])
@@ -46,7 +46,7 @@ def test_who_waits_is_denied_nothing(tmp_path: Path) -> None:
         before = waits_of(sleeper.pid)
         control = ProcessorTime(log)
         for _ in range(3):
-            control.sample([Actor("reader-0", sleeper.pid, sleeper.pid)])
+            control.sample([RoleProcess("reader-0", sleeper.pid, sleeper.pid)])
         assert waits_of(sleeper.pid).keys() == before.keys()
         sleeper.kill()
     log.close()

@@ -241,19 +241,19 @@ def test_a_relay_that_died_is_told_in_words(relay: Relay) -> None:
 def test_it_ends_with_its_director() -> None:
     code = "from killpoint.runner.network.relay_client import Relay\nimport os, sys\n"
     code += "print(Relay().pid, flush=True)\nsys.stdin.read()\n"
-    director = subprocess.Popen(
+    runner = subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert director.stdout
-    assert director.stdin
-    pid = int(director.stdout.readline())
-    director.kill()
-    director.wait()
-    director.stdin.close()
-    director.stdout.close()
+    assert runner.stdout
+    assert runner.stdin
+    pid = int(runner.stdout.readline())
+    runner.kill()
+    runner.wait()
+    runner.stdin.close()
+    runner.stdout.close()
     until(lambda: not Path(f"/proc/{pid}").exists() or _state(pid) == "Z")
 
 

@@ -1,4 +1,4 @@
-"""A role meets the director around a store, in real plays."""
+"""A role meets the runner around a store, in real plays."""
 
 from __future__ import annotations
 

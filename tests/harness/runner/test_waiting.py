@@ -19,8 +19,8 @@ from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.runner.hang_detection import Stalled, Waiting
 from killpoint.runner.observe.processor_time import ProcessorTime
-from killpoint.runner.role_process import Actor
-from killpoint.runner.target_processes import Comers
+from killpoint.runner.role_process import RoleProcess
+from killpoint.runner.target_processes import TargetProcesses
 from killpoint.scenario import AnyStep, Close, Exit, Receive, Recheck, Wait
 
 _ROLE = "reader-0"
@@ -48,7 +48,7 @@ class Bench:
     def __init__(self, folder: Path, pid: int, share: float = 0.0) -> None:
         self.folder = folder
         self.log = Log(folder / "director.jsonl", "director")
-        self.actor = Actor(_ROLE, pid, pid)
+        self.actor = RoleProcess(_ROLE, pid, pid)
         self.at: dict[float, Any] = {}
         """What happens so many seconds after the wait has begun."""
         self._began = time.monotonic()
@@ -56,7 +56,7 @@ class Bench:
             scene(readers=1),
             self.log,
             {_ROLE: self.actor},
-            Comers([], self.log),
+            TargetProcesses([], self.log),
             self._serve,
             Denying(self.log, share),
             folder,
@@ -97,7 +97,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with _asleep() as process:
         found = Bench(tmp_path, process.pid)
         found.at[0.0] = lambda: None
-        reaped = lambda: process.poll()  # noqa: E731 # the zygote reaps what the director kills
+        reaped = lambda: process.poll()  # noqa: E731 # the zygote reaps what the runner kills
         found.at |= {0.1 * turn: reaped for turn in range(1, 200)}
         yield found
 
@@ -177,7 +177,7 @@ def test_who_has_ended_does_not_hang(tmp_path: Path) -> None:
 
 def test_who_comes_back_while_another_one_is_looked_at_does_not_hang(bench: Bench) -> None:
     with _asleep() as process:
-        other = Actor("reader-1", process.pid, process.pid)
+        other = RoleProcess("reader-1", process.pid, process.pid)
         bench.waiting._actors["reader-1"] = other  # pyright: ignore[reportPrivateUsage] # a second role
         bench.does(Close((_ROLE,)), since=5.0)
         other.outstanding[2] = Close(("reader-1",))

@@ -1,4 +1,4 @@
-"""A zygote ends with its director, however that ends, and takes the plays' folder with it."""
+"""A zygote ends with its runner, however that ends, and takes the plays' folder with it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ signal.pause()
 
 
 def test_nothing_is_left_when_the_director_is_killed() -> None:
-    director = subprocess.Popen(
+    runner = subprocess.Popen(
         [sys.executable, "-c", _DIRECTOR],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert director.stdout is not None
-    with director.stdout as said:
+    assert runner.stdout is not None
+    with runner.stdout as said:
         root, zygote = said.readline().split()
     assert Path(root).is_dir()
-    segment = Path(f"/dev/shm/killpoint-test-{director.pid}")
+    segment = Path(f"/dev/shm/killpoint-test-{runner.pid}")
     segment.touch()
     (play := Path(root) / "1").mkdir()
     log = Log(play / "writer.jsonl", "writer")
@@ -43,9 +43,9 @@ def test_nothing_is_left_when_the_director_is_killed() -> None:
     log.close()
     watched = os.pidfd_open(int(zygote))
     try:
-        director.send_signal(signal.SIGKILL)
-        director.wait(10)
-        assert select.select([watched], [], [], 20)[0], "the zygote outlived its director by 20 s"
+        runner.send_signal(signal.SIGKILL)
+        runner.wait(10)
+        assert select.select([watched], [], [], 20)[0], "the zygote outlived its runner by 20 s"
     finally:
         os.close(watched)
     assert not Path(root).exists()

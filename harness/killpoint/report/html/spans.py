@@ -23,7 +23,7 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     """-1: nothing ended it in this record."""
     op: str
     order: bool
-    """Whether it is a whole order of the director's, which may hold several calls."""
+    """Whether it is a whole order of the runner's, which may hold several calls."""
     outcome: str
 
 

@@ -91,7 +91,7 @@ class PoolActs:
         self._shut_down()
 
     def at(self, phase: str, call: int) -> None:
-        """Stand at a phase, in whichever thread comes to it, if the director waits there."""
+        """Stand at a phase, in whichever thread comes to it, if the runner waits there."""
         if self._presence is None:
             return
         main = threading.current_thread() is threading.main_thread()

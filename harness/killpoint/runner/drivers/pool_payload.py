@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Stand(Protocol):
-    """Whoever meets the director in this process."""
+    """Whoever meets the runner in this process."""
 
     pid: int
 

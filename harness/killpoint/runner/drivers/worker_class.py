@@ -163,7 +163,7 @@ class PoolWorker:
                 self._lines.begin("serve")
 
     def at(self, phase: str, call: int) -> None:
-        """Stand at a phase, if the director waits for this worker there."""
+        """Stand at a phase, if the runner waits for this worker there."""
         presence = self._presence
         if presence is None:
             return

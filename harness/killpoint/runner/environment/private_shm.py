@@ -23,7 +23,7 @@ _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4
 _WITHIN = 10.0
 
 
-class OwnShm:
+class PrivateShm:
     """The /dev/shm of one play, as the stage sees it from outside."""
 
     def __init__(self, zygote: Zygote, folder: Path, size: int) -> None:

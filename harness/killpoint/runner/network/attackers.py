@@ -1,4 +1,4 @@
-"""The director's view of the strangers in a play: sent, standing, recalled, gone."""
+"""The runner's view of the strangers in a play: sent, standing, recalled, gone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FEW = 64
 
 
 class Until(Protocol):
-    """The director's way to wait."""
+    """The runner's way to wait."""
 
     def __call__(self, done: Callable[[], bool], within: float, complaint: str | None) -> bool:
         """Serve everybody until ``done``; on expiry complain, or without words say no."""

@@ -185,7 +185,7 @@ class Crowd:
 def stay(
     crowd: Crowd, folder: Path, name: str, pid: int, seconds: float, spared: Sequence[int] = ()
 ) -> None:
-    """Until the director has put ``NAME.stop`` into the folder; with a pid, lurking."""
+    """Until the runner has put ``NAME.stop`` into the folder; with a pid, lurking."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with as_itself():

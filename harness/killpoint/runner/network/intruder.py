@@ -60,7 +60,7 @@ class Errand(msgspec.Struct):
 
 
 def run(name: str, folder: Path, data: bytes) -> None:
-    """Do an errand until the director has put ``NAME.stop`` into the folder."""
+    """Do an errand until the runner has put ``NAME.stop`` into the folder."""
     errand = msgspec.json.decode(data, type=Errand)
     log = Log(folder / f"{name}.jsonl", name)
     if errand.how in ("flood", "lurk"):

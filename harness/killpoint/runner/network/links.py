@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.history.log import Log
 from killpoint.runner.network.netns import Hosts, Seen
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 from killpoint.scenario import Fault, Scenario
 
 
@@ -21,7 +21,7 @@ class _Done(msgspec.Struct):
 
 
 class Links:
-    """Stands in the place of a :class:`.relay_network.Wire`, for a play with hosts."""
+    """Stands in the place of a :class:`.relay_network.RelayNetwork`, for a play with hosts."""
 
     def __init__(self, scenario: Scenario, log: Log, hosts: Hosts) -> None:
         """The hosts are there, and whole."""
@@ -40,7 +40,7 @@ class Links:
         del role
         return host
 
-    def aim(self, actor: Actor, step: Fault) -> None:
+    def aim(self, actor: RoleProcess, step: Fault) -> None:
         """Make the actor ready for a fault to its link."""
         actor.relayed = partial(self._strike, step)
 

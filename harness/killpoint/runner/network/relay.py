@@ -1,7 +1,7 @@
 """A TCP relay in a process of its own: it cuts, delays, resets and deafens connections on demand.
 
 Plain standard library, and no import of ours: it is started by its path, before anything else of
-the harness could be loaded, and it ends with its director. It needs no rights. Each route has a
+the harness could be loaded, and it ends with its runner. It needs no rights. Each route has a
 listening port of its own, so that one party's connections can be harmed and no other's.
 
 What it cannot do is to be silent below TCP: the kernels of both sides still answer keepalives
@@ -384,14 +384,14 @@ class Route:
 
 
 class Exchange:
-    """All routes, and the director at the other end of a socket."""
+    """All routes, and the runner at the other end of a socket."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.routes: list[Route] = []
 
     def run(self) -> None:
-        """Serve until the director is gone."""
+        """Serve until the runner is gone."""
         while True:
             now = time.monotonic()
             for route in self.routes:

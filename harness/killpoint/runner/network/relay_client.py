@@ -1,4 +1,4 @@
-"""The director's side of the relay: start it, lay routes through it, have it do faults."""
+"""The runner's side of the relay: start it, lay routes through it, have it do faults."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.history.log import Log
 from killpoint.runner.network.relay_client import Relay, Traffic, joined, split
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 from killpoint.scenario import Fault, Scenario
 
 
@@ -20,7 +20,7 @@ class _Done(msgspec.Struct):
     met: Traffic
 
 
-class Wire:
+class RelayNetwork:
     """The relay of a play; there is none unless the scenario has a fault for it."""
 
     def __init__(self, scenario: Scenario, log: Log) -> None:
@@ -61,7 +61,7 @@ class Wire:
             self._relay = Relay()
         return self._relay
 
-    def aim(self, actor: Actor, step: Fault) -> None:
+    def aim(self, actor: RoleProcess, step: Fault) -> None:
         """Make the actor ready for a fault to its connections."""
         actor.relayed = None if self._relay is None else partial(self._strike, step)
 

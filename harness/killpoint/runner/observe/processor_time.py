@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from killpoint.history.log import Log
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 
 _EACH = 0.02
 """Seconds between two samples; more where a sample takes more than a hundredth of that."""
@@ -41,7 +41,7 @@ class ProcessorTime:
         self._last = time.monotonic()
         self._next = 0.0
 
-    def sample(self, actors: Iterable[Actor]) -> None:
+    def sample(self, actors: Iterable[RoleProcess]) -> None:
         """Look at every role that lives, if it is time to."""
         now = time.monotonic()
         if now < self._next:
@@ -57,7 +57,7 @@ class ProcessorTime:
         seen = self._seen.get(name)
         return seen.denied / 1e9 if seen else 0.0
 
-    def _look(self, actor: Actor, over: float) -> None:
+    def _look(self, actor: RoleProcess, over: float) -> None:
         seen = self._seen.get(actor.name)
         waits = waits_of(actor.pid)
         if seen is None or seen.pid != actor.pid:

@@ -7,7 +7,7 @@ from pathlib import Path
 from killpoint.history.log import Log
 from killpoint.points.calls import CallTrace
 from killpoint.points.refusal import NothingThere, Refused
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 from killpoint.scenario import Point
 
 
@@ -20,7 +20,7 @@ class CallWatch:
         self._folder = folder
         self._traces: dict[str, CallTrace] = {}
 
-    def begin(self, actor: Actor, point: Point) -> None:
+    def begin(self, actor: RoleProcess, point: Point) -> None:
         """Trace this role from now on; the record says why where that cannot be."""
         assert point.syscall is not None
         output = self._folder / f"{actor.name}.calls"
@@ -34,7 +34,7 @@ class CallWatch:
         except Refused as refused:
             self._log.write("unable", error=str(refused))
 
-    def ended(self, actor: Actor) -> None:
+    def ended(self, actor: RoleProcess) -> None:
         """A role has ended: if its tracer did it, its point was reached."""
         trace = self._traces.get(actor.name)
         if trace is None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class InjectedError(Exception):
-    """Raised at a point on the director's behalf."""
+    """Raised at a point on the runner's behalf."""
 
 
 class Interrupted(BaseException):
@@ -23,7 +23,7 @@ class Interrupted(BaseException):
 
 
 STRUCK = (InjectedError, Interrupted)
-"""What the director had raised; anything else is the target's own."""
+"""What the runner had raised; anything else is the target's own."""
 
 
 def comes_of_a_strike(error: BaseException) -> bool:

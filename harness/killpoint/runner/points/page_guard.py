@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def at_pages(guard: PointGuard, arm: Arm) -> Generator[None]:
-    """Have the director hold the operation at each page of shared memory that it stores to first.
+    """Have the runner hold the operation at each page of shared memory that it stores to first.
 
     Where the machine refuses, the operation goes on unwatched, and the record says why.
     """

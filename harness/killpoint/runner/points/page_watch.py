@@ -1,4 +1,4 @@
-"""The director's half of a page point: lets stores go on, page by page, up to the one meant."""
+"""The runner's half of a page point: lets stores go on, page by page, up to the one meant."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class PointGuard:
             self._interrupter = Interrupter(target.is_own_code, log)
         self.stores = Stores()
         self.waiting: list[Packet] = []
-        """What came from the director while this role stood at a point."""
+        """What came from the runner while this role stood at a point."""
 
     def accept_interrupts(self) -> None:
         """Let SIGUSR1 raise inside the target's code; from the main thread."""
@@ -99,7 +99,7 @@ class PointGuard:
         return None
 
     def meet(self, arm: Arm, where: str) -> None:
-        """Stand at the point until the director has acted."""
+        """Stand at the point until the runner has acted."""
         self.log.write("at-point", arm=arm.id, where=where)
         save_coverage()
         self.channel.put(Reached(arm.id, where))
@@ -118,7 +118,7 @@ class PointGuard:
             self.log.write("jumped", s=round(moved, 3), where=where)
 
     def await_release(self) -> Release:
-        """Wait until the director says how to go on."""
+        """Wait until the runner says how to go on."""
         packet = self.channel.get()
         while not isinstance(packet, Release):
             self.waiting.append(packet)  # an order given meanwhile is for afterwards

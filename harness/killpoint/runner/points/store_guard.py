@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def at_stores(guard: PointGuard, stores: Stores, arm: Arm, verb: str) -> Generator[None]:
-    """Meet the director at one place among the operation's stores, or count them."""
+    """Meet the runner at one place among the operation's stores, or count them."""
     count = 0
     met = False
 

@@ -1,4 +1,4 @@
-"""How a process that the target started meets the director: who it is, where it stands.
+"""How a process that the target started meets the runner: who it is, where it stands.
 
 A worker is started by whatever way the target has, so this imports next to nothing. The executor
 has such a line beside its own, for what happens in the target's threads.
@@ -69,10 +69,10 @@ _DECODER = msgspec.msgpack.Decoder(Armed | _Release)
 
 
 class Presence:
-    """One line to the director of a play."""
+    """One line to the runner of a play."""
 
     def __init__(self, name: str, folder: Path, *, side: bool = False) -> None:
-        """Say who we are; return once the director has said what to stand at.
+        """Say who we are; return once the runner has said what to stand at.
 
         ``side``: this role has a line of its own already.
         """
@@ -97,7 +97,7 @@ class Presence:
     # -- points -----------------------------------------------------------------------------
 
     def due(self, op: str, name: str | None = None) -> Armed | None:
-        """The point that one is at now, if the director waits at it."""
+        """The point that one is at now, if the runner waits at it."""
         if not self._standing and self._line.acquire(blocking=False):
             try:
                 self._listen()
@@ -114,7 +114,7 @@ class Presence:
         return None
 
     def meet(self, arm: Armed, where: str, inside: Callable[[], bool] | None = None) -> None:
-        """Stand at a point until the director has acted.
+        """Stand at a point until the runner has acted.
 
         ``inside``: what to stand in instead of waiting for a word; whether it was ended by one.
         """
@@ -142,7 +142,7 @@ class Presence:
         return self.await_release()
 
     def await_release(self) -> str:
-        """Wait for the word on how to go on; a director that is gone lets everybody go."""
+        """Wait for the word on how to go on; a runner that is gone lets everybody go."""
         try:
             while True:
                 packet = self._get()

@@ -11,7 +11,7 @@ from pexpect.fdpexpect import fdspawn
 
 from killpoint.history.log import Log
 from killpoint.runner.observe.diagnosis import state
-from killpoint.runner.role_process import Actor
+from killpoint.runner.role_process import RoleProcess
 from killpoint.scenario import Key
 
 Until = Callable[[Callable[[], bool], float, str | None], bool]
@@ -75,10 +75,12 @@ class Terminal:
             self._tty.close()
 
 
-class Sitting:
+class TerminalSession:
     """Somebody at the terminal of a play's executor."""
 
-    def __init__(self, folder: Path, log: Log, actors: dict[str, Actor], until: Until) -> None:
+    def __init__(
+        self, folder: Path, log: Log, actors: dict[str, RoleProcess], until: Until
+    ) -> None:
         """``until``: serves everybody until something is so, a tick at a time, or time is over."""
         self.terminal = Terminal(folder)
         self._log = log
@@ -106,8 +108,8 @@ class Sitting:
             if actor.alive:
                 actor.stopped = state(actor.pid) == "T"
 
-    def _let_it_read(self, program: Actor) -> None:
-        """What the director has just told it is not to be lost in a key's interruption."""
+    def _let_it_read(self, program: RoleProcess) -> None:
+        """What the runner has just told it is not to be lost in a key's interruption."""
         looks = 0
 
         def waits() -> bool:

@@ -1,7 +1,7 @@
 """The zygote: imports the target once, single-threaded, and forks roles from that state.
 
 It is a subreaper: whatever a role leaves running becomes its child, so that nothing of a play
-can escape the ledger. It ends with its director.
+can escape the ledger. It ends with its runner.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _BecomeRole(BaseException):
 
 
 def main() -> None:
-    """Serve the director at the other end of a socket.
+    """Serve the runner at the other end of a socket.
 
     ``argv``: descriptor, spec, plays' root, and modules to have beyond what the target asks for.
     """
@@ -251,7 +251,7 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
 
 
 def _end_descendants() -> None:
-    """The director is gone: end what it had us start."""
+    """The runner is gone: end what it had us start."""
     me = os.getpid()
     for _ in range(64):
         kids = Path(f"/proc/{me}/task/{me}/children").read_text().split()

@@ -1,4 +1,4 @@
-"""The director's side of a zygote: start it, ask it for processes, hear of their ends."""
+"""The runner's side of a zygote: start it, ask it for processes, hear of their ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Zygote:
     def __init__(self, spec: str, root: Path, preloads: Sequence[str] = ()) -> None:
         """Start it and wait until the target is loaded.
 
-        It removes ``root``, the folder of the plays, if its director dies without a word.
+        It removes ``root``, the folder of the plays, if its runner dies without a word.
         ``preloads``: modules that roles are to find imported, beside those of the target.
 
         Raises:
@@ -47,7 +47,7 @@ class Zygote:
                 env=environment | _SINGLE_THREADED | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 stdin=subprocess.DEVNULL,
                 stdout=2,
-                start_new_session=True,  # a Ctrl-C is for the director, not for roles under test
+                start_new_session=True,  # a Ctrl-C is for the runner, not for roles under test
             )
         except OSError as error:
             raise CannotWork(f"cannot start a process for target {spec}: {error}") from error
