@@ -54,7 +54,9 @@ def look(
             stood = standing(
                 first.suspects, second.suspects, first.contents, second.contents, seconds
             )
-            picture = msgspec.structs.replace(picture, culprits=tuple(stood))
+            named = tuple(f"pid {culprit.pid} (" for culprit in stood)
+            unsure = tuple(text for text in picture.unsure if not text.startswith(named))
+            picture = msgspec.structs.replace(picture, culprits=tuple(stood), unsure=unsure)
     return msgspec.structs.replace(picture, seconds=round(time.monotonic() - began, 3))
 
 

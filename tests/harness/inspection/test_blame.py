@@ -154,3 +154,19 @@ class TestWhoRuns:
         assert blame.computing(there, found, moving, running) == []
         assert blame.culprits(there, both, found, moving=moving) == []
         assert len(blame.computing(there, found, frozenset(), running)) == 2
+
+
+class TestSeveralRings:
+    there = cast(process(10, waits="message"), process(20, 10, "message"), process(21, 10))
+    told = ring((0,), readers=1, writer=20, pids={0: 10}, mappers=(10, 20))
+    quiet = msgspec.structs.replace(
+        ring(None, readers=1, writer=21, pids={0: 10}, mappers=(10, 21)), name="psm_2"
+    )
+
+    def test_a_message_in_the_only_ring_that_one_reads_is_a_lost_wake_up(self):
+        assert blame.overlooked(self.there, self.told, [self.told]) == [(10, 0)]
+
+    def test_who_reads_an_empty_ring_beside_it_may_wait_for_that_one(self):
+        both = [self.told, self.quiet]
+        assert blame.overlooked(self.there, self.told, both) == []
+        assert [edge.on for edge in blame.edges(self.there, both)] == [21]

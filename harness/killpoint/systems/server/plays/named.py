@@ -59,7 +59,6 @@ class NamedPlay(msgspec.Struct, frozen=True):
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 _AS_USERS = ServerStart(ordinary=True)
 """Where a forked start changes the end, and where the front is signalled under ``--full``."""
-_BEGUN = ServerStart("begun")
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
 _LEFT = ServerGone(_LEFT_WITHIN)
@@ -129,7 +128,7 @@ _PLAYS = (
         "sigterm-while-starting",
         "SIGTERM when the first part has been started, and the server is not ready",
         ("E6", "L1"),
-        [_BEGUN, Fault("sigterm", "front"), ServerGone()],
+        [_BEGUN_AS_USERS, Fault("sigterm", "front"), ServerGone()],
     ),
     NamedPlay(
         "sigint-in-decode",
