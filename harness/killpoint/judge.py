@@ -19,15 +19,15 @@ from killpoint.cases import asked_of, select
 from killpoint.cases.case import Case, Tier
 from killpoint.durations import expected
 from killpoint.errors import CannotWork, KillpointError
-from killpoint.explore.schedule_trial import PROCESSES
-from killpoint.explore.shrink.conviction import shrink
-from killpoint.explore.trial import Told, Trial
 from killpoint.invariants import CATALOGUE, Invariant
 from killpoint.resume import Ended, Kept
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.protocol import Loaded
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Depth, Scenario
+from killpoint.search.case_run import CaseRun, Told
+from killpoint.search.schedule_run import PROCESSES
+from killpoint.search.shrink.shrinker import shrink
 from killpoint.shards import shard as shared
 from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.protocol import Device
@@ -406,7 +406,7 @@ class _Run:
 
     def _one(self, case: Case) -> CaseOutcome:
         stage = self._bench.take()
-        trial = Trial(
+        case_run = CaseRun(
             case.id,
             stage,
             seed=self._seed,
@@ -422,22 +422,22 @@ class _Run:
         if self._told is not None:
             self._told(case.id, 0, 0)
         try:
-            outcome = self._judged(trial, case)
+            outcome = self._judged(case_run, case)
             if outcome.outcome == "violated":
                 outcome.beyond = disclaimed(self._bench.loaded().disclaimers, case.id, outcome.kind)
         finally:
             self._bench.give(stage)
         leaks: list[CaseOutcome] = []
-        for leak in trial.leaks[:1]:
+        for leak in case_run.leaks[:1]:
             leaks.append(CaseOutcome(_EVERY_PLAY, "L1", "violated"))
             cause = f"in {case.id}, {leak.violation.cause}"
             told = msgspec.structs.replace(leak.violation, cause=cause)
             leaks[-1].add(told, leak.replay, leak.place)
             leaks[-1].struck = leak.faults
         with self._lock:
-            if trial.convicted is not None:
-                self._convicted.append((outcome, trial.convicted))
-            ended = Ended(outcome, trial.plays, leaks)
+            if case_run.convicted is not None:
+                self._convicted.append((outcome, case_run.convicted))
+            ended = Ended(outcome, case_run.plays, leaks)
             self._count(ended)
             if self.kept is not None:
                 self.kept.note(ended)
@@ -456,17 +456,17 @@ class _Run:
         self._plays += ended.plays
         self._leaks += ended.leaks
 
-    def _judged(self, trial: Trial, case: Case) -> CaseOutcome:
+    def _judged(self, case_run: CaseRun, case: Case) -> CaseOutcome:
         """What came of a case; one that the harness fails at takes no other one with it."""
         try:
-            return trial.judge(case.run, case.needs - self._capabilities)
+            return case_run.judge(case.run, case.needs - self._capabilities)
         except (KillpointError, OSError):
             raise  # of the target as a whole, or of the machine
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             why = f"the harness failed: {type(error).__name__}: {error} ({where.name})"
-            trial.doubt(why, by_harness=True)
-            return trial.conclude()
+            case_run.doubt(why, by_harness=True)
+            return case_run.conclude()
 
     def _every_play(self) -> CaseOutcome:
         """The same of runs in which other plays leave something: first where nothing was done."""

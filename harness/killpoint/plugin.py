@@ -16,7 +16,6 @@ import pytest
 
 from killpoint.cases.case import Case
 from killpoint.errors import KillpointError
-from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.replay import play_once
 from killpoint.report.known import Known, find
@@ -25,6 +24,7 @@ from killpoint.report.properties import properties
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
 from killpoint.verdict import CaseOutcome, pace
@@ -168,7 +168,7 @@ class Referee:
         config = self._stages.config
         spec: str = target or config.getoption("--target") or "refengine"
         stage = self._stages.of(spec)
-        trial = Trial(
+        case_run = CaseRun(
             case.id,
             stage,
             seed=int(config.getoption("--seed") or 0),
@@ -179,7 +179,7 @@ class Referee:
             confirms=True,
             summary=case.summary,
         )
-        return trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
+        return case_run.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
 
 
 @pytest.fixture

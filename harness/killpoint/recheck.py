@@ -9,10 +9,10 @@ import msgspec
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking
 from killpoint.errors import BadUsage
-from killpoint.explore.trial import unexpected
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario, load
+from killpoint.search.case_run import unexpected
 from killpoint.verdict import CaseOutcome
 
 
@@ -65,7 +65,7 @@ def _judged(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Fi
     except Inconclusive:
         raise
     except Exception as broken:
-        # As in a trial: a judge that fails has judged nothing.
+        # As in a case run: a judge that fails has judged nothing.
         why = f"the judge itself failed: {type(broken).__name__}: {broken}"
         raise Inconclusive(why) from broken
 

@@ -10,14 +10,14 @@ import msgspec
 from killpoint.cases import EVERY_CASE
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
-from killpoint.explore.orders.trial import explore
-from killpoint.explore.random_times import series, strike_at_random_times
-from killpoint.explore.schedule_trial import play_one
-from killpoint.explore.trial import Trial
-from killpoint.explore.wakes_trial import wake_twice
 from killpoint.invariants import BY_ID
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
+from killpoint.search.case_run import CaseRun
+from killpoint.search.coordinator_wakeup_run import wake_twice
+from killpoint.search.message_orders.case_run import explore
+from killpoint.search.random_times import series, strike_at_random_times
+from killpoint.search.schedule_run import play_one
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
@@ -77,7 +77,7 @@ def play_once(
     outcomes: list[CaseOutcome] = []
     for id in scenario.judges:
         name = scenario.case if scenario.case.startswith(f"{id}/") else f"{id}/{scenario.case}"
-        trial = Trial(
+        case_run = CaseRun(
             name,
             stage,
             seed=scenario.seed,
@@ -86,23 +86,23 @@ def play_once(
             target=spec,
             confirms=confirms,
         )
-        outcomes.append(trial.judge(lambda trial: play_as_told(trial, scenario), lacking))
+        outcomes.append(case_run.judge(lambda case_run: play_as_told(case_run, scenario), lacking))
     words = {outcome.outcome for outcome in outcomes}
     if "violated" in words:
         return Replayed("reproduced", outcomes)
     return Replayed("held" if words == {"held"} else "not-reached", outcomes)
 
 
-def play_as_told(trial: Trial, scenario: Scenario) -> None:
+def play_as_told(case_run: CaseRun, scenario: Scenario) -> None:
     """Play a scenario as its file has it: explored, simulated, in a series, or so many times."""
     if scenario.orders is not None:
-        explore(trial, scenario, _EXPLORING)
+        explore(case_run, scenario, _EXPLORING)
     elif scenario.wakes is not None:
-        wake_twice(trial, scenario)
+        wake_twice(case_run, scenario)
     elif scenario.simulated is not None:
-        play_one(trial, scenario, scenario.simulated.schedule or [])
+        play_one(case_run, scenario, scenario.simulated.schedule or [])
     elif series(scenario) is not None:
-        strike_at_random_times(trial, scenario)
+        strike_at_random_times(case_run, scenario)
     else:
         for _ in range(scenario.plays):
-            trial.play(scenario)
+            case_run.play(scenario)

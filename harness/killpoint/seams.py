@@ -30,7 +30,7 @@ class Diverged(Exception):
 
 
 class Chooser(Protocol):
-    """Decides one run; searches in ``explore/schedules`` give one for each."""
+    """Decides one run; searches in ``search/schedules`` give one for each."""
 
     def choose(self, options: Sequence[Option]) -> int:
         """The index of one of at least two options; 0 is the default."""

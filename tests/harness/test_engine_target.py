@@ -10,8 +10,8 @@ import broken_engines
 import pytest
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -40,7 +40,7 @@ def examples() -> Iterator[None]:
 def _outcome(spec: str, case: str) -> CaseOutcome:
     (found,) = select([case])
     with Stage(spec) as stage:
-        return Trial(case, stage, seed=0, full=False, folder=None).judge(found.run)
+        return CaseRun(case, stage, seed=0, full=False, folder=None).judge(found.run)
 
 
 def _outcomes(asked: Sequence[tuple[str, str]]) -> list[CaseOutcome]:

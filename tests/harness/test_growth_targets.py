@@ -13,8 +13,8 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.errors import CannotWork
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.registry import resolve
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -51,8 +51,8 @@ def busy(request: pytest.FixtureRequest) -> Iterator[int]:
 def _tried(target: str, case: str, seed: int = 0) -> tuple[str, int]:
     """The outcome, and how many plays it took."""
     with Stage(target) as stage:
-        trial = Trial(case, stage, seed=seed, full=False, folder=None)
-        return trial.judge(select([case])[0].run).outcome, trial.plays
+        case_run = CaseRun(case, stage, seed=seed, full=False, folder=None)
+        return case_run.judge(select([case])[0].run).outcome, case_run.plays
 
 
 @pytest.mark.full
@@ -68,7 +68,7 @@ def test_ten_of_ten_plays_say_the_same(
         pytest.skip(f"no release archive can be had: {error}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         trials = [pool.submit(_tried, spec, case, seed) for seed in range(_TIMES)]
-        tried = [trial.result() for trial in trials]
+        tried = [case_run.result() for case_run in trials]
     assert Counter(word for word, _ in tried) == {expected: _TIMES}
     if case == "Q12/paced-overflow":  # the longer play is the dearest of a whole check
         assert sum(plays == 1 for _, plays in tried) >= _TIMES - 1

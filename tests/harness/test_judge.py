@@ -12,7 +12,7 @@ import pytest
 from killpoint import judge as judging
 from killpoint.cases.case import Case
 from killpoint.durations import Expected
-from killpoint.explore.trial import Trial
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
 _SEARCHES = {"R5/every-order", "R5/slot-reuse"}
@@ -28,7 +28,7 @@ class _Met:
         self.company: set[str] = set()
         """Those that had any."""
 
-    def trial(self, id: str, *_: object, **__: object) -> SimpleNamespace:
+    def case_run(self, id: str, *_: object, **__: object) -> SimpleNamespace:
         patience = 0.05 if id in _SEARCHES else 10.0
 
         def judge(*_: object) -> CaseOutcome:
@@ -72,7 +72,7 @@ def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     met = _Met()
-    monkeypatch.setattr(judging, "Trial", met.trial)
+    monkeypatch.setattr(judging, "Trial", met.case_run)
     monkeypatch.setattr(judging, "_Bench", _Bench)
     monkeypatch.setattr(judging, "_SEARCHES", 1)
     judged = judging.judge("refengine", sorted(_SEARCHES | _PLAYS), jobs=2)
@@ -105,7 +105,7 @@ def test_a_case_that_the_harness_fails_at_takes_no_other_with_it(
     monkeypatch.setattr(judging, "resolve", str)
     broken = judging.plan(["R7"])[0].id
 
-    class Failing(Trial):
+    class Failing(CaseRun):
         def judge(self, run: Any, lacking: Any = ()) -> CaseOutcome:
             if self.outcome.id == broken:
                 raise StopIteration
@@ -126,7 +126,7 @@ def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
 ) -> None:
     begun: list[str] = []
 
-    def trial(id: str, *_: object, **__: object) -> SimpleNamespace:
+    def case_run(id: str, *_: object, **__: object) -> SimpleNamespace:
         def judge(*_: object) -> CaseOutcome:
             begun.append(id)
             word = "violated" if id.startswith("R7/") else "held"
@@ -136,7 +136,7 @@ def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
 
     monkeypatch.setattr(judging, "_Bench", _Bench)
     monkeypatch.setattr(judging, "resolve", str)
-    monkeypatch.setattr(judging, "Trial", trial)
+    monkeypatch.setattr(judging, "Trial", case_run)
     every = {case.id for case in judging.plan(["R7", "R8"])}
     judgement = judging.judge("any", ["R7", "R8"], jobs=2, first=True)
     r7, r8 = ([id for id in begun if id.startswith(f"{each}/")] for each in ("R7", "R8"))
@@ -157,7 +157,7 @@ def test_the_longest_case_is_begun_first_unless_time_is_short(
 ) -> None:
     begun: list[str] = []
 
-    def trial(id: str, *_: object, **__: object) -> SimpleNamespace:
+    def case_run(id: str, *_: object, **__: object) -> SimpleNamespace:
         def judge(*_: object) -> CaseOutcome:
             begun.append(id)
             return CaseOutcome(id, id.split("/")[0], "held", runs=1)
@@ -174,7 +174,7 @@ def test_the_longest_case_is_begun_first_unless_time_is_short(
 
     monkeypatch.setattr(judging, "_Bench", _Bench)
     monkeypatch.setattr(judging, "resolve", str)
-    monkeypatch.setattr(judging, "Trial", trial)
+    monkeypatch.setattr(judging, "Trial", case_run)
     monkeypatch.setattr(judging, "expected", known)
     monkeypatch.setattr(judging, "plan", plan)
     judgement = judging.judge("any", ["R7", "R8", "Q12"], jobs=2, budget=budget)

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Scenario
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -65,8 +65,8 @@ def stage() -> Iterator[Stage]:
 
 def outcome(stage: Stage, name: str, case: str) -> CaseOutcome:
     (found,) = select([case])
-    trial = Trial(case, Broken(stage, name), seed=0, full=False, folder=None)
-    return trial.judge(found.run)
+    case_run = CaseRun(case, Broken(stage, name), seed=0, full=False, folder=None)
+    return case_run.judge(found.run)
 
 
 @pytest.mark.parametrize("case", HELD)

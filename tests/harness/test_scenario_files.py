@@ -9,8 +9,8 @@ import pytest
 from reading import Reading
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.scenario import load
+from killpoint.search.case_run import CaseRun
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 FILES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.toml"))
@@ -21,7 +21,7 @@ def test_a_scenario_file_is_a_play_of_its_case(file: str) -> None:
     scenario = load(FOLDER / file)
     (case,) = select([scenario.case])
     player = Reading()
-    case.run(Trial(case.id, player, seed=scenario.seed, full=False, folder=None))
+    case.run(CaseRun(case.id, player, seed=scenario.seed, full=False, folder=None))
     assert msgspec.structs.replace(scenario, title="") in player.played
 
 

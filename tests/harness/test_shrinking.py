@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from killpoint.cli import main
-from killpoint.explore.shrink.size import size_of
 from killpoint.judge import judge
 from killpoint.replay import replay
 from killpoint.scenario import load
+from killpoint.search.shrink.size import size_of
 from killpoint.verdict import CaseOutcome
 
 FAULTY = "mutated:r1_flags_reset_after_publication"

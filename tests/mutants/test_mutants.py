@@ -15,10 +15,10 @@ from broken_tensors import CAUGHT as CAUGHT_PIPES
 from mutant_table import CANARY, MUTANTS, Mutant
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import judge
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
 _AT_PLACES = [
@@ -39,8 +39,8 @@ def _outcome(mutant: Mutant) -> CaseOutcome:
     case = select([mutant.caught_by])[0]
     with Stage(spec) as stage:
         for seed in range(mutant.samples):
-            trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=spec)
-            outcome = trial.judge(case.run)
+            case_run = CaseRun(case.id, stage, seed=seed, full=False, folder=None, target=spec)
+            outcome = case_run.judge(case.run)
             if outcome.outcome == "violated":
                 break
         return outcome

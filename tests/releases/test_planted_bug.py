@@ -10,9 +10,9 @@ import pytest
 from release_files import release_files
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import Attribution
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.edits import Edits, statement
 from killpoint.targets.registry import resolve
 
@@ -43,8 +43,8 @@ def planted(tmp_path: Path) -> str:
 
 def test_a_planted_bug_that_no_entry_explains_is_new(planted: str, tmp_path: Path) -> None:
     with Stage(resolve(planted)) as stage:
-        trial = Trial(CASE, stage, seed=0, full=False, folder=tmp_path, target=planted)
-        seen = trial.judge(select([CASE])[0].run)
+        case_run = CaseRun(CASE, stage, seed=0, full=False, folder=tmp_path, target=planted)
+        seen = case_run.judge(select([CASE])[0].run)
     assert [(each.kind, each.finding) for each in seen.violations] == [("bad-transition", None)]
     with Attribution(planted) as whose:
         whose.of_cases([seen])

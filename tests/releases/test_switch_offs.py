@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from release_files import release_files
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.findings.attribution import without
 from killpoint.findings.issue import of_range
 from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.points.tracing import PASSED_OVER
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.edits import added
 from killpoint.targets.registry import resolve, switch_offs_of
 from killpoint.targets.vllm.sources import COORDINATOR, Sources
@@ -92,8 +92,8 @@ def test_lines_that_a_switch_off_adds_are_no_points() -> None:
 
 def _outcome(spec: str, case: str) -> CaseOutcome:
     with Stage(resolve(spec)) as stage:
-        trial = Trial(case, stage, seed=0, full=False, folder=None)
-        return trial.judge(select([case])[0].run)
+        case_run = CaseRun(case, stage, seed=0, full=False, folder=None)
+        return case_run.judge(select([case])[0].run)
 
 
 def _long(id: str) -> object:

@@ -11,10 +11,10 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.errors import CannotWork
-from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import load
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.registry import resolve
 
 QUEUES_CHANGED = ("0.11.0", "0.16.0", "0.18.0", "0.26.0", "0.27.0", "0.33.0")
@@ -222,8 +222,8 @@ def test_release_is_judged_as_the_record_says(
     stages: _Stages, case: str, release: str, expected: str, kind: str | None, words: str
 ) -> None:
     found = select([case])[0]
-    trial = Trial(case, stages.of(_resolved(release)), seed=0, full=False, folder=None)
-    outcome = trial.judge(found.run)
+    case_run = CaseRun(case, stages.of(_resolved(release)), seed=0, full=False, folder=None)
+    outcome = case_run.judge(found.run)
     assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
     assert words in outcome.cause
 
@@ -244,8 +244,8 @@ def test_sglang_is_judged_as_the_record_says_and_its_violations_replay(
     spec = _resolved(release, "sglang")
     found = select([case])[0]
     stage = stages.of(spec)
-    trial = Trial(case, stage, seed=0, full=False, folder=tmp_path, target=spec)
-    outcome = trial.judge(found.run)
+    case_run = CaseRun(case, stage, seed=0, full=False, folder=tmp_path, target=spec)
+    outcome = case_run.judge(found.run)
     assert (outcome.outcome, outcome.kind) == (expected, kind), outcome.cause
     assert words in outcome.cause
     if expected == "violated":

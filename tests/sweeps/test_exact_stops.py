@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from killpoint.cases.pages import around_copy
-from killpoint.explore.kills import chosen, count_places
-from killpoint.explore.trial import Trial
 from killpoint.plugin import Referee
 from killpoint.points.pages import Protected, Refused
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import chosen, count_places
 
 _STOPS, _STOPS_IF_FULL = 20, 100
 
@@ -24,14 +24,16 @@ def test_stops_at_a_page_are_exact(referee: Referee, pytestconfig: pytest.Config
         Protected().end()
     except Refused as refused:
         pytest.skip(str(refused))
-    trial = Trial("R2/exact-stops", referee.stage(), seed=0, full=False, folder=referee.folder())
-    count = count_places(trial, "writer", Point("send"), _around, "pages")
+    case_run = CaseRun(
+        "R2/exact-stops", referee.stage(), seed=0, full=False, folder=referee.folder()
+    )
+    count = count_places(case_run, "writer", Point("send"), _around, "pages")
     exact = 0
-    for page in chosen(trial, count, stops):
-        play = trial.play(_around(Fault("stop", "writer", Point("send", page=page))))
+    for page in chosen(case_run, count, stops):
+        play = case_run.play(_around(Fault("stop", "writer", Point("send", page=page))))
         (reached,) = play.history.of("reached")
         exact += (reached.number("stored"), reached.number("early")) == (page, 0)
         assert reached.number("changed") >= page - 1
     print(f"{exact} of {stops} stops at page k are exact")
-    referee.report(trial.conclude())
+    referee.report(case_run.conclude())
     assert exact == stops

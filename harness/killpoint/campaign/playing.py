@@ -11,12 +11,12 @@ import msgspec
 from killpoint.campaign import examples
 from killpoint.campaign.order import Found, Order, Played, Target, failed
 from killpoint.cases import select
-from killpoint.explore.shrink.conviction import shrink
-from killpoint.explore.trial import Trial
 from killpoint.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, dump
 from killpoint.scenario.file import load, parse
+from killpoint.search.case_run import CaseRun
+from killpoint.search.shrink.shrinker import shrink
 from killpoint.verdict import CaseOutcome
 
 _EVERY_PLAY = "L1/every-play"
@@ -45,7 +45,7 @@ def _judge(order: Order, stage: Stage, folder: Path) -> Played:
     (case,) = select([item.case])
     known = Path(order.examples) if order.examples else folder / "examples"
     examples.unpack(order.sent or {}, known)
-    trial = Trial(
+    case_run = CaseRun(
         case.id,
         stage,
         seed=item.seed,
@@ -58,13 +58,13 @@ def _judge(order: Order, stage: Stage, folder: Path) -> Played:
         confirms=True,
         summary=case.summary,
     )
-    outcome = trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
+    outcome = case_run.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
     word = "infrastructure" if outcome.by_harness else outcome.outcome
     played = Played(item.key, word, outcome.cause)
-    played.plays, played.swept = trial.plays, trial.swept
+    played.plays, played.swept = case_run.plays, case_run.swept
     if outcome.outcome == "violated":
         played.found.append(_found(outcome, folder))
-    for leak in trial.leaks[:1]:
+    for leak in case_run.leaks[:1]:
         said = CaseOutcome(_EVERY_PLAY, "L1", "violated", runs=1)
         said.add(leak.violation, leak.replay)
         played.found.append(_found(said, folder, judge="L1"))

@@ -14,7 +14,7 @@ from killpoint.campaign.order import Lost, Order, Played, failed
 from killpoint.campaign.ray_api import Ref
 from killpoint.cases import select
 from killpoint.errors import CannotWork
-from killpoint.explore.schedule_trial import PROCESSES
+from killpoint.search.schedule_run import PROCESSES
 
 _A_PLAY = 0.5
 """Cores of an item: most of a play is waiting."""

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from killpoint.cases.case import MIB, OPEN, Case, scenario, small
-from killpoint.explore.kills import count_places, ends_and
-from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import count_places, ends_and
 
 _SENDS = "sendto"
 """What the socket library's own threads send by."""
 _SAMPLES = 3
 
 
-def _run(trial: Trial) -> None:
+def _run(case_run: CaseRun) -> None:
     def around(step: AnyStep) -> Scenario:
         large = Message("array", 2 * MIB, repeat=2)
         steps = [*OPEN, step, Send([small(1), large], timeout=10.0), Receive(60)]
         return scenario(
-            trial.outcome.id, *steps, Close(("writer",)), Wait(within=8.0), chunk_bytes=4096
+            case_run.outcome.id, *steps, Close(("writer",)), Wait(within=8.0), chunk_bytes=4096
         )
 
     counted = Point("send", syscall=_SENDS)
-    count = count_places(trial, "writer", counted, around, "calls")
+    count = count_places(case_run, "writer", counted, around, "calls")
     # How many more there are depends on how fast the readers empty their sockets.
-    for call in trial.over(ends_and(trial, -(-count * 3 // 4), _SAMPLES)):
-        trial.play(around(Fault("kill", "writer", Point("send", syscall=_SENDS, call=call))))
+    for call in case_run.over(ends_and(case_run, -(-count * 3 // 4), _SAMPLES)):
+        case_run.play(around(Fault("kill", "writer", Point("send", syscall=_SENDS, call=call))))
 
 
 CASES: tuple[Case, ...] = (

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, Wait
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import QueueShape
 
-Run = Callable[[Trial], None]
+Run = Callable[[CaseRun], None]
 Tier = Literal["process", "simulated", "model"]
 SIMULATED = frozenset({"sim_memory", "sim_sockets"})
 """Capabilities that only simulated worlds ask for."""
@@ -77,9 +77,9 @@ def scenario(
 def fixed(id: str, summary: str, scenarios: Callable[[], list[Scenario]], *needs: str) -> Case:
     """A case whose scenarios are always the same."""
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         for each in scenarios():
-            trial.play(msgspec.structs.replace(each, seed=trial.seed))
+            case_run.play(msgspec.structs.replace(each, seed=case_run.seed))
 
     return Case(id, summary, run, frozenset({"queue", *needs}))
 

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from killpoint.cases.case import Case
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Connect,
@@ -22,6 +21,7 @@ from killpoint.scenario import (
     Tell,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 
 STARTED: list[AnyStep] = [CoordinatorStart(timeout=30.0), Wait(within=40.0)]
@@ -64,7 +64,7 @@ def of_coordinator(
 ) -> Case:
     """A case of some stories, all with peers of the same number."""
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         for story in stories:
             made = Scenario(
                 id,
@@ -75,7 +75,7 @@ def of_coordinator(
                 restart=restart,
                 umask=umask,
             )
-            trial.play(msgspec.structs.replace(made, seed=trial.seed))
+            case_run.play(msgspec.structs.replace(made, seed=case_run.seed))
 
     return Case(id, summary, run, frozenset({"coordinator_process", *needs}))
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
-from killpoint.explore.kills import Around, TooLittleRoom, chosen, count_lines
-from killpoint.explore.operations import UNREAD_WITHIN
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Close,
@@ -21,6 +18,9 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import Around, TooLittleRoom, chosen, count_lines
+from killpoint.search.operations import UNREAD_WITHIN
 
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is told to stop."""
@@ -128,23 +128,25 @@ FROM_AFAR: dict[str, list[tuple[Verb, int]]] = {
 """The same where the last reader is remote: to it, all messages go the same way."""
 
 
-def anywhere(trial: Trial, role: str, samples: int, remote: int = 0) -> None:
+def anywhere(case_run: CaseRun, role: str, samples: int, remote: int = 0) -> None:
     """Kill a role at lines of each of its operations; ``remote``: how many readers are."""
     places = FROM_AFAR[role] if remote else PLACES[role]
     ahead = True
     for index, (op, nth) in enumerate(places):
-        around = around_death(trial.outcome.id, role, remote, ahead=ahead)
-        at = Point(op, nth=nth, depth=trial.depth)
+        around = around_death(case_run.outcome.id, role, remote, ahead=ahead)
+        at = Point(op, nth=nth, depth=case_run.depth)
         try:
-            count = count_lines(trial, role, at, around)
+            count = count_lines(case_run, role, at, around)
         except TooLittleRoom:
             ahead = False
-            around = around_death(trial.outcome.id, role, remote, ahead=ahead)
-            count = count_lines(trial, role, at, around)
+            around = around_death(case_run.outcome.id, role, remote, ahead=ahead)
+            count = count_lines(case_run, role, at, around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
-        for line in trial.over(chosen(trial, count, share)):
+        for line in case_run.over(chosen(case_run, count, share)):
             where = msgspec.structs.replace(at, line=line)
-            trial.play(around(Fault("kill", role, where)), may_miss=may_miss(where, count, remote))
+            case_run.play(
+                around(Fault("kill", role, where)), may_miss=may_miss(where, count, remote)
+            )
 
 
 def may_miss(at: Point, count: int, remote: int = 0) -> bool:
@@ -206,7 +208,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "Q6/writer-killed-anywhere",
         "SIGKILL at lines of send (inline, overflow) and close",
-        lambda trial: anywhere(trial, "writer", 28),
+        lambda case_run: anywhere(case_run, "writer", 28),
         _KILLS,
     ),
     fixed("Q7/reader-dies-idle", "a waiting reader dies; the writer fills the ring", _idle_reader),
@@ -214,7 +216,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "Q7/reader-killed-anywhere",
         "SIGKILL at lines of receive (inline, overflow)",
-        lambda trial: anywhere(trial, "reader-0", 20),
+        lambda case_run: anywhere(case_run, "reader-0", 20),
         _KILLS,
     ),
 )

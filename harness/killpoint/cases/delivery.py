@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Fault,
@@ -18,6 +17,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import QueueShape
 from killpoint.verdict import counted
 
@@ -151,7 +151,7 @@ def _changed(id: str, message: Message, **shape: int) -> Case:
 
 
 def _limits(id: str, messages: list[Message], **limits: int) -> Case:
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         steps = [
             *OPEN,
             Send([small(2), *messages, small(2)], timeout=5.0, keep_on=True),
@@ -160,7 +160,7 @@ def _limits(id: str, messages: list[Message], **limits: int) -> Case:
         ]
         base = scenario(id, *steps)
         shape = msgspec.structs.replace(QueueShape(chunk_bytes=64 * 1024), **limits)
-        trial.play(msgspec.structs.replace(base, shape=shape, seed=trial.seed))
+        case_run.play(msgspec.structs.replace(base, shape=shape, seed=case_run.seed))
 
     named = ", ".join(f"{key}={value}" for key, value in limits.items())
     needs = frozenset({"queue", "limits", "deadlines"})

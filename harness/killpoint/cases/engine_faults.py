@@ -18,8 +18,8 @@ from killpoint.cases.engine_plays import (
     serve,
     up,
 )
-from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.engine_protocol import EngineShape
 
 BRIEF = EngineShape(prefill=1)
@@ -50,11 +50,11 @@ def soak(id: str, seed: int, kills: int, shape: EngineShape) -> Scenario:
     return msgspec.structs.replace(found, engine=shape)
 
 
-def _soak(trial: Trial) -> None:
-    if trial.full:
-        trial.play(soak("E3/soak", trial.seed, _KILLS_IN_FULL, WHOLE))
+def _soak(case_run: CaseRun) -> None:
+    if case_run.full:
+        case_run.play(soak("E3/soak", case_run.seed, _KILLS_IN_FULL, WHOLE))
     else:
-        trial.play(soak("E3/soak", trial.seed, 1, BRIEF))
+        case_run.play(soak("E3/soak", case_run.seed, 1, BRIEF))
 
 
 _SURVIVED = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from killpoint.cases.case import Case
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     Alone,
     AnyStep,
@@ -19,6 +18,7 @@ from killpoint.scenario import (
     Serve,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.engine_protocol import EngineShape
 
 STARTS_WITHIN = 90.0
@@ -72,7 +72,7 @@ def of_engine(
 ) -> Case:
     """A case of one scenario."""
 
-    def run(trial: Trial) -> None:
-        trial.play(engined(id, *steps, judges=judges, seed=trial.seed, **shape))
+    def run(case_run: CaseRun) -> None:
+        case_run.play(engined(id, *steps, judges=judges, seed=case_run.seed, **shape))
 
     return Case(id, summary, run, NEEDS)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.schedule_trial import search
-from killpoint.explore.simulated import Ask
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -20,6 +17,9 @@ from killpoint.scenario import (
     Simulated,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.schedule_run import search
+from killpoint.search.simulated import Ask
 from killpoint.targets.protocol import QueueShape
 
 _CHUNK = 160
@@ -74,9 +74,9 @@ def _sharing(case: str, calls: int, *, senders: int = 1, receivers: int = 1) -> 
 
 
 def _case(name: str, summary: str, *plays: _Play) -> Case:
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         for scenario, asks in plays:
-            search(trial, scenario, [_wide(ask) for ask in asks] if trial.full else asks)
+            search(case_run, scenario, [_wide(ask) for ask in asks] if case_run.full else asks)
 
     needs = _NEEDS | {"points", "deadlines"} if name.startswith("Q13") else _NEEDS
     return Case(name, summary, run, needs)

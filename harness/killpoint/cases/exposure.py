@@ -11,7 +11,6 @@ from killpoint.cases.coordinator_plays import FIRST, SECOND, heard, of_coordinat
 from killpoint.cases.coordinator_plays import OPEN as OPENED
 from killpoint.cases.engine_plays import COMPARED, engined, of_engine, serve, up
 from killpoint.cases.pool_plays import DOWN, UP, WORKS, of_pool, pooled
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -34,6 +33,7 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import GroupShape, PipeShape
 
 _ENDS = ("pipe-0", "pipe-1")
@@ -245,8 +245,8 @@ def _intruded(*hows: Literal["listen", "speak", "flood"], role: str) -> list[Any
 def _unmasked(played: Scenario, summary: str, needs: frozenset[str]) -> Case:
     """A case of one scenario whose roles have a umask of 000."""
 
-    def run(trial: Trial) -> None:
-        trial.play(msgspec.structs.replace(played, umask=0, seed=trial.seed))
+    def run(case_run: CaseRun) -> None:
+        case_run.play(msgspec.structs.replace(played, umask=0, seed=case_run.seed))
 
     return Case(played.case, summary, run, needs)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.boundary import fuzz_messages
-from killpoint.explore.story import fuzz_stories
-from killpoint.explore.trial import Trial
+from killpoint.search.boundary import fuzz_messages
+from killpoint.search.case_run import CaseRun
+from killpoint.search.stateful_fuzz import fuzz_stories
 
 
-def _messages(trial: Trial) -> None:
-    fuzz_messages(trial, "Q1/fuzz", examples=200 if trial.full else 25)
+def _messages(case_run: CaseRun) -> None:
+    fuzz_messages(case_run, "Q1/fuzz", examples=200 if case_run.full else 25)
 
 
-def _stories(trial: Trial) -> None:
-    fuzz_stories(trial, "Q2/story", examples=100 if trial.full else 10)
+def _stories(case_run: CaseRun) -> None:
+    fuzz_stories(case_run, "Q2/story", examples=100 if case_run.full else 10)
 
 
 CASES: tuple[Case, ...] = (

@@ -8,9 +8,6 @@ from killpoint.cases.case import MIB, Case, small
 from killpoint.cases.group_ends import ENDS
 from killpoint.cases.group_network import NETWORK
 from killpoint.cases.group_plays import JOINED, all_to_all, around, played, ranks, surely
-from killpoint.explore.group_story import fuzz_group_stories
-from killpoint.explore.kills import count_lines
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -28,6 +25,9 @@ from killpoint.scenario import (
     Wait,
     Weigh,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import count_lines
+from killpoint.search.group_fuzz import fuzz_group_stories
 
 _KINDS = [
     small(3),
@@ -149,7 +149,7 @@ def _clock(hours: float) -> list[AnyStep]:
     ]
 
 
-def _jumps_in_barrier(trial: Trial) -> None:
+def _jumps_in_barrier(case_run: CaseRun) -> None:
     """The host's clock jumps at lines of its barrier; the others come one after the other.
 
     So the host looks about once more, at the new hour, before all are there.
@@ -158,7 +158,7 @@ def _jumps_in_barrier(trial: Trial) -> None:
 
     def waited(step: AnyStep) -> Scenario:
         return played(
-            trial.outcome.id,
+            case_run.outcome.id,
             *JOINED,
             Barrier(),
             Wait(within=20.0),
@@ -171,19 +171,21 @@ def _jumps_in_barrier(trial: Trial) -> None:
             Wait(within=12.0),
         )
 
-    count = surely(count_lines(trial, "rank-0", at, waited)) * 2 // 3  # the rest is after the wait
-    step = 1 if trial.full else max(1, count // 5)
+    count = (
+        surely(count_lines(case_run, "rank-0", at, waited)) * 2 // 3
+    )  # the rest is after the wait
+    step = 1 if case_run.full else max(1, count // 5)
     for line in range(count - 1, -1, -step):
         where = msgspec.structs.replace(at, line=line)
-        trial.play(waited(Fault("jump-clock", "rank-0", where, hours=2.0)))
+        case_run.play(waited(Fault("jump-clock", "rank-0", where, hours=2.0)))
 
 
 def _case(
     id: str, summary: str, steps: list[AnyStep], *, count: int = 3, host: str = "127.0.0.1"
 ) -> Case:
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         found = played(id, *steps, count=count, host=host)
-        trial.play(msgspec.structs.replace(found, seed=trial.seed))
+        case_run.play(msgspec.structs.replace(found, seed=case_run.seed))
 
     return Case(id, summary, run, frozenset({"group"}))
 
@@ -225,7 +227,7 @@ _ORDER = (
     Case(
         "G1/stories",
         "programs that Hypothesis writes, every call in any order",
-        lambda trial: fuzz_group_stories(trial, "G1/stories", 60 if trial.full else 6),
+        lambda case_run: fuzz_group_stories(case_run, "G1/stories", 60 if case_run.full else 6),
         frozenset({"group"}),
     ),
 )

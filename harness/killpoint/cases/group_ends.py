@@ -6,8 +6,6 @@ import msgspec
 
 from killpoint.cases.case import MIB, Case, small
 from killpoint.cases.group_plays import JOINED, played, ranks, surely
-from killpoint.explore.kills import chosen, count_lines
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -27,6 +25,8 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import chosen, count_lines
 
 _SHORT = 0.8
 """A barrier's own timeout."""
@@ -38,20 +38,20 @@ _KILLS = frozenset({"group", "points"})
 
 
 def _one(id: str, summary: str, *steps: AnyStep, restart: bool = False) -> Case:
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         found = played(id, *steps)
-        trial.play(msgspec.structs.replace(found, seed=trial.seed, restart=restart))
+        case_run.play(msgspec.structs.replace(found, seed=case_run.seed, restart=restart))
 
     return Case(id, summary, run, frozenset({"group"}))
 
 
-def _barrier_killed_anywhere(trial: Trial) -> None:
+def _barrier_killed_anywhere(case_run: CaseRun) -> None:
     """The two others wait for the third, which dies at lines of its barrier."""
 
     def around(step: AnyStep) -> Scenario:
         waiting = ("rank-0", "rank-1")
         return played(
-            trial.outcome.id,
+            case_run.outcome.id,
             *JOINED,
             step,
             Barrier(waiting, timeout=3.0),
@@ -62,9 +62,9 @@ def _barrier_killed_anywhere(trial: Trial) -> None:
             Wait(within=_GIVEN),
         )
 
-    count = count_lines(trial, "rank-2", Point("barrier"), around)
-    for line in trial.over(chosen(trial, surely(count), 4)):
-        trial.play(around(Fault("kill", "rank-2", Point("barrier", line=line))))
+    count = count_lines(case_run, "rank-2", Point("barrier"), around)
+    for line in case_run.over(chosen(case_run, surely(count), 4)):
+        case_run.play(around(Fault("kill", "rank-2", Point("barrier", line=line))))
 
 
 _OPERATIONS: dict[Verb, AnyStep] = {
@@ -74,13 +74,13 @@ _OPERATIONS: dict[Verb, AnyStep] = {
 }
 
 
-def _host_killed_anywhere(trial: Trial) -> None:
+def _host_killed_anywhere(case_run: CaseRun) -> None:
     """The host dies at lines of its operations; the others are told, now or at their next call."""
     for verb, operation in _OPERATIONS.items():
 
         def around(step: AnyStep, operation: AnyStep = operation) -> Scenario:
             return played(
-                trial.outcome.id,
+                case_run.outcome.id,
                 *JOINED,
                 step,
                 operation,
@@ -89,11 +89,11 @@ def _host_killed_anywhere(trial: Trial) -> None:
             )
 
         def counted(step: AnyStep, operation: AnyStep = operation) -> Scenario:
-            return played(trial.outcome.id, *JOINED, step, operation, Wait(within=9.0))
+            return played(case_run.outcome.id, *JOINED, step, operation, Wait(within=9.0))
 
-        count = count_lines(trial, _HOST, Point(verb), counted)
-        for line in trial.over(chosen(trial, surely(count), 3 if verb == "barrier" else 2)):
-            trial.play(around(Fault("kill", _HOST, Point(verb, line=line))))
+        count = count_lines(case_run, _HOST, Point(verb), counted)
+        for line in case_run.over(chosen(case_run, surely(count), 3 if verb == "barrier" else 2)):
+            case_run.play(around(Fault("kill", _HOST, Point(verb, line=line))))
 
 
 _VAIN = (
@@ -155,10 +155,10 @@ def _link_down(id: str, summary: str, cut: str) -> Case:
     """The rank lives on; nobody hears of it, and no connection breaks."""
     others = tuple(role for role in ranks(3) if role != cut)
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         steps = [Fault("cut", cut), Barrier(others, timeout=_SHORT), Wait(others, within=_GIVEN)]
         found = played(id, *JOINED, Barrier(), Wait(), *steps, Fault("heal", cut))
-        trial.play(msgspec.structs.replace(found, seed=trial.seed, namespaces=True))
+        case_run.play(msgspec.structs.replace(found, seed=case_run.seed, namespaces=True))
 
     return Case(id, summary, run, frozenset({"group"}))
 

@@ -7,7 +7,6 @@ import msgspec
 from killpoint.cases.case import Case, small
 from killpoint.cases.group_plays import JOINED, played, ranks
 from killpoint.checkers.cut_off import DEFAULT_SILENCE
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -20,6 +19,7 @@ from killpoint.scenario import (
     Settle,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import GroupShape
 
 _HOST = "rank-0"
@@ -30,9 +30,9 @@ _EACH = sum(message.repeat for message in _BATCH)
 
 
 def _case(id: str, summary: str, steps: list[AnyStep], shape: GroupShape) -> Case:
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         made = played(id, *steps, count=shape.ranks)
-        trial.play(msgspec.structs.replace(made, group=shape, seed=trial.seed))
+        case_run.play(msgspec.structs.replace(made, group=shape, seed=case_run.seed))
 
     return Case(id, summary, run, frozenset({"group"}))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, scenario
-from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Wait, Weigh
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import QueueShape
 
 _WINDOWS = 50
@@ -49,14 +49,14 @@ def _stream(
     *,
     busy: bool = False,
 ) -> Case:
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         first, longer = (
             _played(id, busy, message, rate, shape, windows)
             for windows in (_WINDOWS, _LONGER * _WINDOWS)
         )
-        trial.play(
-            msgspec.structs.replace(first, seed=trial.seed),
-            longer=msgspec.structs.replace(longer, seed=trial.seed),
+        case_run.play(
+            msgspec.structs.replace(first, seed=case_run.seed),
+            longer=msgspec.structs.replace(longer, seed=case_run.seed),
         )
 
     needs = ("queue", "deadlines", "remote") if shape.remote else ("queue", "deadlines")

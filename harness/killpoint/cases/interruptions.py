@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.group_operations import GROUP, JOIN
-from killpoint.explore.operations import Operation
-from killpoint.explore.pipe_operations import PIPE
-from killpoint.explore.queue_operations import QUEUE, REMOTE
-from killpoint.explore.strikes import strike_anywhere
-from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
+from killpoint.search.case_run import CaseRun
+from killpoint.search.exception_injection import strike_anywhere
+from killpoint.search.group_operations import GROUP, JOIN
+from killpoint.search.operations import Operation
+from killpoint.search.pipe_operations import PIPE
+from killpoint.search.queue_operations import QUEUE, REMOTE
 
 
 def _of(operations: tuple[Operation, ...], *verbs: Verb) -> tuple[Operation, ...]:
@@ -23,8 +23,8 @@ def _raised(
     samples: int,
     fault: FaultName = "raise",
 ) -> Case:
-    def run(trial: Trial) -> None:
-        strike_anywhere(trial, operations, samples, fault)
+    def run(case_run: CaseRun) -> None:
+        strike_anywhere(case_run, operations, samples, fault)
 
     needs = {"points", "group"} if operations[0].ranks else {"points", "queue", "deadlines"}
     needs = {"points", "pipe"} if operations[0].pipe else needs

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
-from killpoint.explore.kills import Around, chosen, count_lines
-from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import Around, chosen, count_lines
 
 _CHUNK = 8 * MIB
 _LARGE = Message("array", 5 * MIB)
@@ -56,11 +56,13 @@ def _killed(role: str, op: str, samples: int) -> Case:
     id = f"{'Q6/writer' if role == 'writer' else 'Q7/reader'}-killed-inside-large-message"
     at = Point("send" if op == "send" else "receive", nth=1)
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         around = _around(id, role)
-        for line in trial.over(chosen(trial, count_lines(trial, role, at, around), samples)):
+        for line in case_run.over(
+            chosen(case_run, count_lines(case_run, role, at, around), samples)
+        ):
             fault = Fault("kill", role, Point(at.op, line=line, nth=at.nth))
-            trial.play(around(fault), may_miss=True)  # the others' pace may set the lines
+            case_run.play(around(fault), may_miss=True)  # the others' pace may set the lines
 
     summary = f"SIGKILL at lines of {op} of 5 MiB in a slot of 8, while the others are at it"
     return Case(id, summary, run, frozenset({"queue", "points"}))

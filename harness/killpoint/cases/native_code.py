@@ -8,9 +8,6 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, scenario, small
-from killpoint.explore.operations import UNREAD_WITHIN
-from killpoint.explore.random_times import strike_at_random_times
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Close,
@@ -24,6 +21,9 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.operations import UNREAD_WITHIN
+from killpoint.search.random_times import strike_at_random_times
 
 _SAMPLES = 60
 _MIXED = [small(1), Message("array", 30_000)] * 12
@@ -73,8 +73,8 @@ def _whole(id: str, *steps: AnyStep) -> Scenario:
 
 
 def _case(story: Scenario, summary: str) -> Case:
-    def run(trial: Trial) -> None:
-        strike_at_random_times(trial, msgspec.structs.replace(story, seed=trial.seed))
+    def run(case_run: CaseRun) -> None:
+        strike_at_random_times(case_run, msgspec.structs.replace(story, seed=case_run.seed))
 
     return Case(story.case, summary, run, frozenset({"queue", "deadlines", "native"}))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from killpoint.cases.case import MIB, OPEN, Case, scenario
-from killpoint.explore.kills import count_places, ends_and
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Fault,
@@ -17,6 +15,8 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import count_places, ends_and
 
 _SAMPLES = 6
 _LOOKS = 0.05
@@ -47,16 +47,16 @@ def _large(count: int) -> Send:
 def _strike(fault: FaultName) -> Case:
     id = f"R2/{'killed' if fault == 'kill' else 'stopped'}-inside-copy"
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         def around(step: AnyStep) -> Scenario:
             return around_copy(id, fault, step)
 
         def counted(step: AnyStep) -> Scenario:
             return around_copy(id, "stop", step)
 
-        count = count_places(trial, "writer", Point("send"), counted, "pages")
-        for page in trial.over(ends_and(trial, count, _SAMPLES)):
-            trial.play(around(Fault(fault, "writer", Point("send", page=page))))
+        count = count_places(case_run, "writer", Point("send"), counted, "pages")
+        for page in case_run.over(ends_and(case_run, count, _SAMPLES)):
+            case_run.play(around(Fault(fault, "writer", Point("send", page=page))))
 
     does = "dies there" if fault == "kill" else "is stopped there, and goes on"
     what = f"the writer is held at a page of shared memory that it is about to fill, and {does}"

@@ -14,7 +14,6 @@ from killpoint.cases.pipe_plays import (
     count,
     of_pipe,
 )
-from killpoint.explore.pipe_tensors import fuzz_tensors
 from killpoint.scenario import (
     DTYPES,
     LAYOUTS,
@@ -25,6 +24,7 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
+from killpoint.search.pipe_tensors import fuzz_tensors
 
 _NONE = Tensor(form="none")
 _EVERY = [Tensor(dtype, (3, 5), layout) for dtype in DTYPES[:-2] for layout in LAYOUTS]
@@ -86,7 +86,7 @@ _ARRIVALS = (
     Case(
         "K1/any-tensors",
         "tensors that Hypothesis chooses: dtype, shape, layout, None; limits; two and three ranks",
-        lambda trial: fuzz_tensors(trial, "K1/any-tensors", 150 if trial.full else 8),
+        lambda case_run: fuzz_tensors(case_run, "K1/any-tensors", 150 if case_run.full else 8),
         frozenset({"pipe"}),
     ),
 )

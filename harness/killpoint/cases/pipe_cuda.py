@@ -6,11 +6,11 @@ import msgspec
 
 from killpoint.cases import pipe, pipe_buffer, pipe_deaths, pipe_sweeps
 from killpoint.cases.case import Case
-from killpoint.explore.pipe_tensors import fuzz_tensors
-from killpoint.explore.trial import Player, Trial, UnableHere
 from killpoint.runner.observe import accelerators
 from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario
+from killpoint.search.case_run import CaseRun, Player, UnableHere
+from killpoint.search.pipe_tensors import fuzz_tensors
 
 _OF = {
     case.id: case
@@ -45,18 +45,18 @@ def _on_gpu(id: str) -> Case:
     case = _OF[id]
     invariant, name = id.split("/")
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         _needs_a_gpu()
-        with trial.through(_OnGpu):
-            case.run(trial)
+        with case_run.through(_OnGpu):
+            case.run(case_run)
 
     summary = f"on a GPU: {case.summary}"
     return Case(f"{invariant}/cuda-{name}", summary, run, case.needs | {"cuda"})
 
 
-def _any_tensors(trial: Trial) -> None:
+def _any_tensors(case_run: CaseRun) -> None:
     _needs_a_gpu()
-    fuzz_tensors(trial, "K1/cuda-any-tensors", 60 if trial.full else 6, "cuda")
+    fuzz_tensors(case_run, "K1/cuda-any-tensors", 60 if case_run.full else 6, "cuda")
 
 
 CASES: tuple[Case, ...] = (

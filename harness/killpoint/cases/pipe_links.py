@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.pipe_links import Story, broken, healed, silent, sweep_links
-from killpoint.explore.trial import Trial
 from killpoint.scenario import Fault, FaultName
+from killpoint.search.case_run import CaseRun
+from killpoint.search.pipe_links import Story, broken, healed, silent, sweep_links
 
 
 def _harmed(id: str, summary: str, samples: int, fault: FaultName, story: Story) -> Case:
-    def run(trial: Trial) -> None:
-        sweep_links(trial, samples, Fault(fault, "pipe-1"), story)
+    def run(case_run: CaseRun) -> None:
+        sweep_links(case_run, samples, Fault(fault, "pipe-1"), story)
 
     return Case(id, summary, run, frozenset({"pipe"}))
 

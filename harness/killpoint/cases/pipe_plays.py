@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from killpoint.cases.case import Case
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     BlocksForge,
@@ -20,6 +19,7 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import PipeShape
 
 OPENED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
@@ -52,11 +52,11 @@ def of_pipe(
 ) -> Case:
     """A case of some scenarios, all on pipes of the same shape."""
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         for story in stories:
-            found = piped(id, *story, seed=trial.seed, **shape)
+            found = piped(id, *story, seed=case_run.seed, **shape)
             found.restart = restart
-            trial.play(found)
+            case_run.play(found)
 
     return Case(id, summary, run, needs([step for story in stories for step in story], **shape))
 

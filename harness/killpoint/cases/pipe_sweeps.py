@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import Operation
-from killpoint.explore.pipe_operations import CARRIERS, PIPE
-from killpoint.explore.pipe_sweeps import sweep_pipe
-from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
+from killpoint.search.case_run import CaseRun
+from killpoint.search.operations import Operation
+from killpoint.search.pipe_operations import CARRIERS, PIPE
+from killpoint.search.pipe_sweeps import sweep_pipe
 
 
 def _swept(
     id: str, summary: str, operations: Sequence[Operation], samples: int, fault: FaultName
 ) -> Case:
-    def run(trial: Trial) -> None:
-        sweep_pipe(trial, operations, samples, fault)
+    def run(case_run: CaseRun) -> None:
+        sweep_pipe(case_run, operations, samples, fault)
 
     return Case(id, summary, run, frozenset({"pipe", "points"}))
 

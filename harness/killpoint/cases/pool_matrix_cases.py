@@ -11,11 +11,11 @@ import msgspec
 from killpoint.cases.case import Case
 from killpoint.cases.pool_cells import STARTING, Struck, needs_line
 from killpoint.cases.pool_plays import DOWN, UP, WORKS, PoolStartMethod, pooled
-from killpoint.explore.kills import chosen, count_lines
-from killpoint.explore.trial import Trial, Unsupported
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell, Phase
 from killpoint.runner.stage import Play
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
+from killpoint.search.case_run import CaseRun, Unsupported
+from killpoint.search.crash_points import chosen, count_lines
 
 _LINES = 3
 """Lines of the handshake, or of a worker's idle time, that one cell is tried at with ``--full``."""
@@ -67,8 +67,8 @@ def _by_start(cell: Cell) -> bool:
 class _Lines:
     """How many lines there are to strike at, counted once where a cell needs it."""
 
-    def __init__(self, trial: Trial) -> None:
-        self._trial = trial
+    def __init__(self, case_run: CaseRun) -> None:
+        self._trial = case_run
         self._counts: dict[tuple[str, str], int] = {}
 
     def of(self, cell: Cell, start: PoolStartMethod) -> int:
@@ -86,52 +86,54 @@ class _Lines:
         return self._counts[key]
 
 
-def _ranks(trial: Trial) -> tuple[int, ...]:
+def _ranks(case_run: CaseRun) -> tuple[int, ...]:
     """Which worker is struck, or in the phase, in a cell: the seed's choice without ``--full``."""
-    return (0, 1) if trial.full else (trial.random.randrange(2),)
+    return (0, 1) if case_run.full else (case_run.random.randrange(2),)
 
 
 def _placed(
-    trial: Trial, cells: Sequence[Cell], start: PoolStartMethod
+    case_run: CaseRun, cells: Sequence[Cell], start: PoolStartMethod
 ) -> Iterator[tuple[Cell, Struck]]:
     """The plays of these cells."""
-    lines = _Lines(trial)
-    for cell in trial.over(cells):
-        for rank in _ranks(trial):
+    lines = _Lines(case_run)
+    for cell in case_run.over(cells):
+        for rank in _ranks(case_run):
             struck = Struck(cell, rank, start)
             if not needs_line(cell):
                 yield cell, struck
                 continue
             count = lines.of(cell, start)
-            for line in _some(trial, count // 4):
+            for line in _some(case_run, count // 4):
                 yield cell, msgspec.structs.replace(struck, line=line)
 
 
-def strike(trial: Trial, cells: Sequence[Cell], start: PoolStartMethod, cap: float = _CAP) -> None:
+def strike(
+    case_run: CaseRun, cells: Sequence[Cell], start: PoolStartMethod, cap: float = _CAP
+) -> None:
     """Play these cells, until it has taken too long; the strength says what was left out."""
     began = time.monotonic()
     told: set[Cell] = set()
     lacking: dict[Cell, Unsupported] = {}
-    for count, (cell, struck) in enumerate(_placed(trial, cells, start)):
-        if count >= _LEAST and not trial.full and time.monotonic() - began > cap:
-            trial.outcome.searched.append(f"{len(told)} of {len(cells)} cells in {cap:g} s")
+    for count, (cell, struck) in enumerate(_placed(case_run, cells, start)):
+        if count >= _LEAST and not case_run.full and time.monotonic() - began > cap:
+            case_run.outcome.searched.append(f"{len(told)} of {len(cells)} cells in {cap:g} s")
             break
         try:
-            play = trial.play(_seeded(struck, trial))
+            play = case_run.play(_seeded(struck, case_run))
         except Unsupported as refusal:
             lacking[cell] = refusal
             continue
         told.add(cell)
         missed = missing(play)
         if missed:
-            trial.doubt(f"{cell.name()}, rank {struck.rank}: {missed} did not strike")
+            case_run.doubt(f"{cell.name()}, rank {struck.rank}: {missed} did not strike")
     if lacking and not told:
         raise next(iter(lacking.values()))
     for cell, refusal in lacking.items():
-        trial.outcome.searched.append(f"without {cell.name()}: {refusal}")
-    trial.outcome.counts["cells"] = len(told)
-    if not trial.full:
-        trial.outcome.searched.append("one of two workers in each cell")
+        case_run.outcome.searched.append(f"without {cell.name()}: {refusal}")
+    case_run.outcome.counts["cells"] = len(told)
+    if not case_run.full:
+        case_run.outcome.searched.append("one of two workers in each cell")
 
 
 def missing(play: Play) -> str:
@@ -142,24 +144,24 @@ def missing(play: Play) -> str:
     return next((f"{fault.fault} of {fault.role}" for fault in missed), "")
 
 
-def _some(trial: Trial, count: int) -> list[int]:
+def _some(case_run: CaseRun, count: int) -> list[int]:
     """Of so many lines that every worker comes to; how often one looks about differs."""
-    parts = _LINES if trial.full else 1
+    parts = _LINES if case_run.full else 1
     edges = [count * part // parts for part in range(parts + 1)]
     stretches = itertools.pairwise(edges)
-    return [trial.random.randrange(low, high) for low, high in stretches if low < high]
+    return [case_run.random.randrange(low, high) for low, high in stretches if low < high]
 
 
-def _seeded(struck: Struck, trial: Trial) -> Scenario:
-    return msgspec.structs.replace(struck.scenario(trial.outcome.id), seed=trial.seed)
+def _seeded(struck: Struck, case_run: CaseRun) -> Scenario:
+    return msgspec.structs.replace(struck.scenario(case_run.outcome.id), seed=case_run.seed)
 
 
 def _whole(invariant: str, part: str) -> Case:
     """Every cell of a part, in an order that is the seed's; pools start as they would."""
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         cells = cells_of(invariant, part)
-        strike(trial, trial.random.sample(cells, len(cells)), "default")
+        strike(case_run, case_run.random.sample(cells, len(cells)), "default")
 
     summary = f"cells of the kill matrix: {_WHAT[invariant]}, {_WHEN[part]}"
     return Case(f"{invariant}/matrix-{part}", summary, run, frozenset({"pool", "points"}))
@@ -168,10 +170,10 @@ def _whole(invariant: str, part: str) -> Case:
 def _sample(invariant: str, start: PoolStartMethod, samples: int) -> Case:
     """Cells that depend on the start method: so many of them, all under ``--full``."""
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         cells = [cell for cell in _cells(invariant) if _by_start(cell)]
-        picked = [cells[index] for index in chosen(trial, len(cells), samples)]
-        strike(trial, picked, start)
+        picked = [cells[index] for index in chosen(case_run, len(cells), samples)]
+        strike(case_run, picked, start)
 
     how = {"spawn": "spawned", "fork": "forked", "forkserver": "from a fork server"}[start]
     summary = f"cells that depend on the start: {_WHAT[invariant]}, with workers {how}"

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from killpoint.cases.case import Case
-from killpoint.explore.trial import Trial
 from killpoint.pool_matrix import Ending
 from killpoint.scenario import AnyStep, Call, Fault, Look, PoolStart, PoolStop, Scenario, Wait
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import PoolShape
 
 PoolStartMethod = Literal["default", "spawn", "fork", "forkserver"]
@@ -60,9 +60,9 @@ def of_pool(
 ) -> Case:
     """A case of one scenario."""
 
-    def run(trial: Trial) -> None:
-        found = pooled(id, *steps, expects=expects, seed=trial.seed, **shape)
-        trial.play(msgspec.structs.replace(found, restart=restart))
+    def run(case_run: CaseRun) -> None:
+        found = pooled(id, *steps, expects=expects, seed=case_run.seed, **shape)
+        case_run.play(msgspec.structs.replace(found, restart=restart))
 
     return Case(id, summary, run, needs(steps))
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.cases.case import Case
-from killpoint.explore.operations import Operation
-from killpoint.explore.pool_sweeps import EXECUTOR, WORKER, sweep_pool
-from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
+from killpoint.search.case_run import CaseRun
+from killpoint.search.operations import Operation
+from killpoint.search.pool_sweeps import EXECUTOR, WORKER, sweep_pool
 
 
 def _swept(
     id: str, summary: str, operations: Sequence[Operation], samples: int, fault: FaultName
 ) -> Case:
-    def run(trial: Trial) -> None:
-        sweep_pool(trial, operations, samples, fault)
+    def run(case_run: CaseRun) -> None:
+        sweep_pool(case_run, operations, samples, fault)
 
     return Case(id, summary, run, frozenset({"pool", "points"}))
 

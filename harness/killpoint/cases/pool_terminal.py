@@ -6,7 +6,6 @@ import msgspec
 
 from killpoint.cases.case import Case
 from killpoint.cases.pool_plays import DOWN, GIVEN, LONG, UP, WORKS, needs, pooled
-from killpoint.explore.trial import Trial
 from killpoint.pool_matrix import Ending
 from killpoint.scenario import (
     AnyStep,
@@ -20,6 +19,7 @@ from killpoint.scenario import (
     Wait,
     WorkerPhase,
 )
+from killpoint.search.case_run import CaseRun
 
 _THERE: list[AnyStep] = [Settle(("worker-0",)), Press("ctrl-c")]
 _ON: list[AnyStep] = [Fault("continue", "worker-0"), Wait(within=GIVEN)]
@@ -30,9 +30,9 @@ def _hold(phase: WorkerPhase) -> Fault:
 
 
 def _typed(id: str, summary: str, *steps: AnyStep, expects: Ending | None = None) -> Case:
-    def run(trial: Trial) -> None:
-        found = pooled(id, *steps, expects=expects, seed=trial.seed)
-        trial.play(msgspec.structs.replace(found, terminal=True))
+    def run(case_run: CaseRun) -> None:
+        found = pooled(id, *steps, expects=expects, seed=case_run.seed)
+        case_run.play(msgspec.structs.replace(found, terminal=True))
 
     return Case(id, summary, run, needs(steps))
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
-from killpoint.explore.trial import Trial
 from killpoint.scenario import Fault, Message, MessageKind, Receive, Scenario, Send, Wait
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import counted
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")
@@ -89,13 +89,13 @@ def _topology(local: int, remote: int) -> Case:
 def _ipv6(has_ipv6: Callable[[], str]) -> Case:
     id = "Q14/remote-over-ipv6"
 
-    def run(trial: Trial) -> None:
+    def run(case_run: CaseRun) -> None:
         missing = has_ipv6()
         if missing:
-            trial.doubt(f"this machine has no IPv6 loopback: {missing}")
+            case_run.doubt(f"this machine has no IPv6 loopback: {missing}")
             return
         played = _all(id, _TRAFFIC, readers=2, remote=1, host="::1")
-        trial.play(msgspec.structs.replace(played, seed=trial.seed))
+        case_run.play(msgspec.structs.replace(played, seed=case_run.seed))
 
     needs = frozenset({"queue", "remote"})
     return Case(id, "the writer listens at ::1 for its remote reader", run, needs)

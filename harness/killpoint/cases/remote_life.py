@@ -60,7 +60,7 @@ _DEATHS = (
     Case(
         "Q6/writer-killed-anywhere-remote",
         "SIGKILL at lines of send and close, with a local and a remote reader",
-        lambda trial: anywhere(trial, "writer", 6, remote=1),
+        lambda case_run: anywhere(case_run, "writer", 6, remote=1),
         _KILLS,
     ),
     _one(
@@ -92,7 +92,7 @@ _DEATHS = (
     Case(
         "Q7/remote-reader-killed-anywhere",
         "SIGKILL at lines of a remote reader's receive",
-        lambda trial: anywhere(trial, "reader-1", 4, remote=1),
+        lambda case_run: anywhere(case_run, "reader-1", 4, remote=1),
         _KILLS,
     ),
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
-from killpoint.explore.kills import chosen, count_lines
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -26,6 +24,8 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import chosen, count_lines
 from killpoint.verdict import counted
 
 
@@ -60,7 +60,7 @@ def _large() -> list[Scenario]:
     ]
 
 
-def _stopped_writer(trial: Trial) -> None:
+def _stopped_writer(case_run: CaseRun) -> None:
     id = "R2/stopped-inside-send"
 
     def around(step: AnyStep) -> Scenario:
@@ -76,9 +76,9 @@ def _stopped_writer(trial: Trial) -> None:
             chunk_bytes=4 * MIB,
         )
 
-    count = count_lines(trial, "writer", Point("send", nth=1), around)
-    for line in trial.over(chosen(trial, count, 6)):
-        trial.play(around(Fault("stop", "writer", Point("send", line=line, nth=1))))
+    count = count_lines(case_run, "writer", Point("send", nth=1), around)
+    for line in case_run.over(chosen(case_run, count, 6)):
+        case_run.play(around(Fault("stop", "writer", Point("send", line=line, nth=1))))
 
 
 def _full_ring() -> list[Scenario]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import msgspec
 
 from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -20,6 +19,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 
 _MOST_SPARE = 24
 _STRIDE = 2
@@ -60,17 +60,17 @@ _SHM = (
 def _starving(id: str, summary: str, steps: Callable[[int], list[AnyStep]]) -> Case:
     """A play for each number of spare descriptors tried, until everything works."""
 
-    def run(trial: Trial) -> None:
-        for spare in range(0, _MOST_SPARE, 1 if trial.full else _STRIDE):
+    def run(case_run: CaseRun) -> None:
+        for spare in range(0, _MOST_SPARE, 1 if case_run.full else _STRIDE):
             played = scenario(id, *steps(spare))
-            play = trial.play(msgspec.structs.replace(played, seed=trial.seed))
+            play = case_run.play(msgspec.structs.replace(played, seed=case_run.seed))
             hungry = {event.role for event in play.history.of("starved")}
             ends = [event for event in play.history.of("end") if event.role in hungry]
             if all(event.text("outcome") == "ok" for event in ends):
                 if spare == 0:
-                    trial.doubt("all worked without a descriptor to spare: nothing was learnt")
+                    case_run.doubt("all worked without a descriptor to spare: nothing was learnt")
                 return
-        trial.doubt(f"{_MOST_SPARE - 1} spare descriptors were not enough: no end was reached")
+        case_run.doubt(f"{_MOST_SPARE - 1} spare descriptors were not enough: no end was reached")
 
     return Case(id, summary, run, frozenset({"queue"}))
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.cases.case import OPEN, Case, scenario, small
-from killpoint.explore.kills import Around, count_places
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     AnyStep,
     Close,
@@ -24,6 +22,8 @@ from killpoint.scenario import (
     Verb,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.crash_points import Around, count_places
 
 _ENDLESS = 60
 _PATIENT = 3.5
@@ -93,19 +93,21 @@ _STOPPED: dict[str, list[tuple[Verb, int]]] = {
 """Operations on a fresh slot, with an overflow payload, and on a slot used before."""
 
 
-def _sweep(trial: Trial, role: str, op: Verb, around: Around, fault: Fault, nth: int = 0) -> int:
-    count = count_places(trial, role, Point(op, nth=nth), around, "stores")
-    for store in trial.over(range(count)):
+def _sweep(
+    case_run: CaseRun, role: str, op: Verb, around: Around, fault: Fault, nth: int = 0
+) -> int:
+    count = count_places(case_run, role, Point(op, nth=nth), around, "stores")
+    for store in case_run.over(range(count)):
         at = Point(op, store=store, nth=nth)
-        trial.play(around(Fault(fault.fault, role, at)))
+        case_run.play(around(Fault(fault.fault, role, at)))
     return count
 
 
-def _note(trial: Trial, places: int) -> None:
-    trial.outcome.counts["store places"] = places
+def _note(case_run: CaseRun, places: int) -> None:
+    case_run.outcome.counts["store places"] = places
 
 
-def kill(trial: Trial, role: str, stories: list[Story]) -> None:
+def kill(case_run: CaseRun, role: str, stories: list[Story]) -> None:
     """Kill a role around each store of its operations."""
     places = 0
     for op, before, after in stories:
@@ -115,13 +117,13 @@ def kill(trial: Trial, role: str, stories: list[Story]) -> None:
             before: Sequence[AnyStep] = before,
             after: Sequence[AnyStep] = after,
         ) -> Scenario:
-            return scenario(trial.outcome.id, *OPEN, *before, step, *after, chunks=_SLOTS)
+            return scenario(case_run.outcome.id, *OPEN, *before, step, *after, chunks=_SLOTS)
 
-        places += _sweep(trial, role, op, around, Fault("kill", role))
-    _note(trial, places)
+        places += _sweep(case_run, role, op, around, Fault("kill", role))
+    _note(case_run, places)
 
 
-def _stop(trial: Trial) -> None:
+def _stop(case_run: CaseRun) -> None:
     """Stop a role around each store, and let it go on: nobody loses anything."""
     places = 0
     for role, operations in _STOPPED.items():
@@ -130,11 +132,11 @@ def _stop(trial: Trial) -> None:
             count = sum(message.repeat for message in _STREAM)
             steps = [*OPEN, step, Send(_STREAM, timeout=9.0), Receive(count, timeout=9.0)]
             steps += [Fault("continue", role), Wait(within=20.0)]
-            return scenario(trial.outcome.id, *steps, chunks=_SLOTS)
+            return scenario(case_run.outcome.id, *steps, chunks=_SLOTS)
 
         for op, nth in operations:
-            places += _sweep(trial, role, op, around, Fault("stop", role), nth)
-    _note(trial, places)
+            places += _sweep(case_run, role, op, around, Fault("stop", role), nth)
+    _note(case_run, places)
 
 
 CASES: tuple[Case, ...] = (
@@ -142,14 +144,14 @@ CASES: tuple[Case, ...] = (
         "Q6/writer-killed-at-stores",
         "SIGKILL around every store to shared words of send (fresh and used slot, overflow,"
         " sleeping readers) and close",
-        lambda trial: kill(trial, "writer", _WRITER),
+        lambda case_run: kill(case_run, "writer", _WRITER),
         _STORES,
     ),
     Case(
         "Q7/reader-killed-at-stores",
         "SIGKILL around every store to shared words of receive (inline, overflow, sleeping"
         " writer) and close",
-        lambda trial: kill(trial, "reader-0", _READER),
+        lambda case_run: kill(case_run, "reader-0", _READER),
         _STORES,
     ),
     Case(

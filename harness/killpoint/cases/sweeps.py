@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.group_operations import GROUP, JOIN
-from killpoint.explore.operations import Operation
-from killpoint.explore.queue_operations import QUEUE, REMOTE
-from killpoint.explore.sweeps import Around, around_death, around_stop, sweep
-from killpoint.explore.trial import Trial
 from killpoint.scenario import FaultName, Verb
+from killpoint.search.case_run import CaseRun
+from killpoint.search.group_operations import GROUP, JOIN
+from killpoint.search.operations import Operation
+from killpoint.search.queue_operations import QUEUE, REMOTE
+from killpoint.search.sweeps import Around, around_death, around_stop, sweep
 
 
 def _swept(
@@ -19,8 +19,8 @@ def _swept(
     fault: FaultName = "stop",
     around: Around = around_stop,
 ) -> Case:
-    def run(trial: Trial) -> None:
-        sweep(trial, operations, samples, fault, around)
+    def run(case_run: CaseRun) -> None:
+        sweep(case_run, operations, samples, fault, around)
 
     needs = {"points", "group"} if operations[0].ranks else {"points", "queue"}
     if any(each.remote for each in operations):

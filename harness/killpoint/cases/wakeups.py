@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
-from killpoint.explore.races import race
-from killpoint.explore.trial import Trial
 from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send, Settle, Wait
+from killpoint.search.case_run import CaseRun
+from killpoint.search.races import race
 from killpoint.verdict import counted
 
 
@@ -38,8 +38,8 @@ def _threads(id: str, senders: int, receivers: int) -> Case:
     )
     of = f"plays with {counted(senders, 'senders')} and {counted(receivers, 'receivers')} at a time"
 
-    def run(trial: Trial) -> None:
-        race(trial, msgspec.structs.replace(played, seed=trial.seed), of)
+    def run(case_run: CaseRun) -> None:
+        race(case_run, msgspec.structs.replace(played, seed=case_run.seed), of)
 
     summary = f"{counted(senders, 'sending threads')}, {counted(receivers, 'receiving threads')}"
     return Case(id, summary, run, frozenset({"queue", "deadlines"}))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from killpoint.cases.case import Case
-from killpoint.explore.orders.trial import explore
-from killpoint.explore.trial import Trial
-from killpoint.explore.wakes_trial import wake_twice
 from killpoint.scenario import Orders, Scenario, Wakes
+from killpoint.search.case_run import CaseRun
+from killpoint.search.coordinator_wakeup_run import wake_twice
+from killpoint.search.message_orders.case_run import explore
 
 _SECONDS = 60.0
 _NEEDS = frozenset({"waves"})
@@ -25,9 +25,9 @@ _THREE_HELD = Orders(engines=3, front_ends=1, requests=1, holds=1)
 def _case(name: str, summary: str, shapes: list[Orders], full: list[Orders]) -> Case:
     """``full``: further ones, larger; all of them of all cases take less than a minute."""
 
-    def run(trial: Trial) -> None:
-        for orders in [*shapes, *full] if trial.full else shapes:
-            explore(trial, Scenario(name, [name.split("/")[0]], [], orders=orders), _SECONDS)
+    def run(case_run: CaseRun) -> None:
+        for orders in [*shapes, *full] if case_run.full else shapes:
+            explore(case_run, Scenario(name, [name.split("/")[0]], [], orders=orders), _SECONDS)
 
     return Case(name, summary, run, _NEEDS)
 
@@ -35,10 +35,10 @@ def _case(name: str, summary: str, shapes: list[Orders], full: list[Orders]) -> 
 _UNANSWERED = "C2/second-wake-after-unanswered"
 
 
-def _second_wake(trial: Trial) -> None:
+def _second_wake(case_run: CaseRun) -> None:
     for late in (False, True):
         for wakes in (Wakes(late=late), Wakes(3, 0, late=late)):
-            wake_twice(trial, Scenario(_UNANSWERED, ["C2"], [], wakes=wakes))
+            wake_twice(case_run, Scenario(_UNANSWERED, ["C2"], [], wakes=wakes))
 
 
 CASES: tuple[Case, ...] = (

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from killpoint.cases.case import Case
-from killpoint.explore.schedule_trial import search
-from killpoint.explore.simulated import Ask
-from killpoint.explore.trial import Trial
 from killpoint.scenario import (
     Attach,
     Make,
@@ -20,6 +17,9 @@ from killpoint.scenario import (
     Simulated,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
+from killpoint.search.schedule_run import search
+from killpoint.search.simulated import Ask
 from killpoint.targets.protocol import QueueShape
 
 _CHUNK = 80
@@ -61,10 +61,10 @@ _Play = tuple[MemoryModel, _Size, list[Ask]]
 def _case(name: str, summary: str, *plays: _Play, fully: Sequence[_Play] = ()) -> Case:
     """``fully``: what only ``--full`` has the time for."""
 
-    def run(trial: Trial) -> None:
-        for memory, size, asks in (*plays, *fully) if trial.full else plays:
-            wide = [_wide(ask) for ask in asks] if trial.full else asks
-            search(trial, _scenario(name, memory, size), wide)
+    def run(case_run: CaseRun) -> None:
+        for memory, size, asks in (*plays, *fully) if case_run.full else plays:
+            wide = [_wide(ask) for ask in asks] if case_run.full else asks
+            search(case_run, _scenario(name, memory, size), wide)
 
     return Case(name, summary, run, frozenset({"queue", "sim_memory"}))
 

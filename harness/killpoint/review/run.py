@@ -13,7 +13,6 @@ import msgspec
 from killpoint.bisection.commits import single
 from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
-from killpoint.explore.trial import Told
 from killpoint.findings.attribution import entries_of, without
 from killpoint.judge import Judgement, Progress, judge
 from killpoint.report import verdict_json
@@ -23,6 +22,7 @@ from killpoint.review.order import in_order
 from killpoint.review.outcome import Review
 from killpoint.review.settling import Side, settle
 from killpoint.scenario import Depth
+from killpoint.search.case_run import Told
 from killpoint.sigterm import ending_on_sigterm
 from killpoint.targets.protocol import Device
 from killpoint.targets.published import PROJECTS

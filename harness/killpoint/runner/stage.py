@@ -158,7 +158,7 @@ class Stage:
         """How many of them each case was given."""
         self._players: dict[str, Player] = {}
         self.confirmed: set[str] = set()
-        """See :class:`killpoint.explore.trial.PlaysAlone`."""
+        """See :class:`killpoint.search.case_run.PlaysAlone`."""
         self._abandoned = False
         self._with_torch: Zygote | None = None
         try:

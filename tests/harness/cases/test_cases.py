@@ -10,7 +10,6 @@ from killpoint.cases import CASES, select
 from killpoint.cases.case import Case
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
-from killpoint.explore.trial import Trial
 from killpoint.invariants import BY_ID
 from killpoint.scenario import (
     Cancel,
@@ -23,6 +22,7 @@ from killpoint.scenario import (
     dump,
     parse,
 )
+from killpoint.search.case_run import CaseRun
 
 PLAYED = [
     case
@@ -43,7 +43,7 @@ class Counting(Reading):
 
 def _scenarios(case: Case) -> list[Scenario]:
     player = Counting()
-    case.run(Trial(case.id, player, seed=3, full=False, folder=None))
+    case.run(CaseRun(case.id, player, seed=3, full=False, folder=None))
     return player.played
 
 

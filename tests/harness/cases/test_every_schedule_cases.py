@@ -7,8 +7,6 @@ import pytest
 
 from killpoint.cases import CASES
 from killpoint.cases.every_schedule import CASES as OWN
-from killpoint.explore.schedule_trial import play_of
-from killpoint.explore.simulated import Ask, Errand, Explored, Play, carry_out
 from killpoint.scenario import (
     Make,
     Message,
@@ -20,6 +18,8 @@ from killpoint.scenario import (
     dump,
     parse,
 )
+from killpoint.search.schedule_run import play_of
+from killpoint.search.simulated import Ask, Errand, Explored, Play, carry_out
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import QueueShape

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
 _CASES = (
@@ -22,8 +22,8 @@ _CASES = (
 
 def _tried(stage: Stage, name: str) -> CaseOutcome:
     case = select([name])[0]
-    trial = Trial(case.id, stage, seed=3, full=False, folder=None)
-    return trial.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
+    case_run = CaseRun(case.id, stage, seed=3, full=False, folder=None)
+    return case_run.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_a_queue_without_keys_is_not_asked_to_hide_them() -> None:
 
 def test_a_stranger_is_gone_after_the_play_and_a_leak_of_nobody(safe: Stage) -> None:
     case = select(["S3/listening-stranger"])[0]
-    trial = Trial(case.id, safe, seed=0, full=False, folder=None)
-    trial.judge(case.run)
-    assert trial.leaks == []
+    case_run = CaseRun(case.id, safe, seed=0, full=False, folder=None)
+    case_run.judge(case.run)
+    assert case_run.leaks == []
     assert safe.zygote.descendants() == []

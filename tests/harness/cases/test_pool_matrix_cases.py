@@ -10,11 +10,11 @@ from synthetic import Tape
 
 from killpoint.cases import pool_matrix_cases
 from killpoint.cases.pool_matrix_cases import CASES, PARTS, cells_of, missing, parts, strike
-from killpoint.explore.trial import Trial, Unsupported
 from killpoint.ledger import Ledger
 from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
 from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Scenario
+from killpoint.search.case_run import CaseRun, Unsupported
 
 INVARIANTS = sorted(set(JUDGED_BY.values()))
 KILLED = Cell("worker", "computing", "kill")
@@ -32,7 +32,7 @@ def _played(scenario: Scenario, spared: str = "") -> Play:
     return Play(scenario, tape.history(), Ledger(), [], "", Path("/"), 0.0)
 
 
-class Playing(Trial):
+class Playing(CaseRun):
     """A trial that judges nothing; its target has no output thread."""
 
     def __init__(self, *, spared: str = "", full: bool = False) -> None:
@@ -78,12 +78,12 @@ def test_a_case_asks_for_its_own_cells_alone(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_one_worker_is_struck_in_a_cell_and_under_full_each() -> None:
-    trial = Playing()
-    strike(trial, [KILLED] * 20 + [ENDED], "default")
-    struck = trial.struck()
+    case_run = Playing()
+    strike(case_run, [KILLED] * 20 + [ENDED], "default")
+    struck = case_run.struck()
     assert (len(struck), set(struck[:20])) == (21, {"worker-0", "worker-1"})
-    assert trial.outcome.counts == {"cells": 2}
-    assert trial.outcome.searched == ["one of two workers in each cell"]
+    assert case_run.outcome.counts == {"cells": 2}
+    assert case_run.outcome.searched == ["one of two workers in each cell"]
     whole = Playing(full=True)
     strike(whole, [KILLED, ENDED], "default")
     assert whole.struck() == ["worker-0", "worker-1", "executor", "executor"]
@@ -91,9 +91,9 @@ def test_one_worker_is_struck_in_a_cell_and_under_full_each() -> None:
 
 
 def test_a_harm_that_nobody_saw_is_a_doubt_however_many_others_struck() -> None:
-    trial = Playing(spared="worker-1", full=True)
-    strike(trial, [KILLED, ENDED], "default")
-    concluded = trial.conclude()
+    case_run = Playing(spared="worker-1", full=True)
+    strike(case_run, [KILLED, ENDED], "default")
+    concluded = case_run.conclude()
     assert concluded.outcome == "inconclusive"
     assert concluded.cause == "worker/computing/kill, rank 1: kill of worker-1 did not strike"
 
@@ -105,11 +105,11 @@ def test_what_is_released_needs_no_mark_of_its_own() -> None:
 
 
 def test_a_cell_that_the_target_cannot_be_asked_is_named_and_the_others_are_played() -> None:
-    trial = Playing()
-    strike(trial, [BY_THREAD, KILLED], "default")
-    assert trial.outcome.counts == {"cells": 1}
+    case_run = Playing()
+    strike(case_run, [BY_THREAD, KILLED], "default")
+    assert case_run.outcome.counts == {"cells": 1}
     without = "without worker/output-thread/kill: the target has no output thread"
-    assert without in trial.outcome.searched
+    assert without in case_run.outcome.searched
     with pytest.raises(Unsupported, match="no output thread"):
         strike(Playing(), [BY_THREAD], "default")
 

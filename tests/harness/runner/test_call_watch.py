@@ -11,9 +11,9 @@ import pytest
 
 from killpoint.cases.case import MIB, OPEN, scenario
 from killpoint.checkers import CHECKERS
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Close, Count, Fault, Message, Point, Receive, Scenario, Send, Wait
+from killpoint.search.case_run import CaseRun
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_without_a_tracer_nothing_is_said_of_the_target(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    trial = Trial("Q6/x", stage, seed=0, full=False, folder=tmp_path)
-    outcome = trial.judge(lambda each: print(each.play(_scene(_aimed(0))).seconds))
+    case_run = CaseRun("Q6/x", stage, seed=0, full=False, folder=tmp_path)
+    outcome = case_run.judge(lambda each: print(each.play(_scene(_aimed(0))).seconds))
     assert (outcome.outcome, outcome.by_machine) == ("unsupported", True)
     assert "strace" in outcome.cause

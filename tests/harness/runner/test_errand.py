@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.explore.schedule_trial import search
-from killpoint.explore.simulated import Ask
-from killpoint.explore.trial import Trial
 from killpoint.replay import replay
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Message, Receive, Scenario, Send, Simulated
+from killpoint.search.case_run import CaseRun
+from killpoint.search.schedule_run import search
+from killpoint.search.simulated import Ask
 from killpoint.targets.protocol import QueueShape, Target
 
 
@@ -63,8 +63,8 @@ def test_a_violation_goes_from_the_case_to_a_file_and_back(tmp_path: Path) -> No
         "R5/data-before-flag", ["R5"], steps, shape=shape, simulated=Simulated("relaxed")
     )
     with Stage(spec) as stage:
-        trial = Trial(scenario.case, stage, seed=0, full=False, folder=tmp_path, target=spec)
-        outcome = trial.judge(lambda trial: search(trial, scenario, [Ask("delays")]))
+        case_run = CaseRun(scenario.case, stage, seed=0, full=False, folder=tmp_path, target=spec)
+        outcome = case_run.judge(lambda case_run: search(case_run, scenario, [Ask("delays")]))
     assert outcome.outcome == "violated"
     assert outcome.replay is not None
     again = replay(Path(outcome.replay))

@@ -12,12 +12,12 @@ import pytest
 
 from killpoint import cli, judge, plugin
 from killpoint.errors import CannotWork
-from killpoint.explore.trial import Trial
 from killpoint.runner.drivers import pool_payload
 from killpoint.runner.drivers.worker_class import PoolWorker
 from killpoint.runner.observe import gpus
 from killpoint.runner.processes.target_agent import DEVICE, PLAY
 from killpoint.scenario import PoolStart, Scenario
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import PoolShape, QueueShape
 from killpoint.targets.refengine import pool
 
@@ -109,12 +109,12 @@ class Noting:
 def test_a_trial_on_gpus_has_its_pools_there_and_leaves_the_rest() -> None:
     player = Noting()
     for device in ("cuda", "cpu"):
-        trial = Trial("W1/x", player, seed=0, full=False, folder=None, device=device)
+        case_run = CaseRun("W1/x", player, seed=0, full=False, folder=None, device=device)
         for found in (
             Scenario("W1/x", ["W1"], [PoolStart()], pool=PoolShape(3)),
             Scenario("R3/x", ["R3"], [], shape=QueueShape(readers=1)),
         ):
-            for play in (trial.play, trial.scout):
+            for play in (case_run.play, case_run.scout):
                 with pytest.raises(CannotWork, match="enough"):
                     play(found)
     there, here = PoolShape(3, device="cuda"), PoolShape(3)

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from killpoint.checkers import CHECKERS
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
     Attach,
@@ -29,6 +28,7 @@ from killpoint.scenario import (
     Settle,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import GroupShape, QueueShape
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -175,8 +175,10 @@ def test_a_machine_that_permits_no_namespaces_says_nothing_of_the_target(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "forbidden.py").write_text(_FORBIDDEN, "utf-8")
     with Stage("forbidden:Target") as own:
-        trial = Trial("Q18/x", own, seed=0, full=False, folder=None)
-        outcome = trial.judge(lambda trial: void(trial.play(scene(Fault("cut", "reader-0")))))
+        case_run = CaseRun("Q18/x", own, seed=0, full=False, folder=None)
+        outcome = case_run.judge(
+            lambda case_run: void(case_run.play(scene(Fault("cut", "reader-0"))))
+        )
         assert own.zygote.descendants() == []
     assert (outcome.outcome, outcome.by_machine) == ("unsupported", True)
     assert "network namespaces cannot be made here" in outcome.cause

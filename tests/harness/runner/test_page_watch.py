@@ -10,11 +10,11 @@ import pytest
 
 from killpoint.cases.pages import around_copy
 from killpoint.checkers import CHECKERS
-from killpoint.explore.trial import Trial
 from killpoint.history.event import Event
 from killpoint.points.pages import Protected, Refused
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Count, Fault, FaultName, Point
+from killpoint.search.case_run import CaseRun
 
 _DATA = 256
 """Pages of the message whose copy is held."""
@@ -96,13 +96,13 @@ def test_a_machine_that_permits_none_says_nothing_of_the_target(
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "no_pages.py").write_text(_FORBIDDEN, "utf-8")
 
-    def struck(trial: Trial) -> Any:
-        return trial.play(
+    def struck(case_run: CaseRun) -> Any:
+        return case_run.play(
             around_copy("R2/x", "stop", Fault("stop", "writer", Point("send", page=3)))
         )
 
     with Stage("no_pages:Target") as own:
-        trial = Trial("R2/x", own, seed=0, full=False, folder=None)
-        outcome = trial.judge(struck)
+        case_run = CaseRun("R2/x", own, seed=0, full=False, folder=None)
+        outcome = case_run.judge(struck)
     assert (outcome.outcome, outcome.by_machine) == ("unsupported", True)
     assert "userfaultfd" in outcome.cause

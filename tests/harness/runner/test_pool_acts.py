@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from killpoint.cases import select
-from killpoint.explore.trial import Trial
 from killpoint.history.event import Event
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
@@ -25,6 +24,7 @@ from killpoint.scenario import (
     Submit,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import PoolShape
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -123,6 +123,6 @@ def test_of_a_pool_without_words_for_its_states_nobody_asks_which_it_is_in() -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(EXAMPLES)
         with Stage("pipe_pool:WordlessPoolTarget") as made:
-            trial = Trial(case.id, made, seed=0, full=False, folder=None)
-            outcome = trial.judge(case.run)
+            case_run = CaseRun(case.id, made, seed=0, full=False, folder=None)
+            outcome = case_run.judge(case.run)
     assert (outcome.outcome, outcome.cause) == ("unsupported", "the target's pools have no states")

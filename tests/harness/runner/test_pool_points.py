@@ -9,7 +9,6 @@ import pytest
 from test_pool_acts import EXAMPLES, UP, of, outcomes, played
 
 from killpoint.checkers.finding import hangs
-from killpoint.explore.trial import Trial
 from killpoint.runner.processes.target_agent import EXIT_FAULT
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
@@ -25,6 +24,7 @@ from killpoint.scenario import (
     Submit,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 
 METHODS = {
     "computing": "compute",
@@ -151,9 +151,9 @@ def test_a_hung_executor_is_told_with_what_its_workers_are_doing(stage: Stage) -
 
 
 def test_who_is_struck_by_a_signal_that_it_may_handle_is_no_trouble_of_ours(stage: Stage) -> None:
-    trial = Trial("L1/x", stage, seed=0, full=False, folder=None)
+    case_run = CaseRun("L1/x", stage, seed=0, full=False, folder=None)
     struck_by = at("asking", "sigint", "executor")
     steps = [*UP, struck_by, Call(timeout=5.0), Wait()]
     shape = played(stage, *steps).scenario
-    outcome = trial.judge(lambda each: each.play(shape) and None)
+    outcome = case_run.judge(lambda each: each.play(shape) and None)
     assert (outcome.outcome, outcome.struck) == ("held", 1), outcome.cause

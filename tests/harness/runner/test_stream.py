@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from killpoint.cases.case import OPEN, scenario
-from killpoint.explore.trial import Trial
 from killpoint.runner import play_lock
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Message, Pause, Receive, Scenario, Send, Wait, Weigh
+from killpoint.search.case_run import CaseRun
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 _SMALL = Message(size=512, repeat=200)
@@ -124,12 +124,12 @@ def test_what_was_too_short_to_tell_is_played_longer(stage: Stage) -> None:
 
     short = scenario("Q12/x", *OPEN, *_window(0.0))
     longer = scenario("Q12/x", *OPEN, *_window(0.0) * 14)
-    trial = Trial("Q12/x", Player(stage), seed=0, full=False, folder=None)
+    case_run = CaseRun("Q12/x", Player(stage), seed=0, full=False, folder=None)
 
-    def run(trial: Trial) -> None:
-        trial.play(short, longer=longer)
+    def run(case_run: CaseRun) -> None:
+        case_run.play(short, longer=longer)
 
-    outcome = trial.judge(run)
+    outcome = case_run.judge(run)
     assert outcome.outcome != "violated", outcome.cause
     assert seen == [len(short.steps), len(longer.steps)]
-    assert trial.plays == 2
+    assert case_run.plays == 2

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from killpoint.checkers import CHECKERS
-from killpoint.explore.trial import Trial
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
@@ -26,6 +25,7 @@ from killpoint.scenario import (
     Settle,
     Wait,
 )
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import QueueShape
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -131,8 +131,8 @@ def test_half_open_drops_one_direction_for_good(stage: Stage) -> None:
 def test_a_fault_that_met_no_connection_has_not_struck(stage: Stage) -> None:
     play = played(stage, Close(), Wait(), Pause(0.2), Fault("reset", "reader-0"))
     assert play.unreached == ["reset of reader-0: no connection to strike"]
-    trial = Trial("Q18/x", Again(play), seed=0, full=False, folder=None)
-    outcome = trial.judge(lambda trial: void(trial.play(play.scenario)))
+    case_run = CaseRun("Q18/x", Again(play), seed=0, full=False, folder=None)
+    outcome = case_run.judge(lambda case_run: void(case_run.play(play.scenario)))
     assert (outcome.outcome, outcome.struck) == ("inconclusive", 0)
     assert "no connection to strike" in outcome.cause
 
@@ -146,8 +146,10 @@ def test_the_relay_is_no_leak_of_the_targets(stage: Stage) -> None:
 def test_a_target_that_shows_no_address_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLES)
     with Stage("pipe_queue:PipeTarget") as own:
-        trial = Trial("Q18/x", own, seed=0, full=False, folder=None)
-        outcome = trial.judge(lambda trial: void(trial.play(scene(Fault("cut", "reader-0")))))
+        case_run = CaseRun("Q18/x", own, seed=0, full=False, folder=None)
+        outcome = case_run.judge(
+            lambda case_run: void(case_run.play(scene(Fault("cut", "reader-0"))))
+        )
     assert (outcome.outcome, outcome.cause) == (
         "unsupported",
         "its handle shows no address to lead through a relay",

@@ -10,9 +10,9 @@ import pytest
 from killpoint.cases import select
 from killpoint.cases.case import OPEN, scenario, small
 from killpoint.checkers import CHECKERS
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Receive, Send, Wait
+from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -25,12 +25,12 @@ def examples_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judged(target: str, *steps: Any) -> CaseOutcome:
     with Stage(f"timeless_pipes:{target}") as stage:
-        trial = Trial("R3/x", stage, seed=0, full=False, folder=None)
+        case_run = CaseRun("R3/x", stage, seed=0, full=False, folder=None)
 
-        def run(trial: Trial) -> None:
-            trial.play(scenario("R3/x", *OPEN, *steps))
+        def run(case_run: CaseRun) -> None:
+            case_run.play(scenario("R3/x", *OPEN, *steps))
 
-        return trial.judge(run)
+        return case_run.judge(run)
 
 
 def test_a_timeout_that_bounds_a_healthy_call_is_left_out() -> None:

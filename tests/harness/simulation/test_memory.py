@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from killpoint.explore.schedules.preemptions import Preemptions
 from killpoint.seams import Chooser
+from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.simulation.memory import MODELS
 from killpoint.simulation.memory.model import Model
 from killpoint.simulation.world import World

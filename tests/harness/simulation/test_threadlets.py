@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.explore.schedules.preemptions import Preemptions
-from killpoint.explore.schedules.replay import Again
 from killpoint.seams import Chooser
+from killpoint.search.schedules.preemptions import Preemptions
+from killpoint.search.schedules.replay import Again
 from killpoint.simulation import threadlets
 from killpoint.simulation.lines import Lines
 from killpoint.simulation.world import World

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from killpoint.explore.schedules.replay import Again
 from killpoint.seams import Diverged
+from killpoint.search.schedules.replay import Again
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.world import Unfair, World
 

@@ -11,8 +11,8 @@ from vllm_shelf import FOLDER, QUEUE, Shelf, sdist
 
 from killpoint.checkers.wakes import woken
 from killpoint.errors import CannotWork
-from killpoint.explore.wakes import play
 from killpoint.scenario import Wakes
+from killpoint.search.coordinator_wakeup import play
 from killpoint.targets import vllm
 from killpoint.targets.coordination import Published, Started
 from killpoint.targets.vllm import archive

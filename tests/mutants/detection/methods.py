@@ -8,9 +8,9 @@ from detection.found import Found
 from detection.random_killing import VICTIMS, kill_at_random
 from killpoint.cases import select
 from killpoint.errors import KillpointError
-from killpoint.explore.trial import Trial
 from killpoint.judge import judge
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 
@@ -73,14 +73,14 @@ def by_sweep(target: str, ids: Sequence[str], seed: int, limit: float | None = N
         for case in select(list(ids)):
             if _is_over(found, limit):
                 break
-            trial = Trial(case.id, stage, seed=seed, full=False, folder=None, target=target)
-            outcome = trial.judge(case.run, case.needs - has)
+            case_run = CaseRun(case.id, stage, seed=seed, full=False, folder=None, target=target)
+            outcome = case_run.judge(case.run, case.needs - has)
             _add(found, outcome)
             if outcome.outcome == "violated":
                 found.kind, found.by = str(outcome.kind), outcome.id
                 return found
-            if trial.leaks:
-                found.kind, found.by = trial.leaks[0].violation.kind, f"L1/in/{case.id}"
+            if case_run.leaks:
+                found.kind, found.by = case_run.leaks[0].violation.kind, f"L1/in/{case.id}"
                 return found
     return found
 

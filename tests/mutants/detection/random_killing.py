@@ -12,7 +12,6 @@ from killpoint.cases.group_plays import JOINED, played, ranks
 from killpoint.cases.pool_plays import DOWN, GIVEN, LONG, UP, pooled
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Inconclusive
-from killpoint.explore.trial import Player
 from killpoint.runner.stage import Play
 from killpoint.scenario import (
     AnyStep,
@@ -29,6 +28,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.search.case_run import Player
 from killpoint.verdict import Violation
 
 _ROUNDS = 12

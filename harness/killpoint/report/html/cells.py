@@ -12,12 +12,12 @@ import msgspec
 
 from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
-from killpoint.explore.trial import stem
 from killpoint.findings.rows import Row, listed
 from killpoint.invariants import CATALOGUE
 from killpoint.report.columns import Column, date
 from killpoint.report.stored import StoredCase, StoredRun
 from killpoint.scenario import load
+from killpoint.search.case_run import stem
 from killpoint.verdict import CaseWord, Kind, VerdictWord, least
 
 _SUMMARIES = {case.id: case.summary for case in EVERY_CASE}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from killpoint.cases.case import Case
-from killpoint.explore.races import race
-from killpoint.explore.trial import Trial
+from killpoint.search.case_run import CaseRun
+from killpoint.search.races import race
 from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 
@@ -15,15 +15,15 @@ IN_FULL = 3
 SERVER = frozenset({"server"})
 
 
-def _run(play: NamedPlay, often: int, id: str, trial: Trial) -> None:
+def _run(play: NamedPlay, often: int, id: str, case_run: CaseRun) -> None:
     """As often as it says; under ``--full`` so that it can be told how often it goes wrong."""
     plain = play.often if id == play.judges[0] else 1
-    if play.races or (trial.full and often > 1):
-        count = often if trial.full else plain
-        race(trial, play.scenario(id, trial.seed), f"plays in which {play.summary}", count)
+    if play.races or (case_run.full and often > 1):
+        count = often if case_run.full else plain
+        race(case_run, play.scenario(id, case_run.seed), f"plays in which {play.summary}", count)
     else:
         for _ in range(plain):
-            trial.play(play.scenario(id, trial.seed))
+            case_run.play(play.scenario(id, case_run.seed))
 
 
 def _cases(plays: tuple[NamedPlay, ...], often: int, *, full: bool) -> tuple[Case, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from killpoint.explore.schedules.replay import Again
+from killpoint.search.schedules.replay import Again
 from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.world import World
 

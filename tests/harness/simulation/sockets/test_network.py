@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import zmq
 
-from killpoint.explore.schedules.preemptions import Preemptions
-from killpoint.explore.schedules.replay import Again
 from killpoint.seams import Chooser
+from killpoint.search.schedules.preemptions import Preemptions
+from killpoint.search.schedules.replay import Again
 from killpoint.simulation.sockets.kit import Sockets
 from killpoint.simulation.world import World
 

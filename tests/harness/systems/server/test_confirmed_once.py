@@ -8,11 +8,11 @@ from pathlib import Path
 from server_tape import ServerTape
 
 from killpoint.cases import SERVER_CASES
-from killpoint.explore.trial import Trial, Violated
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario, ServerShape
+from killpoint.search.case_run import CaseRun, Violated
 from killpoint.systems.server.steps import ServerStart
 
 
@@ -48,11 +48,11 @@ class Forking:
 def _shown(player: Forking, tape: ServerTape, case: str) -> list[int]:
     """How often a play alone showed the violation of a case, of how many; it is violated."""
     player.tape = tape
-    trial = Trial(case, player, seed=0, full=False, folder=None, confirms=True)
+    case_run = CaseRun(case, player, seed=0, full=False, folder=None, confirms=True)
     try:
-        trial.play(Scenario(case, ["E7"], [], server=ServerShape()))
+        case_run.play(Scenario(case, ["E7"], [], server=ServerShape()))
     except Violated:
-        [violation] = trial.conclude().violations
+        [violation] = case_run.conclude().violations
         return violation.alone
     raise AssertionError(f"{case} was not violated")
 
@@ -94,10 +94,10 @@ def test_what_a_forked_server_leaves_is_not_told_unless_its_users_does_too(tmp_p
         player.as_users = alone
         player.tape = ServerTape().strikes(4, "kill", "worker-0").ends(9, code=1).at(9, "gone")
         player.ledger = Ledger(segments=["psm_1"])
-        trial = Trial("E7/a", player, seed=0, full=False, folder=None, confirms=True)
+        case_run = CaseRun("E7/a", player, seed=0, full=False, folder=None, confirms=True)
         start = ServerStart(ordinary=as_users)
-        trial.play(Scenario("E7/a", ["E7"], [start], server=ServerShape()))
-        return len(trial.leaks)
+        case_run.play(Scenario("E7/a", ["E7"], [start], server=ServerShape()))
+        return len(case_run.leaks)
 
     assert left(alone=False, as_users=False) == 0
     assert left(alone=True, as_users=True) == 1
@@ -108,9 +108,9 @@ def test_what_two_ordinary_starts_do_not_show_is_no_violation(tmp_path: Path) ->
     player = Forking(tmp_path / "play")
     player.tape = _killed("worker-0")
     player.alone_tape = ServerTape().strikes(4, "kill", "worker-0").ends(9, code=1).tree(9)
-    trial = Trial("E7/a", player, seed=0, full=False, folder=None, confirms=True)
-    trial.play(Scenario("E7/a", ["E7"], [], server=ServerShape()))
-    outcome = trial.conclude()
+    case_run = CaseRun("E7/a", player, seed=0, full=False, folder=None, confirms=True)
+    case_run.play(Scenario("E7/a", ["E7"], [], server=ServerShape()))
+    outcome = case_run.conclude()
     assert (outcome.outcome, player.alone) == ("held", 2)
     assert outcome.unconfirmed[0].endswith("in none of 2 alone)")
 
@@ -121,8 +121,8 @@ def test_a_play_that_races_is_told_as_a_rate_even_of_one(tmp_path: Path) -> None
     for end in ("truncated", "whole"):
         player = Forking(tmp_path / "play")
         player.tape = ServerTape().asks(2, end, 5).strikes(4, "sigterm", "front").tree(9)
-        trial = Trial(case.id, player, seed=0, full=False, folder=None, confirms=True)
+        case_run = CaseRun(case.id, player, seed=0, full=False, folder=None, confirms=True)
         with suppress(Violated):
-            case.run(trial)
-        told += [(rate.hits, rate.trials) for rate in trial.conclude().rates]
+            case.run(case_run)
+        told += [(rate.hits, rate.trials) for rate in case_run.conclude().rates]
     assert told == [(1, 1), (0, 1)]

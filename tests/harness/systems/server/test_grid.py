@@ -10,11 +10,11 @@ from reading import Reading
 
 from killpoint.cases import EVERY_CASE, SERVER_CASES, asked_of
 from killpoint.cases.case import Case
-from killpoint.explore.trial import Trial
 from killpoint.invariants import BY_ID
 from killpoint.judge import plan
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, dump, parse
+from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
 from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
@@ -117,7 +117,7 @@ def test_under_full_a_named_play_is_played_several_times(
     cases: tuple[Case, ...], often: int
 ) -> None:
     player = Reading()
-    cases[0].run(Trial(cases[0].id, player, seed=0, full=True, folder=None))
+    cases[0].run(CaseRun(cases[0].id, player, seed=0, full=True, folder=None))
     assert len(player.played) == often
 
 

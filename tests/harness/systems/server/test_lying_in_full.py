@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from killpoint.cases import EVERY_CASE
-from killpoint.explore.trial import Trial
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario
+from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.checks import judge
 from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.processes import exhaustion
@@ -55,11 +55,11 @@ def _stage(folder: Path, lie: str = "", starts: float = 0.5) -> Stage:
 
 def _judged(stage: Stage, id: str) -> CaseOutcome:
     case = next(case for case in EVERY_CASE if case.id == id)
-    return Trial(id, stage, seed=0, full=False, folder=None).judge(case.run)
+    return CaseRun(id, stage, seed=0, full=False, folder=None).judge(case.run)
 
 
-def _play(scenario: Scenario, trial: Trial) -> None:
-    trial.play(scenario)
+def _play(scenario: Scenario, case_run: CaseRun) -> None:
+    case_run.play(scenario)
 
 
 @pytest.mark.parametrize(("lie", "id", "kind"), LIES, ids=lambda each: each)
@@ -109,7 +109,7 @@ def test_what_the_machine_does_not_permit_is_told_as_that(
     monkeypatch.setattr(exhaustion, "own_temporary", refuse)
     with_it = next(play for play in FULL_PLAYS if play.name == "tmp-full")
     again = msgspec.structs.replace(with_it.scenario("E7"), seed=1)  # not what others have played
-    outcome = Trial("E7/tmp-full", honest, seed=0, full=False, folder=None).judge(
+    outcome = CaseRun("E7/tmp-full", honest, seed=0, full=False, folder=None).judge(
         partial(_play, again)
     )
     assert (outcome.outcome, outcome.by_machine) == ("unsupported", True)

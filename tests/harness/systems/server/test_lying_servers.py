@@ -9,9 +9,9 @@ import pytest
 
 from killpoint.cases import SERVER_CASES
 from killpoint.cases.case import Case
-from killpoint.explore.trial import Trial
 from killpoint.invariants import CATALOGUE
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.plays.grid import SEATS, cell
 from killpoint.systems.server.record import life
 from killpoint.targets.registry import resolve
@@ -65,7 +65,7 @@ def _stage(folder: Path, lie: str = "", example: Path = EXAMPLE) -> Stage:
 
 def _judged(stage: Stage, id: str) -> CaseOutcome:
     case = next(case for case in SERVER_CASES if case.id == id)
-    return Trial(id, stage, seed=0, full=False, folder=None).judge(case.run)
+    return CaseRun(id, stage, seed=0, full=False, folder=None).judge(case.run)
 
 
 def _convicted(folder: Path, lie: str, id: str, kind: str, example: Path = EXAMPLE) -> None:

@@ -9,10 +9,10 @@ from reading import Reading
 
 from killpoint.cases import CASES, SERVER_CASES, asked_of, select
 from killpoint.errors import BadUsage
-from killpoint.explore.trial import Trial
 from killpoint.invariants import BY_ID, CATALOGUE
 from killpoint.judge import judge, plan
 from killpoint.scenario import Scenario, ServerShape, dump, parse
+from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.program_file import load_program
 from killpoint.systems.server.steps import ServerStart, ServerStop
 from killpoint.systems.server.system import ServerPlayer
@@ -28,7 +28,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
 def test_a_case_plays_a_scenario_that_is_a_file(case: object) -> None:
     found = next(each for each in SERVER_CASES if each is case)
     player = Reading()
-    found.run(Trial(found.id, player, seed=0, full=False, folder=None))
+    found.run(CaseRun(found.id, player, seed=0, full=False, folder=None))
     scenario, *again = player.played
     racing = found.id in ("E6/sigterm-in-a-long-step", "E4/worker-stopped")  # while it holds
     assert again == [scenario] * racing

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from killpoint.cases import SERVER_CASES
-from killpoint.explore.trial import Trial
 from killpoint.findings.registry import SERVER, findings
 from killpoint.report import known
 from killpoint.runner.stage import Stage
+from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.environments import store
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
@@ -34,7 +34,7 @@ _OF_VLLM = {
 
 def _judged(stage: Stage, id: str) -> CaseOutcome:
     case = next(case for case in SERVER_CASES if case.id == id)
-    return Trial(id, stage, seed=0, full=False, folder=None).judge(case.run)
+    return CaseRun(id, stage, seed=0, full=False, folder=None).judge(case.run)
 
 
 def test_the_nightly_run_knows_what_the_registry_has_of_servers() -> None:

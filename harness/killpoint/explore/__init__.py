@@ -1,1 +1,0 @@
-"""What to try: plays of a case, sweeps of places, sizes around a boundary."""

@@ -1,0 +1,681 @@
+"""A case run: it plays the scenarios of one case, judges each at once, and adds up the evidence.
+
+A violation ends the case, but for a sweep over points: that one goes on to look for violations of
+another kind or place, until it has found four, has seen one and the same three times, or twenty
+seconds have passed. A violation that rests on time is played again alone before it counts.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from killpoint.checkers import CHECKERS
+from killpoint.checkers.finding import Finding, Inconclusive, Lacking
+from killpoint.checkers.interrupted import EXCEPTIONS
+from killpoint.checkers.place import OwnFiles, place_of
+from killpoint.errors import BadUsage
+from killpoint.faults import FAULTS
+from killpoint.history.event import Event
+from killpoint.runner.points.point_guard import EXIT_FAULT
+from killpoint.runner.stage import Play
+from killpoint.scenario import (
+    NETWORK_FAULTS,
+    Again,
+    AnyStep,
+    Depth,
+    Fault,
+    Scenario,
+    dump,
+    replay_text,
+)
+from killpoint.signature import signature
+from killpoint.systems.registry import system_of
+from killpoint.targets.protocol import Device
+from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLine, Violation
+
+_CRASHES = ("kill", "exit")
+_KINDS_IN_A_SWEEP, _TIMES_THE_SAME, _AFTER_THE_FIRST = 4, 3, 20.0
+"""When a sweep that has found a violation is over: so many different ones, so often the same one,
+so many seconds later. Under ``--full`` the seconds are not counted."""
+_ALONE = 3
+"""Plays alone that may show a violation again."""
+_SERVERS_ALONE = 2
+"""Of a server, each of which takes a minute."""
+_CONTROLS = 2
+"""Plays without an exception that tell what is left anyhow."""
+_SAID_NOTHING = 2
+"""Plays of a case that said nothing, and are played again alone: a busy machine may have kept a
+fault from its point."""
+_SIGNALS = ("sigterm", "sigint")
+_Point = TypeVar("_Point")
+
+Told = Callable[[str, int, int], None]
+"""Called with a case that goes on, how many points of its sweeps are done, and how many have been
+counted so far: both are 0 where nothing is swept, and each operation adds its own."""
+
+
+class Player(Protocol):
+    """A stage, or whatever plays scenarios in its place."""
+
+    def play(self, scenario: Scenario) -> Play:
+        """Play one scenario to its end."""
+        ...
+
+    def forget(self, play: Play) -> None:
+        """Its record is not needed any more."""
+        ...
+
+
+@runtime_checkable
+class PlaysAlone(Protocol):
+    """A player that can keep all others away meanwhile."""
+
+    confirmed: set[str]
+    """What such plays have shown, where one of them stands for others of a finding."""
+
+    def play_alone(self, scenario: Scenario) -> Play:
+        """See :meth:`killpoint.runner.stage.Stage.play_alone`."""
+        ...
+
+
+@runtime_checkable
+class Caller(Protocol):
+    """A player that can call a function where the target is loaded."""
+
+    def call(self, function: str, data: bytes, within: float) -> bytes:
+        """See :meth:`killpoint.runner.stage.Stage.call`."""
+        ...
+
+
+@runtime_checkable
+class KnowsFiles(Protocol):
+    """A player that knows where the target's own files lie."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """See :attr:`killpoint.runner.stage.Stage.files`."""
+        ...
+
+
+class Violated(Exception):
+    """A play broke the invariant, and the case run is over."""
+
+
+class Unsupported(Exception):
+    """The target cannot do what the case asks for."""
+
+
+class UnableHere(Unsupported):
+    """This machine does not permit what the case needs: no fault of the target's."""
+
+
+class Leak(msgspec.Struct):
+    """What one play of a case run left behind."""
+
+    violation: Violation
+    replay: str | None
+    place: TargetLine | None = None
+    faults: int = 0
+    """Done to the target in that play."""
+
+
+class Judged(msgspec.Struct):
+    """What one play says of the invariant that is judged."""
+
+    play: Play
+    finding: Finding | None = None
+    """None: it says nothing."""
+    doubt: str = ""
+    """Why it says nothing, unless a fault merely missed its point."""
+    by_harness: bool = False
+    struck: bool | None = None
+    """Whether every placed fault acted at its point; None: none was placed."""
+
+    @property
+    def violation(self) -> Violation | None:
+        """The violation that it shows, if it shows one."""
+        return self.finding.violations[0] if self.finding and self.finding.violations else None
+
+
+class CaseRun:
+    """What a case plays with, and what it has shown so far."""
+
+    def __init__(
+        self,
+        case: str,
+        player: Player,
+        *,
+        seed: int,
+        full: bool,
+        folder: Path | None,
+        target: str = "",
+        depth: Depth = "line",
+        device: Device = "cpu",
+        told: Told | None = None,
+        examples: Path | None = None,
+        confirms: bool = False,
+        summary: str = "",
+    ) -> None:
+        """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
+
+        ``confirms``: whether a violation that rests on time is played again alone;
+        ``summary``: what the case does, in a line: for replays.
+
+        ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
+        ``told``: who is told how far it has come;
+        ``examples``: the folder of this case's Hypothesis examples, tried first and added to.
+        """
+        self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
+        self._summary = summary
+        self.seed = seed
+        self.full = full
+        self.swept = False
+        """Whether the depth was asked for: the case has sweeps over points of the target's code."""
+        self.examples = examples
+        self._depth: Depth = depth
+        self.device: Device = device
+        self.random = random.Random(f"{seed}/{case}")
+        self.leaks: list[Leak] = []
+        self.plays = 0
+        self.convicted: Scenario | None = None
+        """The scenario of the violation that stands for the case, if there is one."""
+        self._confirms = confirms
+        self._left_anyhow: dict[str, dict[str, int]] = {}
+        self._said_nothing = 0
+        self._recorded = False
+        self._sweeping = 0
+        self.keeps_latest = False
+        """Whether a violation takes the place of those before it: they are shrunk, play by play."""
+        self._first_violation = 0.0
+        self._player = player
+        self._own = OwnFiles(player.files if isinstance(player, KnowsFiles) else {})
+        self._folder = folder
+        self.target = target
+        self._doubts: list[tuple[str, bool]] = []
+        """Each with whether the harness is at fault."""
+        self._misses: list[str] = []
+        self._began = time.monotonic()
+        self._told = told
+        self._points_done = self._points_counted = 0
+
+    @property
+    def depth(self) -> Depth:
+        """How fine the points of sweeps are."""
+        self.swept = True
+        return self._depth
+
+    def judge(self, run: Callable[[CaseRun], None], lacking: Iterable[str] = ()) -> CaseOutcome:
+        """Let a case play, and conclude; ``lacking``: what it needs and the target has not."""
+        words = ", ".join(sorted(lacking))
+        try:
+            if words:
+                raise Unsupported(f"the target lacks {words}")
+            run(self)
+        except Unsupported as reason:
+            self.outcome.outcome, self.outcome.cause = "unsupported", str(reason)
+            self.outcome.by_machine = isinstance(reason, UnableHere)
+        except Violated:
+            pass
+        return self.conclude()
+
+    def play(
+        self, scenario: Scenario, *, may_miss: bool = False, longer: Scenario | None = None
+    ) -> Play:
+        """Play a scenario and judge it.
+
+        Args:
+            may_miss: its point is beyond those that every such call comes to; a play that does
+                not come to it either is no evidence, and no doubt.
+            longer: what is played in its place, once, where it was too short to tell.
+
+        Raises:
+            Violated: the invariant that is judged is violated, and no more of it is to be played; the
+                outcome says how.
+            Unsupported: the target said that it cannot do it.
+        """
+        began = time.monotonic()
+        held: list[Play] = []
+        try:
+            play = self._hold(held, self._player.play(self._on_device(scenario)))
+            if longer is not None and self._examine(play).finding is None:
+                play = self._hold(held, self._player.play(self._on_device(longer)))
+            judged = self._judge(play, may_miss, held)
+            if not self._recorded:
+                self._recorded = True
+                self._record(judged.play, self.outcome.id)
+        finally:
+            for each in held:
+                self._player.forget(each)
+            if any(isinstance(s, Fault) and s.at and s.fault in _CRASHES for s in scenario.steps):
+                self.outcome.crash_runs += 1
+                self.outcome.crash_seconds += time.monotonic() - began
+        self._take(judged, may_miss)
+        return play
+
+    def sample(self, scenario: Scenario) -> tuple[Play, list[Violation] | None]:
+        """Play one of many scenarios of which only how often they violate is told.
+
+        Returns:
+            The play, and what it violates; None if its fault did not strike, or it says nothing.
+
+        Raises:
+            Unsupported: the target said that it cannot do it.
+        """
+        held: list[Play] = []
+        try:
+            play = self._hold(held, self._player.play(self._on_device(scenario)))
+            judged = self._examine(play)
+            self._note_leaks(play, held)
+            if judged.struck is not None:
+                self.outcome.struck = (self.outcome.struck or 0) + judged.struck
+            if play.stalled or not judged.struck:
+                return play, None
+            if judged.finding is None:
+                self.outcome.runs += 1
+                return play, []
+            self.count(judged.finding)
+            if judged.violation is not None:
+                self._record(play, self.outcome.id)
+            return play, judged.finding.violations
+        finally:
+            for each in held:
+                self._player.forget(each)
+
+    def rate(self, rate: Rate) -> None:
+        """How often something came of faults at random times."""
+        self.outcome.rates.append(rate)
+
+    def call(self, function: str, data: bytes, within: float) -> bytes:
+        """Call a function where the target is loaded, in a process of its own.
+
+        Raises:
+            Unsupported: whatever plays here has no such place.
+        """
+        if not isinstance(self._player, Caller):
+            raise Unsupported("nothing can be simulated here")
+        return self._player.call(function, data, within)
+
+    def over(self, points: Collection[_Point]) -> Iterator[_Point]:
+        """Each of the points that a sweep plays; whoever watches is told how far it has come.
+
+        A violation at one of them does not end the sweep at once.
+        """
+        self._tell(0, len(points))
+        for point in points:
+            self._sweeping += 1
+            try:
+                yield point
+            finally:
+                self._sweeping -= 1
+            self._tell(1, 0)
+
+    def _tell(self, done: int, counted: int) -> None:
+        self._points_done += done
+        self._points_counted += counted
+        if self._told is not None:
+            self._told(self.outcome.id, self._points_done, self._points_counted)
+
+    @contextmanager
+    def through(self, wrap: Callable[[Player], Player]) -> Generator[None]:
+        """Until it is left, every scenario is played by what ``wrap`` makes of the player."""
+        before, self._player = self._player, wrap(self._player)
+        try:
+            yield
+        finally:
+            self._player = before
+
+    def scout(self, scenario: Scenario) -> Play:
+        """Play a scenario to learn from it; it is no evidence.
+
+        Raises:
+            Unsupported: the target said that it cannot do it.
+        """
+        play = self._player.play(self._on_device(scenario))
+        self._player.forget(play)
+        _refused(play)
+        return play
+
+    def _on_device(self, scenario: Scenario) -> Scenario:
+        if scenario.pool is None or self.device == "cpu":
+            return scenario
+        pool = msgspec.structs.replace(scenario.pool, device=self.device)
+        return msgspec.structs.replace(scenario, pool=pool)
+
+    def _hold(self, held: list[Play], play: Play) -> Play:
+        """Count a play, whose folder stays until it is judged."""
+        self.plays += not play.shared
+        held.append(play)
+        return play
+
+    def _judge(self, play: Play, may_miss: bool, held: list[Play]) -> Judged:
+        """What a play says; one that shows what rests on time for the first time is confirmed."""
+        judged = self._examine(play)
+        if judged.finding is None and not (may_miss and judged.struck is False):
+            judged = self._once_more(judged, held)
+        violation = judged.violation
+        if violation is None:
+            self._note_leaks(judged.play, held)
+            return judged
+        again: list[int] = []
+        if judged.play.alone:
+            self._confirmed.add(self._of_a_finding(judged.play, violation))
+            again = [1, 1]
+        elif self._is_to_confirm(judged.play, violation) and isinstance(self._player, PlaysAlone):
+            judged, again = self._alone(self._player, judged, violation, held)
+        if judged.violation is not None:
+            self._convict(judged, again)
+        return judged
+
+    def _examine(self, play: Play) -> Judged:
+        _refused(play)
+        for event in play.history.of("exit"):
+            if unexpected(play.scenario, event):
+                play.stalled = _last_words(play, event)
+        struck = _strikes(play)
+        if struck is False:
+            return Judged(play, struck=False)
+        if play.stalled:
+            return Judged(play, None, play.stalled, True, struck)
+        if self.outcome.invariant == "R9" and not play.ledger.empty():
+            play.ledger.usual = self._usual(play.scenario)
+        checker = CHECKERS[self.outcome.invariant]
+        try:
+            return Judged(play, checker(play.scenario, play.history, play.ledger), struck=struck)
+        except Lacking as lack:
+            raise Unsupported(str(lack)) from lack
+        except Inconclusive as doubt:
+            return Judged(play, None, str(doubt), False, struck)
+        except Exception as broken:
+            # A judge that fails has judged nothing; the case must not pass for that.
+            why = f"the judge itself failed: {type(broken).__name__}: {broken}"
+            return Judged(play, None, why, True, struck)
+
+    def _usual(self, scenario: Scenario) -> dict[str, int]:
+        """What the same steps leave without their exceptions, by sort; the least of two plays."""
+        plain = [s for s in scenario.steps if not _is_strike(s)]
+        key = repr(plain)
+        if key not in self._left_anyhow:
+            control = msgspec.structs.replace(scenario, steps=plain)
+            left = [self.scout(control).ledger.counts() for _ in range(_CONTROLS)]
+            self._left_anyhow[key] = {s: min(c.get(s, 0) for c in left) for s in left[0]}
+        return self._left_anyhow[key]
+
+    def _once_more(self, judged: Judged, held: list[Play]) -> Judged:
+        """Where a play said nothing, what the same play says with no others beside it."""
+        if not (self._confirms and isinstance(self._player, PlaysAlone)):
+            return judged
+        if self._said_nothing >= _SAID_NOTHING:
+            return judged
+        self._said_nothing += 1
+        again = self._examine(self._hold(held, self._player.play_alone(judged.play.scenario)))
+        if again.finding is None:
+            self._record(again.play, f"{self.outcome.id}-doubt")
+        return again
+
+    def _is_to_confirm(self, play: Play, violation: Violation) -> bool:
+        doubtful = violation.kind in TIMED or play.provisional
+        if not (self._confirms and doubtful) or self._known(violation) is not None:
+            return False
+        mine = self._of_a_finding(play, violation)
+        return not mine or mine not in self._confirmed
+
+    @property
+    def _confirmed(self) -> set[str]:
+        """What plays alone of whole servers have shown, in this case or in others."""
+        return self._player.confirmed if isinstance(self._player, PlaysAlone) else set()
+
+    def _of_a_finding(self, play: Play, violation: Violation) -> str:
+        """What is confirmed once for all plays of a server; nothing, of a play of another kind.
+
+        Each play of a server takes a minute, and the same is seen in several of them. Behind the
+        first colon a cause says who waits where: that is each play's own.
+        """
+        if play.scenario.server is None:
+            return ""
+        return signature(self.outcome.invariant, violation.kind, violation.cause.partition(": ")[0])
+
+    def _alone(
+        self, player: PlaysAlone, first: Judged, violation: Violation, held: list[Play]
+    ) -> tuple[Judged, list[int]]:
+        """Plays alone, until one shows a violation; the last of them, and how many of how many.
+
+        If none does, it is the last play alone that counts: what was seen before is no violation.
+        """
+        judged = first
+        most = _ALONE if first.play.scenario.server is None else _SERVERS_ALONE
+        for count in range(1, most + 1):
+            judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
+            if judged.violation is not None:
+                self._confirmed.add(self._of_a_finding(judged.play, judged.violation))
+                return judged, [1, count]
+        seen = f"{violation.kind}: {violation.cause}"
+        self.outcome.unconfirmed.append(f"{seen} (beside other plays; in none of {most} alone)")
+        return judged, []
+
+    def _take(self, judged: Judged, may_miss: bool) -> None:
+        """Let a judged play add to the evidence.
+
+        Raises:
+            Violated: it has shown a violation, and no more is to be played.
+        """
+        if judged.struck is not None:
+            self.outcome.struck = (self.outcome.struck or 0) + judged.struck
+            if not judged.struck and not may_miss:
+                self.outcome.runs += 1
+                self._misses.append("a fault did not strike: " + ", ".join(judged.play.unreached))
+        if judged.doubt:
+            self.doubt(judged.doubt, by_harness=judged.by_harness)
+        if judged.finding is not None:
+            self.count(judged.finding)
+        if judged.violation is not None and not self._goes_on():
+            raise Violated(self.outcome.cause)
+
+    def _goes_on(self) -> bool:
+        """Whether a sweep that has found a violation is to look for others."""
+        found = self.outcome.violations
+        often = sum(violation.plays for violation in found) >= _TIMES_THE_SAME + len(found) - 1
+        late = time.monotonic() > self._first_violation + _AFTER_THE_FIRST and not self.full
+        return self._sweeping > 0 and not (len(found) >= _KINDS_IN_A_SWEEP or often or late)
+
+    def count(self, finding: Finding) -> None:
+        """Let a play that was judged add to the evidence."""
+        self.outcome.runs += 1
+        self.outcome.measured += finding.told
+        for unit, count in finding.counts.items():
+            self.outcome.counts[unit] = self.outcome.counts.get(unit, 0) + count
+
+    def convict(self, violation: Violation, replay: str | None) -> NoReturn:
+        """The invariant is violated, and the case run is over.
+
+        Raises:
+            Violated: always.
+        """
+        self.outcome.add(violation, replay, place_of(violation, self._own))
+        raise Violated(violation.cause)
+
+    def _convict(self, judged: Judged, again: list[int]) -> None:
+        violation = judged.violation
+        assert violation is not None
+        known = self._known(violation)
+        if known is not None and not self.keeps_latest:
+            known.plays += 1
+            return
+        if self.keeps_latest:
+            self.outcome.violations.clear()
+        nth = len(self.outcome.violations)
+        name = self.outcome.id if nth == 0 else f"{self.outcome.id}-{nth + 1}"
+        place = place_of(violation, self._own, judged.play.history)
+        noted = self.outcome.add(violation, self.keep(judged.play, name, violation.cause), place)
+        noted.alone = again
+        self._first_violation = self._first_violation or time.monotonic()
+        if self.outcome.violations[0] is noted:
+            self.convicted = judged.play.scenario
+
+    def _known(self, violation: Violation) -> CaseViolation | None:
+        """The same violation, if an earlier play has shown it."""
+        name = self._signature(violation)
+        return next((v for v in self.outcome.violations if self._signature(v) == name), None)
+
+    def _signature(self, violation: Violation | CaseViolation) -> str:
+        return signature(self.outcome.id, violation.kind, violation.cause)
+
+    def keep(self, play: Play, name: str, cause: str = "") -> str | None:
+        """Keep a play's scenario and record in the run's folder; the scenario's path.
+
+        ``cause``: why it is kept.
+        """
+        if self._folder is None:
+            return None
+        self._record(play, name)
+        return self.keep_text(self.replay_of(play.scenario, cause), name)
+
+    def keep_text(self, text: str, name: str) -> str | None:
+        """Keep the text of a replay file in the run's folder; its path."""
+        if self._folder is None:
+            return None
+        replay = self._folder / "replays" / f"{stem(name)}.toml"
+        replay.parent.mkdir(parents=True, exist_ok=True)
+        replay.write_text(text, "utf-8")
+        return str(replay)
+
+    def _record(self, play: Play, name: str) -> None:
+        if self._folder is None:
+            return
+        record = self._folder / "plays" / stem(name)
+        shutil.rmtree(record, ignore_errors=True)
+        shutil.copytree(play.folder, record, ignore=_only_logs)
+        (record / "scenario.toml").write_text(self._text(play), "utf-8")
+        (record / "ledger.json").write_bytes(msgspec.json.encode(play.ledger))
+
+    def replay_of(self, scenario: Scenario, cause: str) -> str:
+        """The text of a replay file, with comments that say what it is."""
+        kept = msgspec.structs.replace(scenario, target=self.target)
+        return replay_text(kept, self._summary, cause)
+
+    def _text(self, play: Play) -> str:
+        return dump(msgspec.structs.replace(play.scenario, target=self.target))
+
+    def _note_leaks(self, play: Play, held: list[Play]) -> None:
+        """Keep a play that left something behind, whatever it is that is judged.
+
+        A forked server leaves what its users' never does: its parts inherit no resource tracker.
+        Nor is it told of a play that confirms another: whether there is one is chance.
+        """
+        system = system_of(play.scenario)
+        if system is not None and play.alone and not system.as_users(play.scenario):
+            return
+        if self.leaks or play.stalled or play.provisional or self.outcome.invariant == "L1":
+            return
+        found = _leak_in(play)
+        if found is None:
+            return
+        if play.ledger.processes and self._confirms and isinstance(self._player, PlaysAlone):
+            play = self._hold(held, self._player.play_alone(play.scenario))
+            found = None if play.stalled else _leak_in(play)
+        if found is None:
+            return
+        judged = msgspec.structs.replace(play.scenario, judges=["L1"])
+        leaky = msgspec.structs.replace(play, scenario=judged)
+        replay = self.keep(leaky, f"L1/in/{self.outcome.id}", found.cause)
+        faults = sum(1 for _ in play.history.of("fault"))
+        self.leaks.append(Leak(found, replay, place_of(found, self._own, play.history), faults))
+
+    def doubt(self, reason: str, *, by_harness: bool = False) -> None:
+        """Say why the case cannot be held, unless it is violated; and whose fault that is."""
+        self._doubts.append((reason, by_harness))
+
+    def conclude(self) -> CaseOutcome:
+        """The case's outcome after its last play."""
+        outcome = self.outcome
+        outcome.seconds = round(time.monotonic() - self._began, 3)
+        if outcome.outcome == "inconclusive" and not outcome.cause:
+            few = len(self._misses) <= outcome.runs // 20  # the least that 95 in 100 allows
+            if outcome.runs and not self._doubts and few:
+                outcome.outcome = "held"
+            else:
+                misses = [(miss, False) for miss in (*self._misses, "nothing was played")]
+                outcome.cause, outcome.by_harness = [*self._doubts, *misses][0]
+        return outcome
+
+
+def _is_strike(step: AnyStep) -> bool:
+    """Whether it is there for an exception's sake."""
+    return isinstance(step, Again) or (isinstance(step, Fault) and step.fault in EXCEPTIONS)
+
+
+def _leak_in(play: Play) -> Violation | None:
+    """What L1 says of a play."""
+    try:
+        found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
+    except Inconclusive:
+        return None
+    return found.violations[0] if found.violations else None
+
+
+def _strikes(play: Play) -> bool | None:
+    """Whether each placed fault reached its point and was seen to act; None: none was placed."""
+    faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
+    whole = play.scenario.server is not None  # where each fault is placed, and seen to act
+    placed = [step for step in faults if step.at or whole or step.fault in NETWORK_FAULTS]
+    if not placed:
+        return None
+    reached = {event.text("target") for event in play.history.of("reached")}
+    ended = {e.text("target") for e in play.history.of("exit", "gone")}
+    return not play.unreached and all(
+        step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
+        for step in placed
+        if step.at
+    )
+
+
+def _refused(play: Play) -> None:
+    """Whether the machine or the target cannot be asked this, or its adapter is broken."""
+    if play.unable:
+        raise UnableHere(play.unable)
+    for event in play.history.of("end", "cancel-unsupported", "lacking"):
+        if event.kind != "end" or event.text("outcome") == "unsupported":
+            raise Unsupported(event.text("error"))
+        if event.text("outcome") == "adapter-fault":
+            raise BadUsage(f"the adapter: {event.text('error')}")
+
+
+def unexpected(scenario: Scenario, event: Event) -> bool:
+    """Whether a role exited with a status that neither it nor the scenario had meant.
+
+    A death by a signal nobody sent is for the judges: it is the target's. So is what becomes of a
+    role that was sent one it may handle.
+    """
+    told = [step for step in scenario.steps if isinstance(step, Fault)]
+    if scenario.terminal and event.text("target") == scenario.roles()[0]:
+        return False
+    if any(s.fault in _SIGNALS and s.role == event.text("target") for s in told):
+        return False
+    exits = any(step.fault == "exit" and step.role == event.text("target") for step in told)
+    allowed = {0, EXIT_FAULT} if exits else {0}
+    return event.number("code", 0) not in allowed
+
+
+def _last_words(play: Play, event: Event) -> str:
+    role = event.text("target")
+    said = play.folder / f"{role}.err"
+    lines = said.read_text("utf-8", "replace").strip().splitlines() if said.exists() else []
+    last = f": {lines[-1]}" if lines else ""
+    return f"{role} ended with status {event.number('code')}{last}"
+
+
+def stem(name: str) -> str:
+    """What the files of a case, or of whatever else is kept, are called in a run's folder."""
+    return re.sub(r"[^\w.-]+", "-", name)
+
+
+def _only_logs(_folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if not name.endswith((".jsonl", ".err"))}

@@ -1,0 +1,61 @@
+"""Explores message orders: runs where the target is loaded, in a process of its own."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import msgspec
+
+from killpoint.scenario.orders import Orders
+from killpoint.search.message_orders.protocol_state import World
+from killpoint.search.message_orders.search import Diverged, Searched, play, search
+from killpoint.targets.protocol import Target
+from killpoint.targets.waves import HasWaves
+from killpoint.verdict import Violation
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What is to be explored, and for which invariant."""
+
+    orders: Orders
+    invariant: str
+    seconds: float
+
+
+class Explored(msgspec.Struct):
+    """What came of it."""
+
+    searched: Searched | None = None
+    violation: Violation | None = None
+    lines: list[str] = []
+    doubt: str = ""
+    """Why it is no evidence: a written order does not fit, or a finding did not come again."""
+
+
+def answer(target: Target, data: bytes) -> bytes:
+    """Do an errand; both are msgpack."""
+    errand = msgspec.msgpack.decode(data, type=Errand)
+    return msgspec.msgpack.encode(carry_out(cast("HasWaves", target), errand))
+
+
+def carry_out(target: HasWaves, errand: Errand) -> Explored:
+    """Search, and play what was found once more on fresh parties; or play what is written down."""
+    orders = errand.orders
+    if orders.moves is not None:
+        return _again(target, errand, orders.moves)
+    searched = search(World(target, orders), errand.invariant, errand.seconds)
+    if searched.violation is None:
+        return Explored(searched)
+    proven = _again(target, errand, searched.lines)
+    proven.searched = searched
+    if proven.violation is None and not proven.doubt:
+        proven.doubt = f"{searched.violation.cause}; but the same order, written down, held"
+    return proven
+
+
+def _again(target: HasWaves, errand: Errand, lines: list[str]) -> Explored:
+    try:
+        violation = play(World(target, errand.orders), errand.invariant, lines)
+    except Diverged as error:
+        return Explored(doubt=str(error))
+    return Explored(violation=violation, lines=lines)

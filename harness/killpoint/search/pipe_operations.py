@@ -1,0 +1,97 @@
+"""The operations of a pipe's two ranks."""
+
+from __future__ import annotations
+
+from killpoint.scenario import (
+    AnyStep,
+    PipeClose,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
+    Tensor,
+    Verb,
+    Wait,
+)
+from killpoint.search.operations import GIVEN, Operation
+from killpoint.targets.protocol import PipeShape
+
+_PIPED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
+_CARRIED = [Tensor(repeat=2), Tensor("uint8", (300_000,)), Tensor(form="none")]
+
+
+def _of_pipe(
+    name: str,
+    role: str,
+    verb: Verb,
+    now: list[AnyStep],
+    rest: list[AnyStep],
+    *,
+    lead: list[AnyStep] | None = None,
+    joint: bool = False,
+) -> Operation:
+    before = _PIPED if lead is None else lead
+    shape = PipeShape(buffer_bytes=200_000)
+    return Operation(name, role, verb, before, now, rest, joint=joint, pipe=shape)
+
+
+def _pipe_both(source: str, taker: str) -> list[AnyStep]:
+    """One rank sends, the other takes it: a call of either may be struck."""
+    return [PipeReceive((taker,), 4), PipeSend(source, _CARRIED)]
+
+
+def _pipe_rest(source: str, taker: str) -> list[AnyStep]:
+    """The other way round, and the next tensor in the same direction."""
+    return [
+        PipeReceive((source,), 1),
+        PipeSend(taker, [Tensor()]),
+        Wait(within=GIVEN),
+        PipeReceive((taker,), 1),
+        PipeSend(source, [Tensor()]),
+        Wait(within=GIVEN),
+    ]
+
+
+PIPE: tuple[Operation, ...] = tuple(
+    operation
+    for role, other in (("pipe-0", "pipe-1"), ("pipe-1", "pipe-0"))
+    for operation in (
+        _of_pipe(
+            f"{role}-opens",
+            role,
+            "pipe-open",
+            [PipeOpen()],
+            _pipe_rest(role, other),
+            lead=[],
+            joint=True,
+        ),
+        _of_pipe(
+            f"{role}-sends", role, "pipe-send", _pipe_both(role, other), _pipe_rest(role, other)
+        ),
+        _of_pipe(
+            f"{role}-receives",
+            role,
+            "pipe-receive",
+            _pipe_both(other, role),
+            _pipe_rest(role, other),
+        ),
+        _of_pipe(
+            f"{role}-closes",
+            role,
+            "pipe-close",
+            [PipeClose((role,))],
+            [],
+            lead=[*_PIPED, *_pipe_both(role, other), Wait(within=GIVEN)],
+        ),
+    )
+)
+"""Of either rank of two."""
+
+CARRIERS: tuple[Operation, ...] = tuple(
+    _of_pipe(f"{role}-{what}", role, "carry", now, _pipe_rest(source, taker))
+    for role, what, source, taker, now in (
+        ("pipe-0", "carries", "pipe-0", "pipe-1", _pipe_both("pipe-0", "pipe-1")),
+        ("pipe-1", "takes-in", "pipe-0", "pipe-1", _pipe_both("pipe-0", "pipe-1")),
+        ("pipe-1", "carries", "pipe-1", "pipe-0", _pipe_both("pipe-1", "pipe-0")),
+    )
+)
+"""What the target's own threads do for a rank, meanwhile."""

@@ -1,0 +1,137 @@
+"""One run of a play after another, in a world that is put back as it was, or made anew.
+
+Put back, a run costs half as much. That it is the same run is not taken on trust: again and again
+one is played a second time in a world made anew, choice by choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from killpoint.seams import Chooser, Diverged
+from killpoint.search.schedules.replay import Again
+from killpoint.simulation.delivery import Delivery
+from killpoint.simulation.ending import Ending
+from killpoint.simulation.rewinding import Earlier, Snapshot, Unkept
+from killpoint.simulation.sharing import Sharing
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.simulation.waking import Waking
+from killpoint.targets.protocol import BlackBox
+from killpoint.verdict import Violation
+
+Play = Delivery | Waking | Sharing
+
+_COMPARED = 100
+"""One in so many runs is compared."""
+
+
+class Unfaithful(Exception):
+    """A run in a world that was put back was not as one in a world made anew."""
+
+
+class Played:
+    """Plays, and judges.
+
+    Args:
+        rewinding: whether worlds may be put back.
+    """
+
+    def __init__(
+        self, box: BlackBox, around: Surroundings, play: Play, *, rewinding: bool = True
+    ) -> None:
+        self._box, self._around, self._play = box, around, play
+        self._rewinding = rewinding
+        self._made: Any = None
+        """What the tasks work on, and its state before them."""
+        self._snapshot: Snapshot | None = None
+        self._runs = 0
+
+    def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
+        """One run, for a search.
+
+        Raises:
+            Unfaithful: it would not have been the same in a world made anew.
+        """
+        ending, violation = self._again(chooser) if self._rewinding else self.fresh(chooser)
+        self._runs += 1
+        if self._rewinding and self._runs % _COMPARED == 1:
+            self._compare(ending, violation)
+        return violation, ending.choices, ending.steps
+
+    def fresh(
+        self, chooser: Chooser, *, recording: bool = False
+    ) -> tuple[Ending, Violation | None]:
+        """In a world made anew."""
+        self._around.begin(chooser, recording=recording, late=self._play.late)
+        return self._run(self._play.set_up(self._box, self._around))
+
+    def suspect(self, choices: list[int]) -> None:
+        """What went wrong here did not in a world made anew: whose fault is it?
+
+        Raises:
+            Unfaithful: it goes wrong in the world that was put back, and there only.
+        """
+        if self._rewinding and self._again(Again(choices))[1] is not None:
+            raise Unfaithful("it goes wrong in a world that was put back only")
+
+    def _again(self, chooser: Chooser) -> tuple[Ending, Violation | None]:
+        """In the one that was made for the first run."""
+        if self._snapshot is None or not self._snapshot.restore():
+            try:
+                self._make()
+            except Unkept:
+                self._rewinding = False
+                return self.fresh(chooser)
+        self._around.world.follow(chooser)
+        return self._run(self._made)
+
+    def _make(self) -> None:
+        earlier = Earlier()
+        self._around.begin(Again(()), late=self._play.late)
+        self._made = self._play.set_up(self._box, self._around)
+        self._snapshot = Snapshot([self._around, self._box, self._made], earlier)
+
+    def _run(self, made: Any) -> tuple[Ending, Violation | None]:
+        judge = self._play.begin(self._box, self._around, made)
+        ending = self._around.world.run()
+        return ending, judge(ending)
+
+    def _compare(self, ending: Ending, violation: Violation | None) -> None:
+        try:
+            other, judged = self.fresh(Again(ending.choices))
+        except Diverged as error:
+            raise Unfaithful(str(error)) from error
+        if (other, judged) != (ending, violation):
+            raise Unfaithful(f"{ending}, {violation}; made anew: {other}, {judged}")
+
+
+class Proven:
+    """Plays; what goes wrong must go wrong again at once, in a world made anew.
+
+    If it does not, the search goes on: something outside of the world had a part in it.
+    """
+
+    def __init__(self, play: Played) -> None:
+        self.play = play
+        self.doubt = ""
+        """Of the first that was not believed."""
+
+    def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
+        """One run, for a search.
+
+        Raises:
+            Unfaithful: as ``Played``.
+        """
+        violation, choices, steps = self.play(chooser)
+        if violation is not None:
+            try:
+                _, again = self.play.fresh(Again(choices))
+                told = "held" if again is None else again.cause
+                doubt = f"replayed, the same schedule says: {told}"
+            except Diverged as error:
+                again, doubt = None, str(error)
+            if again != violation:
+                self.play.suspect(choices)
+                self.doubt = self.doubt or f"{violation.cause}; but {doubt}"
+                violation = None
+        return violation, choices, steps

@@ -1,0 +1,16 @@
+"""Delay-bounded search: every choice that is not the default costs one (Emmi et al., POPL 2011)."""
+
+from __future__ import annotations
+
+from killpoint.search.schedules.bounded import Bounded
+
+
+class Delays(Bounded):
+    """All schedules with at most ``bound`` deviations of any kind.
+
+    Bounded also where tasks wait for each other all the time, and so reaches further into models
+    with many actions of the surroundings than a preemption bound.
+    """
+
+    def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:
+        super().__init__(f"≤ {bound} delays", bound, lambda _: 1, seed, least=1, first=first)

@@ -1,0 +1,23 @@
+"""Preemption-bounded search: what goes on where a task must wait is free.
+
+After Musuvathi and Qadeer (PLDI 2007).
+"""
+
+from __future__ import annotations
+
+from killpoint.seams import Option
+from killpoint.search.schedules.bounded import Bounded
+
+
+class Preemptions(Bounded):
+    """All schedules with at most ``bound`` preemptions.
+
+    What happens unasked (an early drain, a stale value, a lost frame) counts as one, too.
+    """
+
+    def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:
+        super().__init__(f"≤ {bound} preemptions", bound, _cost, seed, first=first)
+
+
+def _cost(option: Option) -> int:
+    return int(option.preempts)

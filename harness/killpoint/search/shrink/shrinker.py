@@ -1,0 +1,94 @@
+"""From a violation to the smallest scenario that shows it, by playing candidates twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from killpoint.errors import BadUsage
+from killpoint.scenario import Scenario, replay_text
+from killpoint.search.case_run import CaseRun, Player
+from killpoint.search.shrink.search import search
+from killpoint.search.shrink.size import size_of
+from killpoint.verdict import CaseOutcome
+
+_PLAYS = 2
+"""A candidate counts only if each of so many plays violates in the same way."""
+
+
+class Same:
+    """Whether a scenario violates the same invariant in the same way, each time it is played."""
+
+    def __init__(self, player: Player, outcome: CaseOutcome, target: str = "") -> None:
+        """``outcome``: the violation to look for."""
+        self._player = player
+        self._outcome = outcome
+        self._target = target
+        self.lately = 0.0
+        """Seconds that the last play took which violated: what the next one may take."""
+
+    def __call__(self, scenario: Scenario) -> bool:
+        """Play it; the first play that does not violate is the last."""
+        return all(self._once(scenario) for _ in range(_PLAYS))
+
+    def _once(self, scenario: Scenario) -> bool:
+        began = time.monotonic()
+        case_run = CaseRun(
+            self._outcome.id,
+            self._player,
+            seed=scenario.seed,
+            full=False,
+            folder=None,
+            target=self._target,
+        )
+        try:
+            came = case_run.judge(lambda case_run: case_run.play(scenario) and None)
+        except BadUsage:  # an adapter that cannot be asked this
+            return False
+        same = came.outcome == "violated" and came.kind == self._outcome.kind
+        self.lately = time.monotonic() - began if same else self.lately
+        return same
+
+
+def shrink(
+    outcome: CaseOutcome,
+    scenario: Scenario,
+    player: Player,
+    seconds: float,
+    *,
+    target: str = "",
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Look for a smaller scenario with the same violation, and note in ``outcome`` what came out.
+
+    The result, if it is smaller, lies beside the replay as ``NAME.shrunk.toml``. A violation that
+    comes by chance stays as it is: nothing smaller shows it twice in a row.
+
+    Args:
+        outcome: a violation, with its replay.
+        seconds: no candidate is begun that could not end within them.
+    """
+    end = clock() + seconds
+    if scenario.engine is not None:  # each of its plays takes many seconds
+        outcome.shrinkage = "an engine's story is kept as it is"
+        return
+    if scenario.coordinator is not None:  # who is not asked for hears nothing
+        outcome.shrinkage = "a coordinator's story is kept as it is"
+        return
+    same = Same(player, outcome, target)
+    found = search(scenario, same, lambda: clock() + same.lately < end)
+    compared = size_of(scenario).compared(size_of(found.scenario))
+    how = f"{found.tried} candidates tried" + (
+        "" if found.finished else f", the {seconds:g} s were up"
+    )
+    outcome.shrinkage = f"{compared or 'no smaller'} ({how})"
+    if not compared or outcome.replay is None:  # it would be the replay once more
+        return
+    path = Path(outcome.replay).with_suffix(".shrunk.toml")
+    title = f"shrunk: {compared}"
+    kept = msgspec.structs.replace(found.scenario, target=target, title=title)
+    path.write_text(replay_text(kept, cause=outcome.cause), "utf-8")
+    outcome.shrunk = str(path)

@@ -1,0 +1,200 @@
+"""Searches the schedules of a play in a simulated world: runs where the target is loaded.
+
+It is called in a process of its own, forked from one that has imported the target, since giving a
+target simulated memory rebinds its globals.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Generator
+from typing import Literal, cast
+
+import msgspec
+
+from killpoint.errors import CannotWork
+from killpoint.scenario import MemoryModel
+from killpoint.seams import Diverged, Search
+from killpoint.search.parallel_search import Crew
+from killpoint.search.rewindable_run import Play, Played, Proven, Unfaithful
+from killpoint.search.schedules.delays import Delays
+from killpoint.search.schedules.exploration import Found, Searched, explore
+from killpoint.search.schedules.pct import PCT
+from killpoint.search.schedules.preemptions import Preemptions
+from killpoint.search.schedules.random_walk import RandomWalk
+from killpoint.search.schedules.replay import Again, Replay
+from killpoint.search.schedules.shrink import shrink
+from killpoint.simulation.ending import Ending
+from killpoint.simulation.sockets.kit import Sockets
+from killpoint.simulation.surroundings import Surroundings
+from killpoint.targets.protocol import HasPoints, Simulates, Target
+from killpoint.verdict import Violation
+
+LANE = 10
+"""Columns of a schedule's line that say who did it."""
+Way = Literal["preemptions", "delays", "pct", "random", "replay"]
+
+
+class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One search to be made."""
+
+    way: Way
+    bound: int = 2
+    """Of preemptions or delays; the depth for PCT."""
+    cap: int = 5_000
+    """Schedules at most; the number of runs for PCT and random walks."""
+    schedule: list[int] = []
+    """The choices, for a replay."""
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What is to be played, on which memory, and which of its schedules."""
+
+    play: Play
+    memory: MemoryModel
+    asks: list[Ask]
+    seed: int = 0
+    shrinking: float = 3.0
+    """Seconds for making a bad schedule simpler."""
+    processes: int = 1
+    """Among how many a search is divided."""
+
+
+class Explored(msgspec.Struct):
+    """What came of it."""
+
+    searches: list[Searched]
+    violation: Violation | None = None
+    schedule: list[int] = []
+    """The choices of the bad run, simplified."""
+    lines: list[str] = []
+    """The same for a person: who did what, and which values were seen."""
+    first: int = 0
+    """How many schedules it took to find it."""
+    doubt: str = ""
+    """Why a violation is not to be believed: it did not replay."""
+    error: str = ""
+    """Why the harness could not do its work."""
+
+
+def answer(target: Target, data: bytes) -> bytes:
+    """Do an errand; both are msgpack."""
+    errand = msgspec.msgpack.decode(data, type=Errand)
+    try:
+        explored = carry_out(target, errand)
+    except CannotWork as error:
+        explored = Explored([], error=str(error))
+    except Diverged as error:
+        explored = Explored([], doubt=str(error))
+    return msgspec.msgpack.encode(explored)
+
+
+def carry_out(target: Target, errand: Errand) -> Explored:
+    """Search, prove, simplify.
+
+    Raises:
+        CannotWork: the target cannot be played so.
+    """
+    try:
+        return _carry_out(target, errand, rewinding=True)
+    except Unfaithful:
+        return _carry_out(target, errand, rewinding=False)
+
+
+def _carry_out(target: Target, errand: Errand, *, rewinding: bool) -> Explored:
+    def playing() -> contextlib.AbstractContextManager[Proven]:
+        return _played(target, errand, rewinding=rewinding)
+
+    if errand.processes > 1:
+        crew = Crew(errand.processes, playing, lambda ask, part: search_of(ask, errand.seed, part))
+        with contextlib.closing(crew):
+            explored, found = _searched(errand, crew.explore)
+            explored.doubt = crew.doubt
+        if found is None:
+            return explored
+        with playing() as proven:
+            _simplify(explored, proven.play, found, errand)
+        return explored
+    with playing() as proven:
+        explored, found = _searched(
+            errand, lambda ask, cap: explore(search_of(ask, errand.seed), proven, cap)
+        )
+        explored.doubt = proven.doubt
+        if found is not None:
+            _simplify(explored, proven.play, found, errand)
+    return explored
+
+
+@contextlib.contextmanager
+def _played(target: Target, errand: Errand, *, rewinding: bool) -> Generator[Proven]:
+    """The play, in the target's own code, once that has filled what it keeps for good."""
+    sockets = Sockets if errand.play.sockets else None
+    around = Surroundings(errand.memory, sockets, threads=errand.play.threads)
+    if isinstance(target, HasPoints):
+        around.is_own = target.is_own_code
+    with _unheard(), cast("Simulates", target).simulated(around) as box:
+        play = Played(box, around, errand.play, rewinding=rewinding)
+        play.fresh(Again(()))
+        yield Proven(play)
+
+
+def _searched(
+    errand: Errand, search: Callable[[Ask, int], tuple[Searched, Found | None]]
+) -> tuple[Explored, Found | None]:
+    """One search after another, up to the first that finds something."""
+    explored = Explored([])
+    for ask in errand.asks:
+        searched, found = search(ask, ask.cap)
+        explored.searches.append(searched)
+        if found is not None:
+            explored.first = sum(each.schedules for each in explored.searches)
+            return explored, found
+    return explored, None
+
+
+@contextlib.contextmanager
+def _unheard() -> Generator[None]:
+    """Until left, nothing is logged: in thousands of runs a target says the same each time."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def search_of(ask: Ask, seed: int, part: tuple[int, int] = (0, 1)) -> Search:
+    """The search that is asked for, or a part of it."""
+    match ask.way:
+        case "preemptions":
+            return Preemptions(ask.bound, seed, first=part[0] == 0)
+        case "delays":
+            return Delays(ask.bound, seed, first=part[0] == 0)
+        case "pct":
+            return PCT(ask.cap, ask.bound, seed, part)
+        case "random":
+            return RandomWalk(ask.cap, seed=seed, part=part)
+        case "replay":
+            return Replay(ask.schedule)
+
+
+def _simplify(explored: Explored, play: Played, found: Found, errand: Errand) -> None:
+    explored.doubt = ""
+    if errand.asks[0].way != "replay":
+        found = shrink(play, found, errand.shrinking)
+    ending, violation = play.fresh(Again(found.choices), recording=True)
+    if violation is None:
+        explored.doubt = f"{found.violation.cause}; but the same schedule, written down, held"
+    explored.violation, explored.schedule = violation, found.choices
+    explored.lines = readable(ending)
+
+
+def readable(ending: Ending) -> list[str]:
+    """The schedule, a line for each thing that happened; looks in vain are told once."""
+    lines = [f"{line.lane:{LANE - 1}} {line.text}" for line in ending.lines]
+    told: list[str] = []
+    for line in lines:
+        if "reads" not in line or line not in told[-3:]:
+            told.append(line)
+    return told
