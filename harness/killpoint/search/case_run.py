@@ -238,8 +238,8 @@ class CaseRun:
             longer: what is played in its place, once, where it was too short to tell.
 
         Raises:
-            Violated: the invariant that is judged is violated, and no more of it is to be played; the
-                outcome says how.
+            Violated: the invariant is violated, and no more of it is to be played; the outcome says
+                how.
             Unsupported: the target said that it cannot do it.
         """
         began = time.monotonic()
