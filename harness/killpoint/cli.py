@@ -18,6 +18,7 @@ from killpoint import __version__
 from killpoint.arguments import jobs, names, say_defaults, seconds, seconds_or_none
 from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.bisection.command import add_parser as add_bisect_parser
+from killpoint.bundled_scenarios import scenario_files
 from killpoint.campaign.command import add_parser as add_campaign_parser
 from killpoint.cases import EVERY_CASE
 from killpoint.cases.case import Case
@@ -34,21 +35,20 @@ from killpoint.invariants import CATALOGUE
 from killpoint.judge import Judgement, judge, plan
 from killpoint.matrix.command import add_parser as add_matrix_parser
 from killpoint.progress.display import Watcher, watching
-from killpoint.progress.score import Score
-from killpoint.recheck import recheck
+from killpoint.progress.progress_state import Score
+from killpoint.rejudge import recheck
 from killpoint.replay import replay
-from killpoint.report import after_check, verdict_json
+from killpoint.report import check_outputs, verdict_json
 from killpoint.report.card import print_card
 from killpoint.report.command import add_parser as add_report_parser
 from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.html import document
-from killpoint.report.stored import read
+from killpoint.report.run_folder import read
 from killpoint.report.trace_command import add_parser as add_trace_parser
 from killpoint.resume import Kept, begin, can_go_on, taken_up
 from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load
-from killpoint.shelf import scenario_files
 from killpoint.sigterm import ending_on_sigterm
 from killpoint.systems.server.environments import FORMS as ENGINES
 from killpoint.systems.server.environments.command import add_parser as add_environment_parser
@@ -182,7 +182,7 @@ def _add_check(commands: Any) -> None:
     )
     check.add_argument("--json", action="store_true", help="print verdict.json, not the card")
     add_base_option(check)
-    after_check.add_options(check)
+    check_outputs.add_options(check)
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -196,7 +196,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.base is not None:
         return _review(options)
     options = taken_up(options) if options.resume is not None else options
-    outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
+    outlets, beside = check_outputs.Outlets(options), sys.stderr if options.json else sys.stdout
     planned = plan(
         options.only or (),
         shard=options.shard,
@@ -269,7 +269,7 @@ def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> None:
 
 def _review(options: argparse.Namespace) -> int:
     refuse(options)
-    outlets, beside = after_check.Outlets(options), sys.stderr if options.json else sys.stdout
+    outlets, beside = check_outputs.Outlets(options), sys.stderr if options.json else sys.stdout
     planned = plan(options.only or (), tier=options.tier)
     with (
         outlets.or_why_not(beside),

@@ -18,9 +18,9 @@ from killpoint.cases.case import Case
 from killpoint.errors import KillpointError
 from killpoint.invariants import CATALOGUE
 from killpoint.replay import play_once
+from killpoint.report.junit_properties import properties
 from killpoint.report.known import Known, find
 from killpoint.report.known import load as load_known
-from killpoint.report.properties import properties
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load

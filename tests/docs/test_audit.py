@@ -8,7 +8,7 @@ import pytest
 
 from killpoint.findings.registry import finding
 from killpoint.matrix.column import Beside
-from killpoint.report.stored import StoredCase
+from killpoint.report.run_folder import StoredCase
 
 _PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 

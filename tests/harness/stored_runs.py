@@ -7,7 +7,7 @@ from synthetic import Tape, scene
 
 from killpoint.checkers.finding import hangs
 from killpoint.ledger import Ledger
-from killpoint.report.stored import StoredCase, StoredRun, StoredTarget, StoredVerdict, read
+from killpoint.report.run_folder import StoredCase, StoredRun, StoredTarget, StoredVerdict, read
 from killpoint.scenario import Scenario, dump
 from killpoint.verdict import CaseWord, VerdictWord
 

@@ -12,7 +12,7 @@ from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding
 from killpoint.errors import BadUsage
 from killpoint.ledger import Ledger
-from killpoint.recheck import recheck
+from killpoint.rejudge import recheck
 from killpoint.scenario import Fault, dump
 
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from killpoint import scenario as script
+from killpoint.bundled_scenarios import scenario_files
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
 from killpoint.scenario import Fault, Intrude, Scenario, dump, dump_shape, load, parse, parse_shape
-from killpoint.shelf import scenario_files
 from killpoint.targets.protocol import GroupShape, QueueShape
 
 _ROLES = ["writer", "reader-0"]

@@ -11,12 +11,12 @@ import msgspec
 from rich.console import Console
 
 from killpoint.bench import show
+from killpoint.bench.baselines import DEFAULT, NEWEST_VLLM, OTHERS, opponents
 from killpoint.bench.hangs import command as hangs
-from killpoint.bench.opponents import DEFAULT, NEWEST_VLLM, OTHERS, opponents
 from killpoint.bench.pipes import command as pipes
+from killpoint.bench.plan import FULL, QUICK, READERS, ROWS, Row, plan
 from killpoint.bench.pools import command as pools
 from killpoint.bench.recovery import command as recovery
-from killpoint.bench.rows import FULL, QUICK, READERS, ROWS, Row, plan
 from killpoint.bench.run import Bench
 from killpoint.bench.workload import KINDS, SIZES, Kind, parse_size, show_size
 from killpoint.errors import CannotWork

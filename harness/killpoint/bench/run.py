@@ -12,11 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.bench.crew import Alone, Rally, Sample, Sleeper, Stream
+from killpoint.bench.baselines import LIMIT, Opponent
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look, shm_free
-from killpoint.bench.nursery import NotMeasured, Nursery, TooSlow
-from killpoint.bench.opponents import LIMIT, Opponent
-from killpoint.bench.rows import Cell, Pace, Row
+from killpoint.bench.peer_processes import Alone, Rally, Sample, Sleeper, Stream
+from killpoint.bench.plan import Cell, Pace, Row
+from killpoint.bench.process_factory import NotMeasured, Nursery, TooSlow
 from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
 from killpoint.bench.workload import Payload
 from killpoint.errors import CannotWork

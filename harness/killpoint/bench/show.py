@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from killpoint.bench.format import quietness, title, where
 from killpoint.bench.run import Entry, Figures, Outcome
 from killpoint.bench.statistics import Ratio, Summary
-from killpoint.bench.telling import quietness, title, where
 from killpoint.bench.workload import show_size
 
 

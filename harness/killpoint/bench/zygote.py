@@ -16,8 +16,8 @@ from multiprocessing.reduction import recv_handle
 from pathlib import Path
 from typing import NoReturn, cast
 
-from killpoint.bench.measurer import Measurer
-from killpoint.bench.peers.line import Line
+from killpoint.bench.peers.peer_protocol import Line
+from killpoint.bench.worker import Measurer
 from killpoint.errors import KillpointError
 from killpoint.runner.observe.diagnosis import mapped_segments
 

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 
 from killpoint.bisection import commits, releases
-from killpoint.bisection.question import question
+from killpoint.bisection.probe import question
 from killpoint.bisection.run import bisect
 from killpoint.sigterm import ending_on_sigterm
 from killpoint.targets.published import PROJECTS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from killpoint.bisection.answer import Answer, Tried, answer, undecided
-from killpoint.bisection.bracket import Bracket
-from killpoint.bisection.line import Line
-from killpoint.bisection.question import Question, Reply
+from killpoint.bisection.candidates import Line
+from killpoint.bisection.probe import Question, Reply
+from killpoint.bisection.result import Answer, Tried, answer, undecided
+from killpoint.bisection.search import Bracket
 from killpoint.errors import BadUsage, KillpointError
 
 Tell = Callable[[str], None]

@@ -19,14 +19,14 @@ from rich.console import Console
 
 from killpoint.arguments import jobs, names
 from killpoint.campaign import duration, settings
-from killpoint.campaign.crew import Crew, Machine
 from killpoint.campaign.findings import Findings
+from killpoint.campaign.history import Past
 from killpoint.campaign.journal import Journal
-from killpoint.campaign.past import Past
+from killpoint.campaign.progress import telling
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.summary import print_summary, status
-from killpoint.campaign.telling import telling
+from killpoint.campaign.worker_pool import Crew, Machine
 from killpoint.durations import expected
 from killpoint.errors import BadUsage
 from killpoint.runner.observe.gpus import require

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.order import Found, Played, Target
+from killpoint.campaign.work_order import Found, Played, Target
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.rows import unattributed
 from killpoint.invariants import BY_ID
 from killpoint.judge import Judgement
-from killpoint.report import stored, verdict_json
+from killpoint.report import run_folder, verdict_json
 from killpoint.signature import signature
 from killpoint.verdict import CaseOutcome, combine
 
@@ -38,7 +38,7 @@ class Finding(msgspec.Struct):
 
     signature: str
     folder: Path
-    case: stored.StoredCase
+    case: run_folder.StoredCase
     seen: list[Sight]
 
     @property
@@ -99,7 +99,7 @@ class Findings:
     def shrunk(self, name: str, played: Played) -> None:
         """Keep what the shrinking of a finding came to."""
         place = self.place(name)
-        run = stored.read(place)
+        run = run_folder.read(place)
         case = run.cases()[0]
         case.shrinkage = played.shrinkage
         if played.word != "reproduced":
@@ -112,7 +112,7 @@ class Findings:
         self._rewrite(place, run)
 
     @staticmethod
-    def _rewrite(place: Path, run: stored.StoredRun) -> None:
+    def _rewrite(place: Path, run: run_folder.StoredRun) -> None:
         text = msgspec.json.format(msgspec.json.encode(_as_stored(run)), indent=2)
         _whole(place / "verdict.json", text + b"\n")
 
@@ -125,7 +125,7 @@ class Findings:
         nobodys = [each for each in self.all() if unattributed([each.case])]
         if not nobodys:
             return
-        runs = [stored.read(each.folder) for each in nobodys]
+        runs = [run_folder.read(each.folder) for each in nobodys]
         with Attribution(spec, tell) as attribution:
             attribution.of_cases([run.cases()[0] for run in runs], end=end)
         for each, run in zip(nobodys, runs, strict=True):
@@ -138,7 +138,7 @@ class Findings:
 
     def convicted(self, name: str) -> CaseOutcome:
         """How it was violated."""
-        case = stored.read(self.place(name)).cases()[0]
+        case = run_folder.read(self.place(name)).cases()[0]
         return CaseOutcome(case.id, case.invariant, "violated", case.kind, case.cause)
 
     def all(self) -> list[Finding]:
@@ -152,10 +152,10 @@ class Findings:
     def one(self, name: str) -> Finding:
         """The finding with that signature, which has been kept."""
         place = self.place(name)
-        return Finding(name, place, stored.read(place).cases()[0], _sights(place))
+        return Finding(name, place, run_folder.read(place).cases()[0], _sights(place))
 
 
-def _as_stored(run: stored.StoredRun) -> dict[str, object]:
+def _as_stored(run: run_folder.StoredRun) -> dict[str, object]:
     """Without what was never stored."""
     plain: dict[str, object] = msgspec.to_builtins(run, enc_hook=str)
     plain.pop("folder")

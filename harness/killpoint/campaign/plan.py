@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item, of_round
-from killpoint.campaign.past import Past
 from killpoint.cases.case import Case
 
 Fits = Callable[[Item], bool]

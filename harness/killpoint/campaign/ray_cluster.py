@@ -7,11 +7,11 @@ from typing import cast
 
 import msgspec
 
-from killpoint.campaign import node, ray_api
-from killpoint.campaign.crew import alone
+from killpoint.campaign import ray_api, ray_node
 from killpoint.campaign.item import Item
-from killpoint.campaign.order import Lost, Order, Played, failed
 from killpoint.campaign.ray_api import Ref
+from killpoint.campaign.work_order import Lost, Order, Played, failed
+from killpoint.campaign.worker_pool import alone
 from killpoint.cases import select
 from killpoint.errors import CannotWork
 from killpoint.search.schedule_run import PROCESSES
@@ -54,15 +54,15 @@ class Cluster:
             self.close()
             said = " ".join(str(error).split())
             raise CannotWork(f"--ray {address}: {said}") from error
-        self._task = self._ray.remote(node.play)
+        self._task = self._ray.remote(ray_node.play)
 
     def _greet(self) -> None:
         """A node must be there that has the same killpoint as this process."""
-        task = self._ray.remote(node.greet)
+        task = self._ray.remote(ray_node.greet)
         asked = task.options(num_cpus=_A_PLAY, num_gpus=0, max_retries=0, name="killpoint hello")
         said = self._ray.get(asked.remote(), timeout=_ANSWERS_WITHIN)
-        if said != node.greet():
-            raise CannotWork(f"the cluster has {said}; expected {node.greet()}, as here")
+        if said != ray_node.greet():
+            raise CannotWork(f"the cluster has {said}; expected {ray_node.greet()}, as here")
 
     def _look(self) -> None:
         self._looked = time.monotonic()
@@ -90,7 +90,7 @@ class Cluster:
         self._running[task.remote(msgspec.msgpack.encode(order))] = item, cores
 
     def ended(self, within: float) -> Played | Lost | None:
-        """See :meth:`killpoint.campaign.crew.Crew.ended`."""
+        """See :meth:`killpoint.campaign.worker_pool.Crew.ended`."""
         if not self._running:
             return None
         done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=max(0.0, within))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Protocol
 
 from killpoint.campaign import examples
-from killpoint.campaign.crew import Crew
 from killpoint.campaign.findings import Finding, Findings
+from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Closed, Ended, GivenBack, Journal, Session, Why
-from killpoint.campaign.order import Lost, Order, Played
-from killpoint.campaign.past import Past
 from killpoint.campaign.plan import Plan
 from killpoint.campaign.settings import Settings
+from killpoint.campaign.work_order import Lost, Order, Played
+from killpoint.campaign.worker_pool import Crew
 from killpoint.errors import CannotWork
 
 _TRIES = 3

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from killpoint.campaign import duration
 from killpoint.campaign.findings import Finding
+from killpoint.campaign.history import Past
 from killpoint.campaign.journal import Ended
-from killpoint.campaign.past import Past
 from killpoint.campaign.settings import Settings
 from killpoint.findings.rows import named_finding
 from killpoint.invariants import CATALOGUE

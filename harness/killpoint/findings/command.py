@@ -18,7 +18,7 @@ from killpoint.findings.programs import with_script
 from killpoint.findings.registry import IMPACTS, affects, finding
 from killpoint.findings.rows import NEW, rows
 from killpoint.findings.screen import screen
-from killpoint.report.stored import anchored, read
+from killpoint.report.run_folder import anchored, read
 from killpoint.targets.registry import FORMS
 from killpoint.targets.vllm.switch_offs.servers import switchable
 

@@ -9,7 +9,7 @@ from killpoint.errors import BadUsage
 from killpoint.findings import programs
 from killpoint.findings.registry import SERVER, Finding, affects
 from killpoint.invariants import BY_ID
-from killpoint.matrix.choice import LANDMARKS
+from killpoint.matrix.select_targets import LANDMARKS
 from killpoint.scenario import Scenario
 from killpoint.targets.edits import DoesNotFit, Edits
 from killpoint.targets.registry import resolve

@@ -19,7 +19,7 @@ import msgspec
 
 from killpoint import __version__
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.inspection.picture import Picture
+from killpoint.inspection.model import Picture
 
 SCHEMA = 1
 _GONE = "…"

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from killpoint.errors import BadUsage
 from killpoint.inspection import bundle
-from killpoint.inspection.look import look
-from killpoint.inspection.picture import Picture
-from killpoint.inspection.show import show
+from killpoint.inspection.collect import look
+from killpoint.inspection.model import Picture
+from killpoint.inspection.render import show
 from killpoint.runner.processes.priority import ahead
 
 

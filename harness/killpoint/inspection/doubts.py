@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from killpoint.inspection.graph import Graph
-from killpoint.inspection.picture import Process
+from killpoint.inspection.model import Process
+from killpoint.inspection.wait_graph import Graph
 
 
 def unseen(graph: Graph, processes: Mapping[int, Process]) -> list[str]:

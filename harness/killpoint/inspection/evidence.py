@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from killpoint.inspection.holders import Holders
-from killpoint.inspection.picture import Culprit, Process
+from killpoint.inspection.model import Culprit, Process
 from killpoint.inspection.processes import adopted, children
 
 _ESTABLISHED, _LISTENS = "01", "0A"

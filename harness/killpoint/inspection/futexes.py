@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from killpoint.inspection.calls import SHORT, Call, memory
-from killpoint.inspection.graph import Fate, Node, Party
 from killpoint.inspection.holders import Holders, Mapped
-from killpoint.inspection.picture import Process, Thread
+from killpoint.inspection.model import Process, Thread
+from killpoint.inspection.wait_graph import Fate, Node, Party
 
 _COMMAND, _PRIVATE = 0x7F, 0x80
 _WAIT, _WAIT_BITSET, _LOCK_PI = 0, 9, (6, 13)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from killpoint.inspection.picture import Process
+from killpoint.inspection.model import Process
 
 _SHOWN = 60  # characters of a command line
 

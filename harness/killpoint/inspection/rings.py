@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from killpoint.inspection.picture import Process, Ring, Slot
+from killpoint.inspection.model import Process, Ring, Slot
 from killpoint.inspection.regions import Region
 from killpoint.inspection.waits import MESSAGE, SLOT
 from killpoint.targets.ring_view import RingDecoder, RingView

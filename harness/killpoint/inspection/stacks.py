@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.inspection.picture import Thread
+from killpoint.inspection.model import Thread
 from killpoint.inspection.waits import waits
 
 _LIBRARY = re.compile(r"/lib(64)?/python3\.\d+/(?!(site|dist)-packages/)")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
-from killpoint.inspection.graph import Node
-from killpoint.inspection.picture import Culprit, Edge, Process
+from killpoint.inspection.model import Culprit, Edge, Process
+from killpoint.inspection.wait_graph import Node
 
 Contents = Mapping[str, tuple[object, ...]]
 """What changes in a ring with each message, by its name."""

@@ -11,7 +11,7 @@ from killpoint.errors import KillpointError
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.rows import unattributed
 from killpoint.report import verdict_json
-from killpoint.report.stored import StoredRun, anchored
+from killpoint.report.run_folder import StoredRun, anchored
 from killpoint.verdict import CaseViolation, counted
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from killpoint.findings.registry import findings
 from killpoint.findings.rows import NEW, Row, rows, unattributed
-from killpoint.report.columns import columns
-from killpoint.report.stored import StoredRun
+from killpoint.report.run_folder import StoredRun
+from killpoint.report.table import columns
 
 
 class Change(msgspec.Struct):

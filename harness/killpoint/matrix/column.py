@@ -17,9 +17,9 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.matrix.replays import REPRODUCED
-from killpoint.matrix.row import Asked, Row, slug
-from killpoint.report.columns import date
-from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.matrix.result_row import Asked, Row, slug
+from killpoint.report.run_folder import StoredCase, StoredRun
+from killpoint.report.table import date
 from killpoint.verdict import CaseViolation
 
 NEWEST = 1

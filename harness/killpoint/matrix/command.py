@@ -12,9 +12,9 @@ from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
-from killpoint.matrix.choice import COLUMNS, LANDMARKS, targets
-from killpoint.matrix.row import Asked
+from killpoint.matrix.result_row import Asked
 from killpoint.matrix.run import Plan, run
+from killpoint.matrix.select_targets import COLUMNS, LANDMARKS, targets
 from killpoint.sigterm import ending_on_sigterm
 from killpoint.targets.registry import FORMS
 

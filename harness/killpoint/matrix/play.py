@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from killpoint.matrix.row import Asked, Place, Row
+from killpoint.matrix.result_row import Asked, Place, Row
 
 GRACE = 900.0
 """Seconds that a check may take beyond its budget: its last cases, and a first fetch."""

@@ -13,12 +13,13 @@ from pathlib import Path
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.matrix import page, replays
+from killpoint.matrix import markdown as page
+from killpoint.matrix import replays
 from killpoint.matrix.attribution import attribute
 from killpoint.matrix.change import Change, changes
 from killpoint.matrix.column import Beside, Column
 from killpoint.matrix.play import play
-from killpoint.matrix.row import Asked, Place, Row
+from killpoint.matrix.result_row import Asked, Place, Row
 from killpoint.report.html import document
 
 Tell = Callable[[str], None]

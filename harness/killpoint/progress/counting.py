@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rich.console import Console
 
-from killpoint.progress.words import span
+from killpoint.progress.text import span
 
 
 class Tell(Protocol):

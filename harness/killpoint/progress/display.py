@@ -11,8 +11,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from killpoint.progress import words
-from killpoint.progress.score import Score
+from killpoint.progress import text as words
+from killpoint.progress.progress_state import Score
 from killpoint.verdict import CaseOutcome
 
 _EVERY = 60.0

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from killpoint.errors import BadUsage
-from killpoint.report import stored
+from killpoint.report import run_folder
 from killpoint.report.html.document import write
 
 
@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 def report(options: argparse.Namespace) -> int:
     """Write it, and tell where, how large it is, and what was left out."""
-    runs = [stored.read(run) for run in options.runs]
+    runs = [run_folder.read(run) for run in options.runs]
     beside = runs[0].folder if len(runs) == 1 else Path()
     out: Path = options.out or beside / "report.html"
     if out.is_dir() or not out.parent.is_dir():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from killpoint.findings.rows import Row, unattributed
-from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.report.run_folder import StoredCase, StoredRun
 from killpoint.verdict import Rate, counted
 
 _NOT_RUN = "not run"

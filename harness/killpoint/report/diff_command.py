@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from killpoint.findings.registry import IMPACTS
-from killpoint.report import stored
+from killpoint.report import run_folder
 from killpoint.report.diff import CaseChange, Difference, diff
 
 _MOST = 12
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
 
 def command(options: argparse.Namespace) -> int:
     """Print what differs."""
-    found = diff(stored.read(options.first), stored.read(options.second))
+    found = diff(run_folder.read(options.first), run_folder.read(options.second))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(found)).decode())
     else:

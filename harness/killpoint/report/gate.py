@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.findings.registry import finding
 from killpoint.report.known import Known, find
-from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.report.run_folder import StoredCase, StoredRun
 
 _JUDGED = ("violated", "inconclusive")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from killpoint.findings.rows import Row, listed, named_finding
 from killpoint.report.gate import Gate
-from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.report.run_folder import StoredCase, StoredRun
 
 _SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "-"}
 _MOST = 900_000

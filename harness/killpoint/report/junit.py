@@ -11,8 +11,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 from killpoint.report.gate import Gate, gate
-from killpoint.report.properties import properties
-from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.report.junit_properties import properties
+from killpoint.report.run_folder import StoredCase, StoredRun
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 _SUITE = "killpoint"

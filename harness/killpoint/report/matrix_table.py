@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from killpoint.findings.registry import IMPACTS, Finding, findings
 from killpoint.findings.rows import rows as findings_of
-from killpoint.report.columns import LEGEND, SIGN, columns, rows
-from killpoint.report.stored import StoredRun
+from killpoint.report.run_folder import StoredRun
+from killpoint.report.table import LEGEND, SIGN, columns, rows
 
 Link = Callable[[StoredRun, str], str]
 """Where a run's verdict of an invariant can be read: a URL, or nothing."""
@@ -23,7 +23,7 @@ def markdown(
     """The table, a row for each invariant, and its legend.
 
     Args:
-        runs: a column each; see :func:`killpoint.report.columns.columns` for their order.
+        runs: a column each; see :func:`killpoint.report.table.columns` for their order.
         link: where a cell leads; nowhere if None, or if it gives an empty text.
         doubt: which violated cells are marked.
     """

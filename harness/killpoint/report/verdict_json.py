@@ -10,8 +10,8 @@ import msgspec
 
 from killpoint.findings.rows import rows
 from killpoint.judge import Judgement
+from killpoint.report.run_folder import NEWEST, StoredRun
 from killpoint.report.same_code import judge_digest, target_digest
-from killpoint.report.stored import NEWEST, StoredRun
 from killpoint.verdict import Rate
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from killpoint.findings.rows import named_finding
 from killpoint.report.gate import Gate
-from killpoint.report.stored import StoredCase
+from killpoint.report.run_folder import StoredCase
 
 _SHOWN = 10
 """GitHub shows so many of a level for a step, and drops the rest."""

@@ -16,7 +16,7 @@ from killpoint.errors import BadUsage
 from killpoint.findings.attribution import entries_of, without
 from killpoint.judge import Judgement, Progress, judge
 from killpoint.report import verdict_json
-from killpoint.report.stored import StoredCase
+from killpoint.report.run_folder import StoredCase
 from killpoint.review.change import changed, sources
 from killpoint.review.order import in_order
 from killpoint.review.outcome import Review

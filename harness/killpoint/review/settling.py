@@ -19,7 +19,7 @@ from killpoint.findings.registry import findings
 from killpoint.findings.rows import NEW
 from killpoint.replay import play_once
 from killpoint.report.diff import by_chance
-from killpoint.report.stored import StoredCase
+from killpoint.report.run_folder import StoredCase
 from killpoint.review.outcome import Difference, Review, difference
 from killpoint.runner.stage import Stage
 from killpoint.scenario import load

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from killpoint.errors import CannotWork, KillpointError
-from killpoint.seams import Diverged, Search
+from killpoint.interfaces import Diverged, Search
 from killpoint.search.rewindable_run import Proven, Unfaithful
 from killpoint.search.schedules.bounded import Bounded, Branches
 from killpoint.search.schedules.exploration import Exploration, Found, Searched

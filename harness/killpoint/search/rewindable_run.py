@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from killpoint.seams import Chooser, Diverged
+from killpoint.interfaces import Chooser, Diverged
 from killpoint.search.schedules.replay import Again
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.rewinding import Earlier, Snapshot, Unkept
+from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.sharing import Sharing
-from killpoint.simulation.surroundings import Surroundings
+from killpoint.simulation.snapshot import Earlier, Snapshot, Unkept
 from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import BlackBox
 from killpoint.verdict import Violation

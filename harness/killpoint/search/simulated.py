@@ -14,8 +14,8 @@ from typing import Literal, cast
 import msgspec
 
 from killpoint.errors import CannotWork
+from killpoint.interfaces import Diverged, Search
 from killpoint.scenario import MemoryModel
-from killpoint.seams import Diverged, Search
 from killpoint.search.parallel_search import Crew
 from killpoint.search.rewindable_run import Play, Played, Proven, Unfaithful
 from killpoint.search.schedules.delays import Delays
@@ -26,8 +26,8 @@ from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again, Replay
 from killpoint.search.schedules.shrink import shrink
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.sockets.kit import Sockets
-from killpoint.simulation.surroundings import Surroundings
+from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.sockets.socket_library import Sockets
 from killpoint.targets.protocol import HasPoints, Simulates, Target
 from killpoint.verdict import Violation
 

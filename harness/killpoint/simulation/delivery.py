@@ -9,9 +9,9 @@ import msgspec
 
 from killpoint.checkers.simulated import Delivered, delivered
 from killpoint.errors import CannotWork
-from killpoint.seams import World
+from killpoint.interfaces import World
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.surroundings import Surroundings
+from killpoint.simulation.environment import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
 

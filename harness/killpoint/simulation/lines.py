@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from killpoint.seams import World
+from killpoint.interfaces import World
 
 
 class Lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, cast
 
-from killpoint.simulation.surroundings import Surroundings
+from killpoint.simulation.environment import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
 
 Ends = tuple[Any, dict[str, Any]]

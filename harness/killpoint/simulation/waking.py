@@ -10,8 +10,8 @@ from killpoint.checkers.simulated_wakes import Woken, woken
 from killpoint.errors import CannotWork
 from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
+from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.meeting import Ends, meet
-from killpoint.simulation.surroundings import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
 

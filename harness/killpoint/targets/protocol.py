@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from killpoint.seams import Surroundings
+from killpoint.interfaces import Surroundings
 
 Capability = Literal[
     "queue",

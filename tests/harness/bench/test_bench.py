@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from killpoint.bench import show
-from killpoint.bench.nursery import Member, NotMeasured, Nursery
-from killpoint.bench.opponents import Opponent, opponents
-from killpoint.bench.rows import QUICK, Cell, Pace, plan
+from killpoint.bench.baselines import Opponent, opponents
+from killpoint.bench.plan import QUICK, Cell, Pace, plan
+from killpoint.bench.process_factory import Member, NotMeasured, Nursery
 from killpoint.bench.run import Bench, Outcome
 from killpoint.bench.workload import Payload
 from killpoint.cli import main
@@ -128,7 +128,7 @@ class TestHang:
     def test_it_is_told_who_is_stuck_where_and_all_are_ended(
         self, temporary: Path, born: list[int], monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr("killpoint.bench.crew.WITHIN", 1.0)
+        monkeypatch.setattr("killpoint.bench.peer_processes.WITHIN", 1.0)
         outcome = measured([Cell("throughput", SMALL)], "refengine", "stuck_queue:NeverArrives")
         figures = outcome.entries[0].figures["stuck_queue:NeverArrives"]
         assert figures.missing is not None

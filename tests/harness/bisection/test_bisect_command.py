@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from file_index import file_index
 
-from killpoint.bisection.question import question
+from killpoint.bisection.probe import question
 from killpoint.bisection.releases import between
 from killpoint.cli import main
 from killpoint.errors import CannotWork

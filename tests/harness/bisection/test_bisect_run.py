@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from killpoint.bisection.answer import Answer
-from killpoint.bisection.question import Question, Reply
+from killpoint.bisection.probe import Question, Reply
 from killpoint.bisection.releases import Releases
+from killpoint.bisection.result import Answer
 from killpoint.bisection.run import bisect
 from killpoint.errors import BadUsage, CannotWork
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from killpoint.bisection.bracket import Bracket, Word
+from killpoint.bisection.search import Bracket, Word
 
 WORDS: dict[str, Word] = {"h": "held", "v": "violated", "s": "skipped"}
 OPPOSITE = {"h": "v", "v": "h"}

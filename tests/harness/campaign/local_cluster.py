@@ -43,7 +43,7 @@ class LocalCluster:
         return [pid for pid, said in self.processes() if re.match(r"ray::.*[@/]", said)]
 
     def players(self) -> list[int]:
-        return [pid for pid, said in self.processes() if "killpoint.campaign.worker" in said]
+        return [pid for pid, said in self.processes() if "killpoint.campaign.worker_main" in said]
 
 
 def _said(pid: int) -> str:

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from killpoint.campaign.findings import Findings
+from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Ended, GivenBack, Journal, Session, read
-from killpoint.campaign.order import Found, Lost, Order, Played, Target, failed
-from killpoint.campaign.past import Past
+from killpoint.campaign.progress import Teller
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
-from killpoint.campaign.telling import Teller
+from killpoint.campaign.work_order import Found, Lost, Order, Played, Target, failed
 from killpoint.errors import CannotWork
 from killpoint.verdict import CaseOutcome
 

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from killpoint.campaign import findings as campaign_findings
 from killpoint.campaign.findings import Findings
+from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item
-from killpoint.campaign.order import Found, Played, Target
-from killpoint.campaign.past import Past
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.summary import print_summary
+from killpoint.campaign.work_order import Found, Played, Target
 from killpoint.findings.attribution import Attribution
-from killpoint.report.stored import read
+from killpoint.report.run_folder import read
 from killpoint.verdict import CaseOutcome, CaseViolation, Violation
 
 _TARGET = Target("broken", "1", [])

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Ended, Entry, GivenBack, Journal, Session, read
-from killpoint.campaign.past import Past
 from killpoint.errors import BadUsage
 
 _A, _B = Item("R1/two-readers"), Item("Q6/writer-killed-at-stores", 1, seed=7, full=True)

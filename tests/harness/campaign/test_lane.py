@@ -11,8 +11,8 @@ import pytest
 from campaign_process import wait_for
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.lane import Lane
-from killpoint.campaign.order import Order
+from killpoint.campaign.work_order import Order
+from killpoint.campaign.worker_slot import Lane
 from killpoint.errors import CannotWork
 
 _ITEM = Item("R1/two-readers")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item, of_round
 from killpoint.campaign.journal import Begun, Ended
-from killpoint.campaign.past import Past
 from killpoint.campaign.plan import Plan
 from killpoint.cases import CASES, select
 

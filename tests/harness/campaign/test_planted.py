@@ -10,13 +10,13 @@ from pathlib import Path
 from rich.console import Console
 
 from killpoint.campaign import settings
-from killpoint.campaign.crew import Machine
 from killpoint.campaign.findings import Findings
+from killpoint.campaign.history import Past
 from killpoint.campaign.journal import Journal
-from killpoint.campaign.past import Past
+from killpoint.campaign.progress import Teller
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
-from killpoint.campaign.telling import Teller
+from killpoint.campaign.worker_pool import Machine
 from killpoint.cli import main
 from killpoint.replay import replay
 

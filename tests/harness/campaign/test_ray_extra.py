@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.order import Order
 from killpoint.campaign.ray_cluster import cores_for, gpus_for
+from killpoint.campaign.work_order import Order
 from killpoint.cli import main
 
 
@@ -49,5 +49,7 @@ def test_without_ray_only_the_option_fails_and_says_what_to_install(
 
 
 def test_the_command_line_imports_no_ray() -> None:
-    probe = "import sys, killpoint.cli, killpoint.campaign.crew; sys.exit('ray' in sys.modules)"
+    probe = (
+        "import sys, killpoint.cli, killpoint.campaign.worker_pool; sys.exit('ray' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0

@@ -1,6 +1,6 @@
 """Pieces of what a look finds, for tests that need no process."""
 
-from killpoint.inspection.picture import Process, Ring, Slot, Thread
+from killpoint.inspection.model import Process, Ring, Slot, Thread
 
 
 def thread(waits="", name="MainThread", at="work (engine.py:1)"):

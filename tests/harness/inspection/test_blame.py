@@ -3,54 +3,54 @@
 import msgspec
 from scene import cast, process, ring, thread
 
-from killpoint.inspection import blame
-from killpoint.inspection.picture import Edge, Process
+from killpoint.inspection import ring_waits
+from killpoint.inspection.model import Edge, Process
 
 
 def judged(processes, rings, unmoved=("psm_1",)):
-    found = blame.edges(processes, rings)
-    return found, blame.culprits(processes, rings, found, frozenset(unmoved))
+    found = ring_waits.edges(processes, rings)
+    return found, ring_waits.culprits(processes, rings, found, frozenset(unmoved))
 
 
 class TestEdges:
     def test_a_writer_waits_for_the_readers_that_are_furthest_behind(self):
         there = cast(process(10, waits="slot"), process(20, 10), process(21, 10))
-        (edge,) = blame.edges(there, [ring((0, 1), (1,))])
+        (edge,) = ring_waits.edges(there, [ring((0, 1), (1,))])
         assert (edge.waiter, edge.on) == (10, 21)
         assert "reader 1 of psm_1 has not read slot 0 (message 0), nor 1 more of 2" in edge.why
 
     def test_a_reader_of_an_empty_ring_waits_for_its_writer(self):
         there = cast(process(10), process(20, 10, "message"), process(21, 10))
-        (edge,) = blame.edges(there, [ring((1,), None)])
+        (edge,) = ring_waits.edges(there, [ring((1,), None)])
         assert (edge.waiter, edge.on) == (20, 10)
 
     def test_a_reader_that_has_a_message_waits_for_nobody(self):
         there = cast(process(10), process(20, 10, "message"), process(21, 10))
-        assert blame.edges(there, [ring((0, 1), None)]) == []
+        assert ring_waits.edges(there, [ring((0, 1), None)]) == []
 
     def test_a_reader_whose_writer_is_gone_waits_for_nobody_that_is_there(self):
         there = cast(process(20, 1, "message"), process(21))
-        (edge,) = blame.edges(there, [ring(None, mappers=(20, 21))])
+        (edge,) = ring_waits.edges(there, [ring(None, mappers=(20, 21))])
         assert edge.on is None
         assert "whose writer is gone" in edge.why
 
     def test_who_is_in_a_collective_waits_for_those_who_are_not(self):
         there = cast(process(10), process(20, 10, "collective all_reduce"), process(21, 10))
-        (edge,) = blame.edges(there, [ring(None)])
+        (edge,) = ring_waits.edges(there, [ring(None)])
         assert edge == Edge(20, 21, "it has not entered all_reduce", ring="psm_1")
 
     def test_all_in_the_same_collective_wait_for_nobody(self):
         both = (process(20, 10, "collective barrier"), process(21, 10, "collective barrier"))
-        assert blame.edges(cast(process(10), *both), [ring(None)]) == []
+        assert ring_waits.edges(cast(process(10), *both), [ring(None)]) == []
 
     def test_without_a_ring_brothers_that_run_python_are_the_peers(self):
         zygote = Process(22, 10, "zygote", "S", 9.0)
         there = cast(process(20, 10, "collective barrier"), process(21, 10), zygote)
-        assert [edge.on for edge in blame.edges(there, [])] == [21]
+        assert [edge.on for edge in ring_waits.edges(there, [])] == [21]
 
     def test_the_stopped_wait_for_nobody(self):
         there = cast(process(10), process(20, 10, "message", state="T"))
-        assert blame.edges(there, [ring(None)]) == []
+        assert ring_waits.edges(there, [ring(None)]) == []
 
 
 class TestCulprits:
@@ -125,18 +125,18 @@ class TestWhoRuns:
     rings = (ring((), readers=1, writer=20, pids={0: 10}, mappers=(10, 20)),)
 
     def told(self, moving=(), running=()):
-        found = blame.edges(self.there, self.rings)
+        found = ring_waits.edges(self.there, self.rings)
         assert [(edge.waiter, edge.on) for edge in found] == [(10, 20)]
         moving, running = frozenset(moving), frozenset(running)
-        blamed = blame.culprits(self.there, self.rings, found, moving=moving, running=running)
-        return [c.pid for c in blamed], blame.computing(self.there, found, moving, running)
+        blamed = ring_waits.culprits(self.there, self.rings, found, moving=moving, running=running)
+        return [c.pid for c in blamed], ring_waits.computing(self.there, found, moving, running)
 
     def test_whoever_moves_the_ring_is_not_accused(self):
         assert self.told(moving=["psm_1"], running=[20]) == ([], [])
 
     def test_whoever_runs_and_moves_nothing_is_no_culprit_and_no_all_clear(self):
         blamed, computing = self.told(running=[20])
-        (doubt,) = blame.unsure(computing)
+        (doubt,) = ring_waits.unsure(computing)
         assert blamed == []
         assert doubt.startswith("pid 20 (python engine.py) runs, and is at work (engine.py:1); 1 ")
 
@@ -148,12 +148,12 @@ class TestWhoRuns:
         more = {"readers": 1, "pids": {0: 10}, "mappers": (10, 20, 21)}
         both = (ring((), writer=20, **more), ring((), writer=21, **more))
         both = (both[0], msgspec.structs.replace(both[1], name="psm_2"))
-        found = blame.edges(there, both)
+        found = ring_waits.edges(there, both)
         assert [edge.on for edge in found] == [20, 21]
         moving, running = frozenset(["psm_1"]), frozenset([20, 21])
-        assert blame.computing(there, found, moving, running) == []
-        assert blame.culprits(there, both, found, moving=moving) == []
-        assert len(blame.computing(there, found, frozenset(), running)) == 2
+        assert ring_waits.computing(there, found, moving, running) == []
+        assert ring_waits.culprits(there, both, found, moving=moving) == []
+        assert len(ring_waits.computing(there, found, frozenset(), running)) == 2
 
 
 class TestSeveralRings:
@@ -164,9 +164,9 @@ class TestSeveralRings:
     )
 
     def test_a_message_in_the_only_ring_that_one_reads_is_a_lost_wake_up(self):
-        assert blame.overlooked(self.there, self.told, [self.told]) == [(10, 0)]
+        assert ring_waits.overlooked(self.there, self.told, [self.told]) == [(10, 0)]
 
     def test_who_reads_an_empty_ring_beside_it_may_wait_for_that_one(self):
         both = [self.told, self.quiet]
-        assert blame.overlooked(self.there, self.told, both) == []
-        assert [edge.on for edge in blame.edges(self.there, both)] == [21]
+        assert ring_waits.overlooked(self.there, self.told, both) == []
+        assert [edge.on for edge in ring_waits.edges(self.there, both)] == [21]

@@ -14,7 +14,7 @@ from killpoint.cli import main
 from killpoint.errors import BadUsage
 from killpoint.inspection import bundle
 from killpoint.inspection.bundle import plain
-from killpoint.inspection.picture import Culprit, Edge, Picture, Process, Ring, Slot, Thread
+from killpoint.inspection.model import Culprit, Edge, Picture, Process, Ring, Slot, Thread
 
 SECRETS = ("s3cr3tvalue", "sk-abcdefgh12345678", "hunter2", "Tell me about", "10.1.2.3", "alice")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.cli import main
-from killpoint.inspection.look import look
+from killpoint.inspection.collect import look
 from killpoint.inspection.processes import tree
 
 _HANGS = Path(__file__).with_name("hangs.py")

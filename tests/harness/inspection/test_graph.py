@@ -2,7 +2,7 @@
 
 from scene import cast, process
 
-from killpoint.inspection.graph import Fate, Graph, Node, Party
+from killpoint.inspection.wait_graph import Fate, Graph, Node, Party
 
 
 def waits(pid, *on, tid=None, **more):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.inspection.look import look
-from killpoint.inspection.picture import Picture
+from killpoint.inspection.collect import look
+from killpoint.inspection.model import Picture
 from killpoint.inspection.processes import tree
 from killpoint.inspection.regions import shared
 

@@ -7,7 +7,7 @@ from multiprocessing import get_context
 import pytest
 
 from killpoint.errors import BadUsage
-from killpoint.inspection.look import look
+from killpoint.inspection.collect import look
 
 _FORK = get_context("fork")
 

@@ -8,14 +8,14 @@ import pytest
 from scene import cast, process, ring
 
 from killpoint.cli import main
-from killpoint.inspection import blame, command
-from killpoint.inspection.picture import Picture
-from killpoint.inspection.show import lines
+from killpoint.inspection import command, ring_waits
+from killpoint.inspection.model import Picture
+from killpoint.inspection.render import lines
 
 
 def picture(processes, *rings):
-    found = blame.edges(processes, rings)
-    blamed = tuple(blame.culprits(processes, rings, found, frozenset()))
+    found = ring_waits.edges(processes, rings)
+    blamed = tuple(ring_waits.culprits(processes, rings, found, frozenset()))
     return Picture(
         10, tuple(processes.values()), rings, ("pid 10 listening a",), tuple(found), blamed
     )

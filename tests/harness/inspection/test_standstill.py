@@ -3,9 +3,9 @@
 import pytest
 from scene import cast, process
 
-from killpoint.inspection.graph import Node
-from killpoint.inspection.picture import Edge
+from killpoint.inspection.model import Edge
 from killpoint.inspection.standstill import standing, suspects
+from killpoint.inspection.wait_graph import Node
 
 _TREE = cast(process(10), process(20, 10, "message"), process(21, 10, "message"))
 _ASKS = Edge(10, 20, "a message in replies", ring="replies")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from killpoint.invariants import BY_ID
 from killpoint.judge import Judgement
-from killpoint.matrix.row import Asked, Place, Row
+from killpoint.matrix.result_row import Asked, Place, Row
 from killpoint.report import verdict_json
 from killpoint.verdict import CaseOutcome, combine
 

@@ -5,7 +5,7 @@ from file_index import file_index
 from packaging.version import Version
 
 from killpoint.errors import BadUsage
-from killpoint.matrix.choice import COLUMNS, LANDMARKS, targets, thinned
+from killpoint.matrix.select_targets import COLUMNS, LANDMARKS, targets, thinned
 
 
 @pytest.fixture

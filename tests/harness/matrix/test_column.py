@@ -10,11 +10,11 @@ from stored_rows import ASKED, CASE, stored
 
 from killpoint.cli import command_line
 from killpoint.errors import BadUsage
-from killpoint.matrix import page
+from killpoint.matrix import markdown
 from killpoint.matrix.column import Beside, Column
 from killpoint.matrix.replays import copy
-from killpoint.report.columns import date
-from killpoint.report.stored import StoredCase, StoredVerdict
+from killpoint.report.run_folder import StoredCase, StoredVerdict
+from killpoint.report.table import date
 from killpoint.verdict import CaseViolation, TargetLine
 
 
@@ -44,7 +44,7 @@ def column(tmp_path: Path, beside: Beside) -> Column:
 
 
 def _page(file: Path, column: Column) -> tuple[str, str]:
-    page.write(file, [column], [], [])
+    markdown.write(file, [column], [], [])
     return file.read_text("utf-8"), Beside(file).cells(column.slug).read_text("utf-8")
 
 

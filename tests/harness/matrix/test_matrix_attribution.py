@@ -16,8 +16,8 @@ from killpoint.findings.attribution import Attribution
 from killpoint.matrix.attribution import attribute
 from killpoint.matrix.column import Beside, Column
 from killpoint.matrix.replays import copy
-from killpoint.matrix.row import Row
-from killpoint.report.stored import read
+from killpoint.matrix.result_row import Row
+from killpoint.report.run_folder import read
 from killpoint.verdict import CaseViolation
 
 

@@ -5,9 +5,9 @@ from stored_rows import ASKED, CASE, stored
 
 from killpoint.matrix.change import changes
 from killpoint.matrix.column import Column
-from killpoint.matrix.page import write
+from killpoint.matrix.markdown import write
 from killpoint.matrix.replays import copy
-from killpoint.matrix.row import Row
+from killpoint.matrix.result_row import Row
 from killpoint.verdict import CaseViolation
 
 

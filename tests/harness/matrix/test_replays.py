@@ -6,7 +6,7 @@ from stored_rows import ASKED, CASE, stored
 from killpoint.judge import judge
 from killpoint.matrix import replays
 from killpoint.matrix.replays import confirm, copy
-from killpoint.matrix.row import Row
+from killpoint.matrix.result_row import Row
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -6,7 +6,7 @@ import pytest
 from stored_rows import ASKED, stored
 
 from killpoint.cli import main
-from killpoint.matrix.row import slug
+from killpoint.matrix.result_row import slug
 
 
 def test_a_finished_row_is_kept_for_whoever_asks_the_same(tmp_path: Path):

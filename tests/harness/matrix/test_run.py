@@ -15,9 +15,9 @@ from stored_rows import ASKED, stored
 from killpoint.errors import BadUsage
 from killpoint.matrix import replays
 from killpoint.matrix import run as matrix
-from killpoint.matrix.row import Asked, Place, Row
+from killpoint.matrix.result_row import Asked, Place, Row
 from killpoint.matrix.run import Plan, run
-from killpoint.report.stored import StoredRun
+from killpoint.report.run_folder import StoredRun
 from killpoint.verdict import CaseViolation
 
 _WITHIN = 20.0

@@ -13,7 +13,7 @@ from rich.console import Console
 from killpoint.durations import Expected
 from killpoint.progress.counting import Steps, counting
 from killpoint.progress.display import Watcher, watching
-from killpoint.progress.score import Score
+from killpoint.progress.progress_state import Score
 from killpoint.verdict import CaseOutcome
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from killpoint.durations import Expected
-from killpoint.progress import words
-from killpoint.progress.score import Score
+from killpoint.progress import text
+from killpoint.progress.progress_state import Score
 from killpoint.verdict import CaseOutcome, CaseWord
 
 
@@ -77,14 +77,14 @@ def test_a_sweep_tells_its_points_and_their_rate_since_they_were_counted(
     score.told("R3/0", 0, 12)
     clock.now += 4.0
     score.told("R3/0", 8, 12)
-    assert words.longest(score) == "R3/0 since 11 s (8 of 12 points, 2.0/s)"
+    assert text.longest(score) == "R3/0 since 11 s (8 of 12 points, 2.0/s)"
 
 
 def test_the_headline_counts_cases_and_violations(score: Score, clock: Clock) -> None:
     _ends(score, "R3/0", "violated")
     _ends(score, "R3/1")
     clock.now += 65.0
-    assert words.headline(score).startswith("2/10 cases, 1 violated, 1 min 05 s, about ")
+    assert text.headline(score).startswith("2/10 cases, 1 violated, 1 min 05 s, about ")
 
 
 def test_what_has_ended_goes_on_no_more(score: Score) -> None:
@@ -99,4 +99,4 @@ def test_what_has_ended_goes_on_no_more(score: Score) -> None:
     [(0.2, "0 s"), (59.6, "1 min 00 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")],
 )
 def test_spans_are_said_as_people_do(seconds: float, said: str) -> None:
-    assert words.span(seconds) == said
+    assert text.span(seconds) == said

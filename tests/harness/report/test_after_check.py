@@ -12,7 +12,7 @@ from junit_rules import cases
 from made_runs import case, hang, stored
 
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.report.after_check import Outlets, add_options
+from killpoint.report.check_outputs import Outlets, add_options
 
 _CASE = "Q6/published-before-death"
 _KNOWN = f'[[known]]\ncase = "{_CASE}"\nkind = "hang"\ntarget = "own"\ncause = "waited"\n'

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from stored_runs import stored
 
-from killpoint.report.columns import columns, rows
+from killpoint.report.table import columns, rows
 
 
 def test_the_newest_version_of_a_target_stands_last() -> None:

@@ -13,7 +13,7 @@ from killpoint.errors import BadUsage
 from killpoint.findings.registry import finding
 from killpoint.findings.rows import rows, unattributed
 from killpoint.report import verdict_json
-from killpoint.report.stored import read
+from killpoint.report.run_folder import read
 from killpoint.verdict import CaseOutcome, CaseViolation, TargetLine
 
 _QUEUE = "distributed/device_communicators/shm_broadcast.py"

@@ -6,7 +6,7 @@ from killpoint.errors import BadUsage
 from killpoint.invariants import CATALOGUE
 from killpoint.judge import Judgement
 from killpoint.report import verdict_json
-from killpoint.report.stored import read
+from killpoint.report.run_folder import read
 from killpoint.verdict import CaseOutcome, combine
 
 

@@ -13,7 +13,7 @@ import pytest
 from killpoint.cases.case import OPEN, scenario
 from killpoint.errors import CannotWork
 from killpoint.replay import Replayed
-from killpoint.report.stored import StoredCase
+from killpoint.report.run_folder import StoredCase
 from killpoint.review import settling
 from killpoint.review.change import ChangedFile
 from killpoint.review.comment import ending, markdown

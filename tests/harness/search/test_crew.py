@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Chooser
+from killpoint.interfaces import Chooser
 from killpoint.search.parallel_search import Crew
 from killpoint.search.schedules.delays import Delays
 from killpoint.search.schedules.exploration import explore
@@ -20,7 +20,7 @@ from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again
 from killpoint.search.simulated import Ask, search_of
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
 from killpoint.verdict import Violation
 
 Run = tuple[Violation | None, list[int], int]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from killpoint.seams import Chooser
+from killpoint.interfaces import Chooser
 from killpoint.search.rewindable_run import Play, Played, Unfaithful
 from killpoint.search.schedules.exploration import explore
 from killpoint.search.schedules.preemptions import Preemptions
@@ -17,9 +17,9 @@ from killpoint.search.schedules.replay import Again
 from killpoint.search.simulated import Ask, Errand, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
+from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.sharing import Sharing
-from killpoint.simulation.sockets.kit import Sockets
-from killpoint.simulation.surroundings import Surroundings
+from killpoint.simulation.sockets.socket_library import Sockets
 from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine.adapter import RefengineTarget

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from killpoint.seams import Surroundings
+from killpoint.interfaces import Surroundings
 from killpoint.search.simulated import Ask, Errand, Explored, answer, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.targets.protocol import QueueShape

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from killpoint.simulation.buffer import Buffer
+from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.memory.model import Model
-from killpoint.simulation.surroundings import Surroundings
 
 
 class Counted(Model):

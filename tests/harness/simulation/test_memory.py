@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from killpoint.seams import Chooser
+from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.simulation.memory import MODELS
 from killpoint.simulation.memory.model import Model
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
 
 X, Y = 0, 64
 Task = Callable[[Model], int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.simulation.menus import Menu, menus_of, values
+from killpoint.simulation.choice_sets import Menu, menus_of, values
 
 NAMES = ("a", "b", "c")
 

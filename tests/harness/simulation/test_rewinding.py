@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from killpoint.simulation.rewinding import Earlier, Snapshot, Unkept
+from killpoint.simulation.snapshot import Earlier, Snapshot, Unkept
 
 
 class Slotted:

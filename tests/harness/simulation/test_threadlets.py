@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Chooser
+from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.replay import Again
-from killpoint.simulation import threadlets
+from killpoint.simulation import thread_tasks
 from killpoint.simulation.lines import Lines
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
 
 
 class Account:
@@ -88,7 +88,7 @@ def test_an_error_of_a_task_comes_out() -> None:
 
 
 def test_a_task_that_blocks_outside_of_the_world_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threadlets, "PATIENCE", 0.05)
+    monkeypatch.setattr(thread_tasks, "PATIENCE", 0.05)
     world = World(Again([]), threads=True)
     gate = threading.Event()
     world.task("one", gate.wait)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from killpoint.seams import Diverged
+from killpoint.interfaces import Diverged
 from killpoint.search.schedules.replay import Again
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.world import Unfair, World
+from killpoint.simulation.scheduler import Unfair, World
 
 
 def _run(

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from killpoint.bench.opponents import CONTROL
+from killpoint.bench.baselines import CONTROL
 from killpoint.bench.pipes import show
 from killpoint.bench.pipes.run import PipeBench, PipeOutcome, PipePace
 from killpoint.bench.workload import parse_size

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look
-from killpoint.bench.nursery import Member, NotMeasured, Nursery
 from killpoint.bench.pipes.orders import PipeOf
+from killpoint.bench.process_factory import Member, NotMeasured, Nursery
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.progress.counting import Tell, quiet

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from killpoint.bench.format import quietness, spread, title, told, where
 from killpoint.bench.pipes.run import PipeOutcome
 from killpoint.bench.run import Figures
-from killpoint.bench.telling import quietness, spread, title, told, where
 from killpoint.bench.workload import show_size
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from killpoint.bench.opponents import CONTROL, NEWEST_VLLM
+from killpoint.bench.baselines import CONTROL, NEWEST_VLLM
 from killpoint.bench.pools import show
 from killpoint.bench.pools.run import PoolBench, PoolOutcome, PoolPace
 from killpoint.errors import BadUsage, CannotWork

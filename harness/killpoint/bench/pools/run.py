@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look
-from killpoint.bench.nursery import Member, NotMeasured, Nursery
+from killpoint.bench.process_factory import Member, NotMeasured, Nursery
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.progress.counting import Tell, quiet

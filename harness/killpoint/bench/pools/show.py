@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from killpoint.bench.format import quietness, spread, title, told, where
 from killpoint.bench.pools.run import PoolOutcome
-from killpoint.bench.telling import quietness, spread, title, told, where
 
 
 def text(outcome: PoolOutcome) -> str:

@@ -14,8 +14,8 @@ from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.findings.rows import Row, listed
 from killpoint.invariants import CATALOGUE
-from killpoint.report.columns import Column, date
-from killpoint.report.stored import StoredCase, StoredRun
+from killpoint.report.run_folder import StoredCase, StoredRun
+from killpoint.report.table import Column, date
 from killpoint.scenario import load
 from killpoint.search.case_run import stem
 from killpoint.verdict import CaseWord, Kind, VerdictWord, least

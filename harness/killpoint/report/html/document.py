@@ -12,11 +12,11 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from killpoint import __version__
-from killpoint.report.columns import LEGEND, SIGN, Column, columns, date, rows
 from killpoint.report.html.cells import RunCells, clauses, run_cells
 from killpoint.report.html.packing import pack
 from killpoint.report.html.selection import Selection, select
-from killpoint.report.stored import StoredRun
+from killpoint.report.run_folder import StoredRun
+from killpoint.report.table import LEGEND, SIGN, Column, columns, date, rows
 
 BUDGET = 5_000_000
 """Bytes that the file may have."""

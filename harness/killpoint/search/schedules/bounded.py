@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from killpoint.seams import Option, Script
+from killpoint.interfaces import Option, Script
 
 Cost = Callable[[Option], int]
 

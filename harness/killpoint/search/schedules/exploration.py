@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from killpoint.seams import Chooser, Option, Search
+from killpoint.interfaces import Chooser, Option, Search
 from killpoint.verdict import Violation
 
 Play = Callable[[Chooser], tuple[Violation | None, list[int], int]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from killpoint.seams import Option
+from killpoint.interfaces import Option
 
 _SURROUNDINGS = "-"
 _OTHERWISE = 0.6

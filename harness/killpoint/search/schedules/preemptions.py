@@ -5,7 +5,7 @@ After Musuvathi and Qadeer (PLDI 2007).
 
 from __future__ import annotations
 
-from killpoint.seams import Option
+from killpoint.interfaces import Option
 from killpoint.search.schedules.bounded import Bounded
 
 

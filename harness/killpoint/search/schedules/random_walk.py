@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from killpoint.seams import Option
+from killpoint.interfaces import Option
 
 
 class RandomWalk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from killpoint.seams import Script
+from killpoint.interfaces import Script
 
 
 class Replay:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from killpoint.seams import Diverged
+from killpoint.interfaces import Diverged
 from killpoint.search.schedules.exploration import Counting, Found, Play
 from killpoint.search.schedules.replay import Again
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from killpoint.seams import World
+from killpoint.interfaces import World
 
 Namer = Callable[[int, int], str]
 """(offset, bytes) within a segment: what lies there, for a person."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from killpoint.seams import World
+from killpoint.interfaces import World
 from killpoint.simulation.memory.model import ALIGNED, Model
 
 

@@ -9,7 +9,7 @@ machines of Kang et al. 2017).
 
 from __future__ import annotations
 
-from killpoint.seams import World
+from killpoint.interfaces import World
 from killpoint.simulation.memory.model import ALIGNED, Model
 from killpoint.simulation.memory.tso import lay
 

@@ -7,7 +7,7 @@ import select
 from collections.abc import Callable
 from typing import Protocol
 
-from killpoint.seams import World
+from killpoint.interfaces import World
 
 _BY_EDGE = select.EPOLLET
 _FIRST = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
-from killpoint.seams import Action, World
+from killpoint.interfaces import Action, World
 from killpoint.simulation.sockets.link import Lane, Link
 from killpoint.simulation.sockets.socket import Socket
 

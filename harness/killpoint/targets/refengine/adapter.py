@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any, cast
 
 import refengine
-from killpoint.seams import Surroundings
+from killpoint.interfaces import Surroundings
 from killpoint.targets.protocol import (
     BlackBox,
     Capability,

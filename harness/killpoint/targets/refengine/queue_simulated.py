@@ -19,7 +19,7 @@ from typing import Any
 
 import zmq
 
-from killpoint.seams import Surroundings
+from killpoint.interfaces import Surroundings
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine import simulated
 from killpoint.targets.refengine.simulated import SimulatedFence, SimulatedMemory

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Segment, Surroundings
+from killpoint.interfaces import Segment, Surroundings
 from killpoint.targets.protocol import QueueShape
 from refengine import encoding, layout
 from refengine.layout import Layout

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import zmq
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Surroundings
+from killpoint.interfaces import Surroundings
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import (
     BlackBox,

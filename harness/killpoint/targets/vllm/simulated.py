@@ -12,7 +12,7 @@ from typing import Any
 import zmq
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Segment, Surroundings
+from killpoint.interfaces import Segment, Surroundings
 
 _BUFFERS: tuple[type, ...] = (bytes, bytearray, memoryview)
 

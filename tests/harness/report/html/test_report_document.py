@@ -11,12 +11,12 @@ import pytest
 from stored_runs import HOSTILE, dead_writer, keep_play, keep_run, stored, violating_run
 from synthetic import scene
 
-from killpoint.report.columns import columns
 from killpoint.report.html.cells import run_cells
 from killpoint.report.html.document import beside, write
 from killpoint.report.html.packing import unpack
 from killpoint.report.html.selection import select
-from killpoint.report.stored import StoredRun, read
+from killpoint.report.run_folder import StoredRun, read
+from killpoint.report.table import columns
 from killpoint.verdict import CaseViolation
 
 

@@ -7,7 +7,7 @@ from math import comb
 
 import pytest
 
-from killpoint.seams import Chooser, Search
+from killpoint.interfaces import Chooser, Search
 from killpoint.search.schedules.delays import Delays
 from killpoint.search.schedules.exploration import Counting, Found, explore
 from killpoint.search.schedules.pct import PCT
@@ -15,7 +15,7 @@ from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again, Replay
 from killpoint.search.schedules.shrink import shrink
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
 from killpoint.verdict import Violation
 
 Run = tuple[Violation | None, list[int], int]

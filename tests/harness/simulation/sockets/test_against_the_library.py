@@ -10,8 +10,8 @@ import pytest
 import zmq
 
 from killpoint.search.schedules.replay import Again
-from killpoint.simulation.sockets.kit import Sockets
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
+from killpoint.simulation.sockets.socket_library import Sockets
 
 PATIENCE = 5000
 

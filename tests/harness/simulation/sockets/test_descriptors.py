@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from killpoint.search.schedules.replay import Again
-from killpoint.simulation.sockets.kit import Sockets
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
+from killpoint.simulation.sockets.socket_library import Sockets
 
 EDGE = select.EPOLLIN | select.EPOLLET
 

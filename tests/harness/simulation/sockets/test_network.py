@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import zmq
 
-from killpoint.seams import Chooser
+from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.replay import Again
-from killpoint.simulation.sockets.kit import Sockets
-from killpoint.simulation.world import World
+from killpoint.simulation.scheduler import World
+from killpoint.simulation.sockets.socket_library import Sockets
 
 
 def _nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from killpoint.cases.case import Case
-from killpoint.progress.words import span
+from killpoint.progress.text import span
 from killpoint.scenario import AnyStep
 from killpoint.systems.server.cases import IN_FULL
 from killpoint.systems.server.plays.grid import FULL_PLAYS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.report.stored import StoredRun, read
+from killpoint.report.run_folder import StoredRun, read
 
 _FILE = "row.json"
 

@@ -11,7 +11,7 @@ import msgspec
 from packaging.version import InvalidVersion, Version
 
 from killpoint.invariants import CATALOGUE
-from killpoint.report.stored import StoredRun
+from killpoint.report.run_folder import StoredRun
 
 SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "\N{EN DASH}"}
 """A shape for each verdict, so that none needs colour."""

@@ -8,8 +8,8 @@ import platform
 import msgspec
 
 from killpoint import __version__
-from killpoint.campaign.lane import Lane
-from killpoint.campaign.order import Order
+from killpoint.campaign.work_order import Order
+from killpoint.campaign.worker_slot import Lane
 
 _lanes: dict[tuple[str, str, str], Lane] = {}
 """This worker's lane: one, for Ray gives a worker one item at a time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.progress.score import Running, Score
+from killpoint.progress.progress_state import Running, Score
 from killpoint.verdict import CaseOutcome
 
 

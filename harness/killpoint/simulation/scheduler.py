@@ -14,10 +14,10 @@ from typing import Any
 import greenlet
 
 from killpoint.errors import CannotWork
-from killpoint.seams import Action, Chooser, Diverged, Option, Script, Source
+from killpoint.interfaces import Action, Chooser, Diverged, Option, Script, Source
+from killpoint.simulation.choice_sets import Menu, Menus, menus_of, values
 from killpoint.simulation.ending import Ending, How, Line
-from killpoint.simulation.menus import Menu, Menus, menus_of, values
-from killpoint.simulation.threadlets import Threadlet, getcurrent
+from killpoint.simulation.thread_tasks import Threadlet, getcurrent
 
 STEP_LIMIT = 20_000
 _TICKS = (0.01, 1.0, 100.0)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from killpoint.findings.rows import unattributed
 from killpoint.matrix.change import Change
-from killpoint.matrix.choice import LANDMARKS
 from killpoint.matrix.column import OPENING, Beside, Column, plain
-from killpoint.matrix.row import Row
-from killpoint.report.columns import SIGN, columns
+from killpoint.matrix.result_row import Row
+from killpoint.matrix.select_targets import LANDMARKS
 from killpoint.report.matrix_table import Doubt, Link, found_in, markdown
-from killpoint.report.stored import StoredCase, StoredRun, StoredVerdict
+from killpoint.report.run_folder import StoredCase, StoredRun, StoredVerdict
+from killpoint.report.table import SIGN, columns
 
 
 def write(file: Path, made: Sequence[Column], absent: Sequence[Row], changed: list[Change]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.bisection.bracket import Word
+from killpoint.bisection.search import Word
 from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.findings.registry import findings

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 import msgspec
 
-from killpoint.inspection.picture import Culprit, Process
+from killpoint.inspection.model import Culprit, Process
 
 
 class Fate(enum.IntEnum):

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.inspection import blame, evidence, processes, rings, sockets
+from killpoint.inspection import evidence, processes, ring_waits, rings, sockets
+from killpoint.inspection.build_graph import weave
 from killpoint.inspection.calls import calls
 from killpoint.inspection.doubts import ended, unseen, zombies
 from killpoint.inspection.holders import Holders
-from killpoint.inspection.picture import Picture, Process, Thread
+from killpoint.inspection.model import Picture, Process, Thread
 from killpoint.inspection.regions import Region, shared
 from killpoint.inspection.stacks import stacks
 from killpoint.inspection.standstill import Contents, Suspect, standing, suspects
-from killpoint.inspection.weaving import weave
 
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
@@ -90,7 +90,7 @@ def _read(pid: int, pause: Callable[[float], None], proc: Path) -> _Reading:
     after = rings.contents(seen, proc)
     unmoved = frozenset(name for name, what in after.items() if before.get(name) == what)
     moving = frozenset(name for name in after if name in before) - unmoved
-    waits = [e for e in blame.edges(everybody, parties) if e.waiter in inside]
+    waits = [e for e in ring_waits.edges(everybody, parties) if e.waiter in inside]
     holders = Holders(proc)
     graph = weave(inside, others, threads_before, waits, holders, proc)
     vain = graph.vain(list(inside))
@@ -101,11 +101,13 @@ def _read(pid: int, pause: Callable[[float], None], proc: Path) -> _Reading:
         *evidence.starved(inside, proc),
         *evidence.deserted(inside, graph.peerless(list(inside)), proc),
     ]
-    culprits = blame.culprits(everybody, parties, waits, unmoved, vain, moving, running, evident)
-    computing = blame.computing(everybody, waits, moving, running)
+    culprits = ring_waits.culprits(
+        everybody, parties, waits, unmoved, vain, moving, running, evident
+    )
+    computing = ring_waits.computing(everybody, waits, moving, running)
     unsure = [
         *ended(pid, bare[0], inside),
-        *blame.unsure(computing),
+        *ring_waits.unsure(computing),
         *rings.ownerless(parties),
         *zombies(graph, inside),
         *unseen(graph, inside),

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from killpoint.inspection.calls import Call, calls
-from killpoint.inspection.graph import Graph, Node
 from killpoint.inspection.holders import Holders
-from killpoint.inspection.parties import Builder, Cast
-from killpoint.inspection.picture import Edge, Process
+from killpoint.inspection.model import Edge, Process
 from killpoint.inspection.processes import look
+from killpoint.inspection.wait_graph import Graph, Node
+from killpoint.inspection.wait_nodes import Builder, Cast
 
 _FAR = 2000
 """Processes outside of the tree that are looked at at most."""

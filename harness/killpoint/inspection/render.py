@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 
-from killpoint.inspection.picture import Picture, Process, Ring, Thread
+from killpoint.inspection.model import Picture, Process, Ring, Thread
 
 _STATES = {
     "R": "runs", "S": "sleeps", "D": "sleeps in the kernel", "T": "STOPPED", "t": "STOPPED",

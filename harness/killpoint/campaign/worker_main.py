@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from killpoint.campaign.order import Order, Played, failed
-from killpoint.campaign.playing import play
+from killpoint.campaign.run_item import play
+from killpoint.campaign.work_order import Order, Played, failed
 from killpoint.errors import KillpointError
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.stage import Stage

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from killpoint.bench.peers import posix_queue
-from killpoint.bench.rows import Row
+from killpoint.bench.plan import Row
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets.registry import resolve
 

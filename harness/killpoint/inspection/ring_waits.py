@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from killpoint.inspection.picture import Culprit, Edge, Process, Ring
+from killpoint.inspection.model import Culprit, Edge, Process, Ring
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
 
 Computing = tuple[Process, str, tuple[int, ...]]

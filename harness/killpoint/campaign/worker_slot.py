@@ -7,8 +7,8 @@ import time
 
 import msgspec
 
-from killpoint.campaign.order import Order, Played, failed
-from killpoint.campaign.player import Player
+from killpoint.campaign.work_order import Order, Played, failed
+from killpoint.campaign.worker_client import Player
 from killpoint.errors import CannotWork
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from killpoint.seams import Chooser
+from killpoint.interfaces import Chooser
 from killpoint.simulation.buffer import Buffer
 from killpoint.simulation.memory import MODELS
 from killpoint.simulation.memory.model import Model, Namer
-from killpoint.simulation.world import STEP_LIMIT, World
+from killpoint.simulation.scheduler import STEP_LIMIT, World
 
 
 class Surroundings:

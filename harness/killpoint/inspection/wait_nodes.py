@@ -13,9 +13,9 @@ import msgspec
 from killpoint.inspection import futexes
 from killpoint.inspection.calls import READS, SHORT, WRITES, Call, epolled
 from killpoint.inspection.ends import End, Ends
-from killpoint.inspection.graph import Fate, Node, Party
 from killpoint.inspection.holders import Holders
-from killpoint.inspection.picture import Edge, Process, Thread
+from killpoint.inspection.model import Edge, Process, Thread
+from killpoint.inspection.wait_graph import Fate, Node, Party
 from killpoint.inspection.waits import COLLECTIVE, GROUP, MESSAGE, SLOT
 
 LONG = 3600.0

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import msgspec
 
 from killpoint.bench.machine import processor_seconds
-from killpoint.bench.nursery import Member, NotMeasured, Nursery, Stuck, TooSlow
+from killpoint.bench.process_factory import Member, NotMeasured, Nursery, Stuck, TooSlow
 from killpoint.bench.workload import Payload
 from killpoint.targets.protocol import QueueShape
 

@@ -11,8 +11,8 @@ from rich.status import Status
 
 from killpoint.campaign import duration
 from killpoint.campaign.findings import Finding
+from killpoint.campaign.history import Past
 from killpoint.campaign.journal import Ended, GivenBack
-from killpoint.campaign.past import Past
 
 _A_WORD_EVERY = 60.0
 """Seconds between two lines about how far it is, where nobody is looking."""

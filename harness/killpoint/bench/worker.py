@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from killpoint.bench.peers.line import Line, receiver, sender
+from killpoint.bench.peers.peer_protocol import Line, receiver, sender
 from killpoint.bench.pipes.orders import PipeOrders
 from killpoint.bench.pools.orders import PoolOrders
 from killpoint.bench.workload import Payload, check, maker

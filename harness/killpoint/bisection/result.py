@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from killpoint.bisection.bracket import Bracket, Word
-from killpoint.bisection.question import Reply
+from killpoint.bisection.probe import Reply
+from killpoint.bisection.search import Bracket, Word
 
 OPPOSITE: dict[Word, Word] = {"held": "violated", "violated": "held"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign import examples
-from killpoint.campaign.order import Found, Order, Played, Target, failed
+from killpoint.campaign.work_order import Found, Order, Played, Target, failed
 from killpoint.cases import select
 from killpoint.replay import play_once
 from killpoint.runner.stage import Stage

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from killpoint.errors import BadUsage
-from killpoint.report import job_summary, junit, known, stored, workflow_commands
+from killpoint.report import job_summary, junit, known, run_folder, workflow_commands
 from killpoint.report.gate import Gate, gate
 
 
@@ -56,7 +56,7 @@ class Outlets:
 
     def leave(self, run: Path, out: TextIO) -> int:
         """Write everything for the run in a folder; the gate's exit status."""
-        told = stored.read(run)
+        told = run_folder.read(run)
         judged = gate(told, self._known)
         if self._junit is not None:
             junit.write(told, self._junit, judged)

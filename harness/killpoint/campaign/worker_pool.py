@@ -8,8 +8,8 @@ import threading
 from typing import Protocol
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.lane import Lane
-from killpoint.campaign.order import Lost, Order, Played, failed
+from killpoint.campaign.work_order import Lost, Order, Played, failed
+from killpoint.campaign.worker_slot import Lane
 from killpoint.cases import select
 
 

@@ -13,10 +13,10 @@ from typing import IO
 
 import msgspec
 
-from killpoint.campaign.order import Order, Played
+from killpoint.campaign.work_order import Order, Played
 from killpoint.errors import CannotWork
 
-_MODULE = "killpoint.campaign.worker"
+_MODULE = "killpoint.campaign.worker_main"
 _ENDS_WITHIN = 10.0
 """Seconds that a player has to end its processes and remove its folders."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from killpoint.seams import Option
+from killpoint.interfaces import Option
 
 _UNASKED = Option(None, preempts=True)
 _DUE = Option(None)

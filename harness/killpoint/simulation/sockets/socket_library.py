@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from killpoint.seams import World
+from killpoint.interfaces import World
 from killpoint.simulation.sockets.context import Context
 from killpoint.simulation.sockets.descriptors import Descriptors
 from killpoint.simulation.sockets.network import Network
