@@ -58,7 +58,8 @@ class NamedPlay(msgspec.Struct, frozen=True):
 
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 _AS_USERS = ServerStart(ordinary=True)
-"""Where a forked start changes the end, and where the front is signalled under ``--full``."""
+"""Where a forked start changes the end, where real engines are known to break a promise, so that a
+forked play would be one more, and where the front is signalled under ``--full``."""
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
 _LEFT = ServerGone(_LEFT_WITHIN)
@@ -70,12 +71,20 @@ def _struck(fault: FaultName, part: str) -> list[AnyStep]:
     return [*_UP, Fault(fault, part)]
 
 
+def _struck_as_users(fault: FaultName, part: str) -> list[AnyStep]:
+    return [*_UP_AS_USERS, Fault(fault, part)]
+
+
 def _told(fault: FaultName) -> list[AnyStep]:
     return [*_UP_AS_USERS, Fault(fault, "front")]
 
 
 def _killed(part: str) -> list[AnyStep]:
     return [*_struck("kill", part), ServerServe(2.0), *_BACK, *_END]
+
+
+def _killed_as_users(part: str) -> list[AnyStep]:
+    return [*_struck_as_users("kill", part), ServerServe(2.0), *_BACK, *_END]
 
 
 def _stopped(part: str) -> list[AnyStep]:
@@ -94,7 +103,7 @@ _PLAYS = (
         "undisturbed",
         "clients ask, half of them for streams; then the server is told to end, idle",
         ("E2", "E7", "L1"),
-        [*_UP, ServerServe(3.0), *_END],
+        [*_UP_AS_USERS, ServerServe(3.0), *_END],
     ),
     NamedPlay(
         "sigterm-in-a-long-step",
@@ -111,7 +120,7 @@ _PLAYS = (
         "sigterm-in-decode",
         "SIGTERM while twelve clients are in the midst of their answers",
         ("E6", "E5", "E7"),
-        [*_struck("sigterm", "front"), ServerGone()],
+        [*_told("sigterm"), ServerGone()],
         races=True,
     ),
     NamedPlay(
@@ -141,14 +150,14 @@ _PLAYS = (
         "worker-killed-in-decode",
         "a worker is killed in the midst of twelve answers",
         ("E1", "E2", "E4", "E5", "E7"),
-        _killed("worker-0"),
+        _killed_as_users("worker-0"),
         races=True,
     ),
     NamedPlay(
         "core-killed-in-decode",
         "the core is killed in the midst of twelve answers",
         ("E1", "E2", "E5", "E7"),
-        _killed("core-0"),
+        _killed_as_users("core-0"),
     ),
     NamedPlay(
         "worker-killed-while-draining",
@@ -173,7 +182,7 @@ _PLAYS = (
         "worker-stopped",
         "a worker is stopped for ever in the midst of twelve answers",
         ("E4",),
-        [*_struck("stop", "worker-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
+        [*_struck_as_users("stop", "worker-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
         often=2,
     ),
     NamedPlay(
@@ -197,7 +206,7 @@ _PLAYS = (
         "front-killed-in-decode",
         "the front is killed in the midst of twelve answers",
         ("E8", "E5"),
-        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
     ),
     NamedPlay(
         "front-killed-idle",
@@ -252,7 +261,8 @@ _PLAYS = (
         "one of two replicas is killed in the midst of twelve answers",
         ("E3", "E1", "E2", "E5"),
         [
-            *[*_UP[:3], ServerServe(1.0), _UP[3], Fault("kill", "core-1"), ServerServe(2.0)],
+            *[*_UP_AS_USERS[:3], ServerServe(1.0), _UP[3], Fault("kill", "core-1")],
+            ServerServe(2.0),
             *[ServerAlive(_BACK_WITHIN), ServerRestored(), ServerServe(3.0), *_END],
         ],
         "data-parallel",

@@ -80,7 +80,7 @@ def _step_seconds(program: ServerProgram, step: AnyStep) -> float:
         return step.seconds
     if isinstance(step, ServerStart):
         forked = program.zygote is not None and not step.ordinary
-        return _FORKED if forked else program.usual_start / 3
+        return _FORKED if forked else program.usual_start / 4
     return next((seconds for kind, seconds in _USUALLY if isinstance(step, kind)), 0.0)
 
 
