@@ -72,7 +72,7 @@ def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     met = _Met()
-    monkeypatch.setattr(judging, "Trial", met.case_run)
+    monkeypatch.setattr(judging, "CaseRun", met.case_run)
     monkeypatch.setattr(judging, "_Bench", _Bench)
     monkeypatch.setattr(judging, "_SEARCHES", 1)
     judged = judging.judge("refengine", sorted(_SEARCHES | _PLAYS), jobs=2)
@@ -112,7 +112,7 @@ def test_a_case_that_the_harness_fails_at_takes_no_other_with_it(
             self.outcome.outcome = "held"
             return self.outcome
 
-    monkeypatch.setattr(judging, "Trial", Failing)
+    monkeypatch.setattr(judging, "CaseRun", Failing)
     judgement = judging.judge("any", ["R7"], jobs=2)
     (verdict,) = judgement.verdicts
     ended = {case.id: case for case in verdict.cases}
@@ -136,7 +136,7 @@ def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
 
     monkeypatch.setattr(judging, "_Bench", _Bench)
     monkeypatch.setattr(judging, "resolve", str)
-    monkeypatch.setattr(judging, "Trial", case_run)
+    monkeypatch.setattr(judging, "CaseRun", case_run)
     every = {case.id for case in judging.plan(["R7", "R8"])}
     judgement = judging.judge("any", ["R7", "R8"], jobs=2, first=True)
     r7, r8 = ([id for id in begun if id.startswith(f"{each}/")] for each in ("R7", "R8"))
@@ -174,7 +174,7 @@ def test_the_longest_case_is_begun_first_unless_time_is_short(
 
     monkeypatch.setattr(judging, "_Bench", _Bench)
     monkeypatch.setattr(judging, "resolve", str)
-    monkeypatch.setattr(judging, "Trial", case_run)
+    monkeypatch.setattr(judging, "CaseRun", case_run)
     monkeypatch.setattr(judging, "expected", known)
     monkeypatch.setattr(judging, "plan", plan)
     judgement = judging.judge("any", ["R7", "R8", "Q12"], jobs=2, budget=budget)

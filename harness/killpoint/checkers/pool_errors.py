@@ -12,6 +12,7 @@ from killpoint.history.record import History
 from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
+_CLASS_FILES = ("worker_class", "pool_worker")
 _WITHIN = 2_000_000_000
 FAILING = ("raise_error", "unpicklable", "leave")
 """Methods that owe the caller an error."""
@@ -169,9 +170,11 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
     if act.ended.t > since + _WITHIN + slack(history, since, act.ended.t):
         cause = f"the start failed only {took:.2f} s after the worker; the limit is"
         return [Violation("late", f"{cause} {_WITHIN / 1e9:g} s", lines)]
-    # Of what its own class raised, a traceback shows the class's own file.
+    # Of what its own class raised, a traceback shows the class's own file, by the name it has or had.
     own = any(event.text("where") in ("constructing", "loading") for event in told)
-    traced = "injected at" in act.error and (not own or "pool_worker" in act.error)
+    traced = "injected at" in act.error and (
+        not own or any(name in act.error for name in _CLASS_FILES)
+    )
     if not dead and not traced:
         cause = "the start failed without the worker's own traceback; all that it said was:"
         return [Violation("no-error", f"{cause} {act.error}", lines)]
