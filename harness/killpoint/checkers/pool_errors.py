@@ -13,6 +13,7 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
 _CLASS_FILES = ("worker_class", "pool_worker")
+"""The file of the workers' class, by the name that it has, and that older records have."""
 _WITHIN = 2_000_000_000
 FAILING = ("raise_error", "unpicklable", "leave")
 """Methods that owe the caller an error."""
@@ -170,7 +171,7 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
     if act.ended.t > since + _WITHIN + slack(history, since, act.ended.t):
         cause = f"the start failed only {took:.2f} s after the worker; the limit is"
         return [Violation("late", f"{cause} {_WITHIN / 1e9:g} s", lines)]
-    # Of what its own class raised, a traceback shows the class's own file, by the name it has or had.
+    # Of what its own class raised, a traceback shows the class's own file.
     own = any(event.text("where") in ("constructing", "loading") for event in told)
     traced = "injected at" in act.error and (
         not own or any(name in act.error for name in _CLASS_FILES)

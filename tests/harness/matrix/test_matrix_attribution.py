@@ -49,6 +49,7 @@ def settles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise KeyboardInterrupt
         return "poisoned-slot", "its switch-off ends it"
 
+    attribution.resolve("vllm==0.26.0")  # its files are in the cache from now on
     monkeypatch.setattr(attribution, "resolve", str)
     monkeypatch.setattr(Attribution, "_settled", settled)
     return asked
