@@ -88,7 +88,7 @@ def aftermath(of: Life, left: Left) -> Aftermath:
     until = over if of.asked_until is None else min(of.asked_until, over)
     if until <= strike.t:
         raise Inconclusive("nobody asked anything after the fault")
-    load = of.load()
+    load = [each for each in of.load() if not each.utility]
     flying = [each for each in load if each.open_at(strike.t)]
     seen = (each for each in _notices(of, strike, load) if strike.t < each[0] <= over)
     noticed = min(seen, default=None)

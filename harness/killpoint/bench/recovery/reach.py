@@ -15,7 +15,7 @@ from killpoint.progress.counting import Tell
 from killpoint.runner.stage import Stage
 from killpoint.scenario import AnyStep, Fault, Intrude, Scenario
 from killpoint.systems.server.program import Topology
-from killpoint.systems.server.record import SECOND, life
+from killpoint.systems.server.record import SECOND, Strike, life
 from killpoint.systems.server.steps import (
     ServerAlive,
     ServerCall,
@@ -54,10 +54,6 @@ class Reach(msgspec.Struct, frozen=True):
         return Scenario(case, ["E1"], self.steps, server=shape, umask=self.umask, seed=seed)
 
 
-def _called(call: str) -> list[AnyStep]:
-    return [*_UP, ServerCall(call), ServerServe(5.0), ServerCall("refused"), *_LOOKED_ON]
-
-
 def _never_called(path: str) -> list[AnyStep]:
     """A line that is struck if anybody comes to it."""
     return [*_UP, ServerLine(path, fault="kill", within=5.0), *_LOOKED_ON]
@@ -66,16 +62,13 @@ def _never_called(path: str) -> list[AnyStep]:
 REACHES = (
     Reach(
         "late-replies",
-        "a worker is stopped for 3 s, and meanwhile a call of all workers is made that has 0.5 s",
-        [
-            *[*_UP, Fault("stop", "worker-0"), ServerCall("short"), ServerServe(3.0)],
-            *[Fault("continue", "worker-0"), *_LOOKED_ON],
-        ],
+        "a call of all workers is made that each refuses, and then one that none refuses",
+        [*_UP, ServerCall("refused"), ServerServe(3.0), ServerCall("accepted"), *_LOOKED_ON],
     ),
     Reach(
         "dead-output-thread",
-        "a call of all workers is made whose result cannot be sent",
-        _called("unsendable"),
+        "a call of all workers is made whose result cannot be sent, and then one whose can",
+        [*_UP, ServerCall("unsendable"), ServerServe(3.0), ServerCall("accepted"), *_LOOKED_ON],
     ),
     Reach(
         "deaf-reader",
@@ -217,9 +210,14 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reaches(self) -> bool:
-        """Whether a client got anything but its whole answer."""
-        ends = {**self.after.in_flight, **self.after.later} if self.after is not None else {}
-        return any(count for end, count in ends.items() if end != "whole")
+        """Whether a client got anything but its whole answer.
+
+        What was asked later and is open to the end of the play may still have come.
+        """
+        if self.after is None:
+            return False
+        later = set(self.after.later) - {"open"}
+        return bool((set(self.after.in_flight) | later) - {"whole"})
 
 
 def chosen(names: list[str] | None) -> list[Reach]:
@@ -270,6 +268,9 @@ def _played(player: Player, spec: str, reach: Reach, seed: int) -> Reached:
 
 def _told(spec: str, finding: str, history: History, why: str) -> Reached:
     of, left = life(history), left_of(history)
+    if not of.strikes:  # what is done is no fault: a stranger comes, or it is told to end
+        done = history.first("intrude", "told-to-end")
+        of.strikes += [Strike(done.t, done.kind, "front")] if done is not None else []
     struck = of.strikes[0].t if of.strikes else 0
     after: Aftermath | None = None
     try:
@@ -277,7 +278,8 @@ def _told(spec: str, finding: str, history: History, why: str) -> Reached:
     except Inconclusive as doubt:
         why = why or ("" if of.strikes else str(doubt))
     looks = list(history.of("looked-on"))
-    bad = [x.ended for x in of.load() if x.ended and x.ended > struck and x.end != "whole"]
+    load = [each for each in of.load() if not each.utility]
+    bad = [x.ended for x in load if x.ended and x.ended > struck and x.end != "whole"]
     return Reached(
         server=spec,
         finding=finding,

@@ -559,7 +559,7 @@ class Driver:
 
     async def _exhaust(self, act: Callable[[], None]) -> None:
         try:
-            await asyncio.to_thread(act)
+            await to_thread_ahead(act)
         except exhaustion.Exhausted as error:
             self.log.write("unable", error=str(error))
             raise Stalled(str(error)) from error

@@ -25,6 +25,8 @@ class Request:
     asked: int
     control: bool = False
     """Asked undisturbed, to know the tokens."""
+    utility: bool = False
+    """A utility call, and no request for tokens."""
     stream: bool = False
     first: int | None = None
     ended: int | None = None
@@ -176,6 +178,7 @@ def _take(of: Life, requests: dict[int, Request], event: Event) -> None:
         case "ask":
             made = Request(event.number("n"), event.t, event.text("phase") == "control")
             made.stream = event.data.get("stream") is True
+            made.utility = event.text("phase") == "utility"
             requests[made.n] = made
             of.requests.append(made)
         case "first" if event.number("n") in requests:

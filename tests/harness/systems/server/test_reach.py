@@ -48,7 +48,7 @@ def _reached(**ends: int) -> Reached:
         health=[Health(0.0, 200)],
         ready=[],
         in_flight=dict(ends),
-        later={"whole": 3},
+        later={"whole": 3, "open": 12},
         stalls_s=[1.0],
         silence_s=1.0,
         whole_s=None,
@@ -71,13 +71,16 @@ def _reached(**ends: int) -> Reached:
 def test_a_finding_reaches_a_client_if_a_request_did_not_end_whole() -> None:
     assert _reached(hang=1, whole=11).reaches
     assert not _reached(whole=12).reaches
+    assert _reached(whole=11, open=1).reaches  # it was in flight, and nothing came in all that time
     assert not Reached(server="serve:a", finding="late-replies").reaches
 
 
 def test_the_page_tells_what_was_done_and_what_came_of_it() -> None:
     page = reach_show.markdown([_reached(error=12)], [Server("serve:a", "a", "1")], "killpoint x")
     assert "## `late-replies` reaches a client" in page
-    assert "- in flight: 12 error; later: 3 whole; the first after 1.0 s" in page
+    assert (
+        "- in flight: 12 error; later: 3 whole, 12 open to the end; the first after 1.0 s" in page
+    )
     assert "- a call of all workers ended after 0.5 s: error (500 timed out)" in page
     assert "- the server: status 0 after 3.0 s" in page
     assert "- at the end: worker-0, 0.0 MiB of shared memory, 2 files" in page
@@ -92,7 +95,7 @@ def test_one_is_played_on_a_small_server(
     command = ["bench", "reach", "--target", f"serve:{EXAMPLE}"]
     assert main([*command, "--findings", "late-replies,orphan-core", "--markdown", str(file)]) == 0
     told = capsys.readouterr().out
-    assert "the target names no call 'short'" in told
+    assert "the target names no call 'accepted'" in told
     assert "the server: SIGKILL after " in told
     assert "1 of 2 reach a client" in told
     assert "## `orphan-core` reaches a client" in file.read_text()

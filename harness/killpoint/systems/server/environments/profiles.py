@@ -75,13 +75,13 @@ _RPC, _DEV = "/collective_rpc", {"VLLM_SERVER_DEV_MODE": "1"}
 _PADDED = '{"method": "check_health", "args": ["{padding}"]}'
 _CALLS = {
     "refused": UtilityCall(_RPC, '{"method": "no_such_method"}', environment=_DEV),
-    "short": UtilityCall(_RPC, '{"method": "check_health", "timeout": 0.5}', environment=_DEV),
+    "accepted": UtilityCall(_RPC, '{"method": "check_health"}', environment=_DEV),
     "unsendable": UtilityCall(_RPC, '{"method": "get_model"}', environment=_DEV),
     "large": UtilityCall(_RPC, _PADDED, 17 << 20, _DEV),
     "nearly-large": UtilityCall(_RPC, _PADDED, 15 << 20, _DEV),
 }
-"""Calls of all workers: one that each refuses, one that has half a second, one whose result is an
-object that cannot be sent, one that is larger than a chunk of the queue, and one that is not."""
+"""Calls of all workers: one that each refuses, one that none refuses, one whose result is an object
+that cannot be sent, one that is larger than a chunk of the queue, and one that is not."""
 _TWO_NODES = [
     *("--tensor-parallel-size", "2", "--nnodes", "2"),
     *("--master-addr", "{head}", "--master-port", "29501"),
