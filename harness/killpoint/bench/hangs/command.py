@@ -19,7 +19,7 @@ _DESCRIPTION = f"""\
 Puts each kind of hang into each server, under load, and counts how often the first line of
 `killpoint inspect` names the process that hangs; and how often it blames anybody in trees that
 serve.
-Kinds: {", ".join(BY_NAME)}. Servers: {PREFIX} and {FORMS}. docs/inspect-score.md has a run.
+Kinds: {", ".join(BY_NAME)}. Servers: {PREFIX} and {FORMS}. docs/bench.md says how to read it.
 """
 
 
