@@ -46,6 +46,8 @@ class Reach(msgspec.Struct, frozen=True):
     steps: list[AnyStep]
     topology: Topology = "tensor-parallel"
     umask: int | None = None
+    answered: bool = False
+    """Whether the last call of all workers is one that they ought to answer."""
 
     def scenario(self, seed: int) -> Scenario:
         """What is played."""
@@ -64,11 +66,13 @@ REACHES = (
         "late-replies",
         "a call of all workers is made that each refuses, and then one that none refuses",
         [*_UP, ServerCall("refused"), ServerServe(3.0), ServerCall("accepted"), *_LOOKED_ON],
+        answered=True,
     ),
     Reach(
         "dead-output-thread",
         "a call of all workers is made whose result cannot be sent, and then one whose can",
         [*_UP, ServerCall("unsendable"), ServerServe(3.0), ServerCall("accepted"), *_LOOKED_ON],
+        answered=True,
     ),
     Reach(
         "deaf-reader",
@@ -210,10 +214,12 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reaches(self) -> bool:
-        """Whether a client got anything but its whole answer.
+        """Whether a client got anything but its whole answer, or the answer to a call.
 
         What was asked later and is open to the end of the play may still have come.
         """
+        if self.calls and BY_FINDING[self.finding].answered and self.calls[-1].end != "whole":
+            return True
         if self.after is None:
             return False
         later = set(self.after.later) - {"open"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from killpoint.bench.recovery import reach_show
@@ -70,8 +71,10 @@ def _reached(**ends: int) -> Reached:
 
 def test_a_finding_reaches_a_client_if_a_request_did_not_end_whole() -> None:
     assert _reached(hang=1, whole=11).reaches
-    assert not _reached(whole=12).reaches
-    assert _reached(whole=11, open=1).reaches  # it was in flight, and nothing came in all that time
+    assert _reached(whole=12).reaches  # the call that its workers ought to answer was not
+    answered = msgspec.structs.replace(_reached(whole=12), calls=[Call(0.5, "whole")])
+    assert not answered.reaches
+    assert msgspec.structs.replace(_reached(open=1), calls=[]).reaches  # in all that time
     assert not Reached(server="serve:a", finding="late-replies").reaches
 
 
