@@ -62,9 +62,9 @@ def _page(found: Sequence[Reached], servers: Sequence[Server], command: str) -> 
         "The bugs of [the registry](findings.md) were found in parts of an engine, each by itself."
         " Here the whole engine is started, twelve clients ask it again and again, and what sets"
         " the bug off is done, if anything does. Seconds are those since then."
-        " *Reaches a client*: a request ended otherwise than with its whole answer, or a call that the"
-        " workers ought to answer was not answered. That a request ends with an error where a process"
-        " was killed is no bug by itself: what the bug adds is what stays, or who waits."
+        " *Reaches a client*: a request ended otherwise than with its whole answer, or a call that"
+        " the workers ought to answer was not answered. That a request ends with an error where a"
+        " process was killed is no bug by itself: what the bug adds is what stays, or who waits."
     )
     yield ""
     yield " ".join(f"`{server.spec}` is {server.name} {server.version}." for server in servers)
