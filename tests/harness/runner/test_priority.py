@@ -39,3 +39,19 @@ def test_without_the_right_it_is_said_and_nothing_changes(monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "sched_setscheduler", refused)
     with ahead(children=True) as given:
         assert not given
+
+
+def test_who_may_not_take_the_flag_of_forks_back_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def limited(_pid: int, policy: int, _how: object) -> None:
+        if given and not policy & os.SCHED_RESET_ON_FORK:
+            raise PermissionError
+        given.append(policy)
+
+    monkeypatch.setattr(os, "sched_setscheduler", limited)
+    before = os.sched_getscheduler(0)
+    with ahead(children=False) as first:
+        assert first
+    flag = os.SCHED_RESET_ON_FORK
+    assert given == [os.SCHED_RR | flag, before | flag]

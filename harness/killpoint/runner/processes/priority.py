@@ -35,7 +35,10 @@ def ahead(*, children: bool) -> Generator[bool]:
     try:
         yield True
     finally:
-        os.sched_setscheduler(0, before, how)
+        try:
+            os.sched_setscheduler(0, before, how)
+        except OSError:  # who has RLIMIT_RTPRIO alone may not take the flag back; it does no harm
+            os.sched_setscheduler(0, before | os.SCHED_RESET_ON_FORK, how)
 
 
 async def to_thread_ahead(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
