@@ -7,7 +7,7 @@ import textwrap
 from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID, Invariant
-from killpoint.pool_matrix import JUDGED_BY, MATRIX, MEANING, Ending
+from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, MEANING, Ending
 from killpoint.verdict import least
 
 

@@ -14,10 +14,10 @@ from killpoint.invariants import BY_ID
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
 from killpoint.search.case_run import CaseRun
-from killpoint.search.coordinator_wakeup_run import wake_twice
 from killpoint.search.message_orders.case_run import explore
 from killpoint.search.random_times import series, strike_at_random_times
 from killpoint.search.schedule_run import play_one
+from killpoint.systems.coordinator.unanswered_start_run import wake_twice
 from killpoint.targets.registry import resolve
 from killpoint.verdict import CaseOutcome
 

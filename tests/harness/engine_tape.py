@@ -9,8 +9,8 @@ from synthetic import Tape
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding
 from killpoint.ledger import Ledger
-from killpoint.runner.drivers.engine_load import digest, prefixes
 from killpoint.scenario import EngineStart, Fault, Load, Scenario
+from killpoint.systems.engine.load import digest, prefixes
 from killpoint.targets.engine_protocol import EngineShape
 from killpoint.verdict import Violation
 

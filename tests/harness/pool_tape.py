@@ -10,8 +10,8 @@ from synthetic import Tape
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding
 from killpoint.ledger import Ledger
-from killpoint.pool_matrix import Ending
 from killpoint.scenario import Scenario
+from killpoint.systems.pool.kill_matrix import Ending
 from killpoint.targets.protocol import PoolShape
 from killpoint.verdict import Violation
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from killpoint import scenario as script
-from killpoint.cases.engine_faults import soak
 from killpoint.errors import BadUsage
 from killpoint.scenario import Fault, Point, Scenario, dump, parse
+from killpoint.systems.engine.cases.faults import soak
 from killpoint.targets.engine_protocol import EngineShape
 from killpoint.targets.protocol import PipeShape
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.cases.engine_faults import WHOLE, soak
 from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Stage
+from killpoint.systems.engine.cases.faults import WHOLE, soak
 
 _KILLS = 8
 

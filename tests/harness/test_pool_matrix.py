@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from killpoint.invariants import BY_ID
-from killpoint.pool_matrix import (
+from killpoint.systems.pool.kill_matrix import (
     HARMS,
     JUDGED_BY,
     MATRIX,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from killpoint.cases.pages import around_copy
 from killpoint.checkers import CHECKERS
 from killpoint.points.pages import Protected, Refused
 from killpoint.runner.payload import build, digest, intact
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, FaultName, Message, Point
+from killpoint.systems.queue.cases.pages import around_copy
 
 _LAST = 256
 """Page 0 holds the flags; from page 1 on comes the message, of 256 pages and a little."""

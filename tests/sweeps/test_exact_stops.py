@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.cases.pages import around_copy
 from killpoint.plugin import Referee
 from killpoint.points.pages import Protected, Refused
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_places
+from killpoint.systems.queue.cases.pages import around_copy
 
 _STOPS, _STOPS_IF_FULL = 20, 100
 

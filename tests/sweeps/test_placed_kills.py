@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.cases.deaths import PLACES, around_death, may_miss
 from killpoint.plugin import Referee
 from killpoint.scenario import Fault, Point
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_lines
+from killpoint.systems.queue.cases.deaths import PLACES, around_death, may_miss
 
 _EACH = 100
 _CHUNKS = [0, *(pytest.param(chunk, marks=pytest.mark.full) for chunk in range(1, 5))]

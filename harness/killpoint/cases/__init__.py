@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-from killpoint.cases import (
-    calls,
-    coordinator,
+from killpoint.cases import exposure, interruptions, sweeps
+from killpoint.cases.case import Case
+from killpoint.errors import BadUsage
+from killpoint.invariants import BY_ID
+from killpoint.systems.coordinator.cases import publication as coordinator
+from killpoint.systems.coordinator.cases import waves
+from killpoint.systems.engine.cases import faults as engine_faults
+from killpoint.systems.engine.cases import load as engine
+from killpoint.systems.group.cases import operations as group
+from killpoint.systems.pipe.cases import blocks as pipe_blocks
+from killpoint.systems.pipe.cases import cuda as pipe_cuda
+from killpoint.systems.pipe.cases import deaths as pipe_deaths
+from killpoint.systems.pipe.cases import links as pipe_links
+from killpoint.systems.pipe.cases import send_buffer as pipe_buffer
+from killpoint.systems.pipe.cases import sweeps as pipe_sweeps
+from killpoint.systems.pipe.cases import transfers as pipe
+from killpoint.systems.pool.cases import deaths as pool_deaths
+from killpoint.systems.pool.cases import kill_matrix as pool_matrix_cases
+from killpoint.systems.pool.cases import restart as pool_succession
+from killpoint.systems.pool.cases import service as pool_service
+from killpoint.systems.pool.cases import sweeps as pool_sweeps
+from killpoint.systems.pool.cases import terminal as pool_terminal
+from killpoint.systems.queue.cases import (
     deadlines,
     deaths,
     delivery,
-    engine,
-    engine_faults,
     every_schedule,
-    exposure,
     fuzz,
-    group,
     growth,
-    interruptions,
-    large,
     lifecycle,
     native_code,
     network,
     pages,
-    pipe,
-    pipe_blocks,
-    pipe_buffer,
-    pipe_cuda,
-    pipe_deaths,
-    pipe_links,
-    pipe_sweeps,
-    pool_deaths,
-    pool_matrix_cases,
-    pool_service,
-    pool_succession,
-    pool_sweeps,
-    pool_terminal,
-    ranks,
     remote,
-    remote_life,
     ring,
     scarcity,
     stores,
-    sweeps,
     wakeups,
-    waves,
     weak_memory,
 )
-from killpoint.cases.case import Case
-from killpoint.errors import BadUsage
-from killpoint.invariants import BY_ID
+from killpoint.systems.queue.cases import large_messages as large
+from killpoint.systems.queue.cases import rank_checks as ranks
+from killpoint.systems.queue.cases import remote_lifecycle as remote_life
+from killpoint.systems.queue.cases import syscalls as calls
 from killpoint.systems.server import cases as servers
 
 CASES: tuple[Case, ...] = (

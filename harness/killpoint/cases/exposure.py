@@ -7,10 +7,6 @@ from typing import Literal
 import msgspec
 
 from killpoint.cases.case import OPEN, Case, fixed, scenario, small
-from killpoint.cases.coordinator_plays import FIRST, SECOND, heard, of_coordinator
-from killpoint.cases.coordinator_plays import OPEN as OPENED
-from killpoint.cases.engine_plays import COMPARED, engined, of_engine, serve, up
-from killpoint.cases.pool_plays import DOWN, UP, WORKS, of_pool, pooled
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -34,6 +30,10 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.coordinator.cases.builders import FIRST, SECOND, heard, of_coordinator
+from killpoint.systems.coordinator.cases.builders import OPEN as OPENED
+from killpoint.systems.engine.cases.builders import COMPARED, engined, of_engine, serve, up
+from killpoint.systems.pool.cases.builders import DOWN, UP, WORKS, of_pool, pooled
 from killpoint.targets.protocol import GroupShape, PipeShape
 
 _ENDS = ("pipe-0", "pipe-1")

@@ -6,10 +6,10 @@ from killpoint.cases.case import Case
 from killpoint.scenario import FaultName, Verb
 from killpoint.search.case_run import CaseRun
 from killpoint.search.exception_injection import strike_anywhere
-from killpoint.search.group_operations import GROUP, JOIN
 from killpoint.search.operations import Operation
-from killpoint.search.pipe_operations import PIPE
-from killpoint.search.queue_operations import QUEUE, REMOTE
+from killpoint.systems.group.operations import GROUP, JOIN
+from killpoint.systems.pipe.operations import PIPE
+from killpoint.systems.queue.operations import QUEUE, REMOTE
 
 
 def _of(operations: tuple[Operation, ...], *verbs: Verb) -> tuple[Operation, ...]:

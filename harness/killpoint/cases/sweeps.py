@@ -5,10 +5,10 @@ from __future__ import annotations
 from killpoint.cases.case import Case
 from killpoint.scenario import FaultName, Verb
 from killpoint.search.case_run import CaseRun
-from killpoint.search.group_operations import GROUP, JOIN
 from killpoint.search.operations import Operation
-from killpoint.search.queue_operations import QUEUE, REMOTE
 from killpoint.search.sweeps import Around, around_death, around_stop, sweep
+from killpoint.systems.group.operations import GROUP, JOIN
+from killpoint.systems.queue.operations import QUEUE, REMOTE
 
 
 def _swept(

@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from killpoint.checkers import (
-    blocks,
-    coordinator_hostile,
-    coordinator_loss,
-    coordinator_publication,
-    cut_off,
-    engine,
-    engine_faults,
-    engine_health,
-    engine_tokens,
-    exposure,
-    flow,
-    group,
-    group_barrier,
-    group_death,
-    group_growth,
-    growth,
-    interrupted,
-    pipe,
-    pipe_buffer,
-    pipe_death,
-    pipe_errors,
-    pipe_hostile,
-    pool,
-    pool_life,
-    pool_replies,
-    queue_death,
-    queue_delivery,
-    queue_life,
-    queue_time,
-    ranks,
-    ring,
-    scarcity,
-)
+from killpoint.checkers import exposure, interrupted, scarcity
+from killpoint.checkers import partition as cut_off
 from killpoint.checkers.finding import Checker, Finding, Inconclusive, crash_first
 from killpoint.checkers.leaks import nothing_left
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
+from killpoint.systems.coordinator.checks import hostile_peers as coordinator_hostile
+from killpoint.systems.coordinator.checks import losses as coordinator_loss
+from killpoint.systems.coordinator.checks import publication as coordinator_publication
+from killpoint.systems.engine.checks import answers as engine
+from killpoint.systems.engine.checks import faults as engine_faults
+from killpoint.systems.engine.checks import health as engine_health
+from killpoint.systems.engine.checks import tokens as engine_tokens
+from killpoint.systems.group.checks import barriers as group_barrier
+from killpoint.systems.group.checks import deaths as group_death
+from killpoint.systems.group.checks import delivery as group
+from killpoint.systems.group.checks import growth as group_growth
+from killpoint.systems.pipe.checks import blocks
+from killpoint.systems.pipe.checks import deaths as pipe_death
+from killpoint.systems.pipe.checks import errors as pipe_errors
+from killpoint.systems.pipe.checks import forged_frames as pipe_hostile
+from killpoint.systems.pipe.checks import send_buffer as pipe_buffer
+from killpoint.systems.pipe.checks import transfers as pipe
+from killpoint.systems.pool.checks import by_invariant as pool
+from killpoint.systems.pool.checks import lifecycle as pool_life
+from killpoint.systems.pool.checks import replies as pool_replies
+from killpoint.systems.queue.checks import backpressure as flow
+from killpoint.systems.queue.checks import deadlines as queue_time
+from killpoint.systems.queue.checks import deaths as queue_death
+from killpoint.systems.queue.checks import delivery as queue_delivery
+from killpoint.systems.queue.checks import growth, ring
+from killpoint.systems.queue.checks import lifecycle as queue_life
+from killpoint.systems.queue.checks import rank_checks as ranks
 
 _JUDGES: dict[str, Checker] = {
     "R1": ring.transitions,

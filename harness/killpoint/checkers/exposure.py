@@ -7,15 +7,15 @@ import ipaddress
 import re
 from typing import cast
 
-from killpoint.checkers.delivery import mismatches, sent
-from killpoint.checkers.engine import answered
-from killpoint.checkers.engine_tokens import equal
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking, deaths, evidence, hangs
-from killpoint.checkers.pipe import undisturbed
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
+from killpoint.systems.engine.checks.answers import answered
+from killpoint.systems.engine.checks.tokens import equal
+from killpoint.systems.pipe.checks.transfers import undisturbed
+from killpoint.systems.queue.record import mismatches, sent
 from killpoint.verdict import Violation, counted
 
 _GROWS_AT_MOST = 40 << 20

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.delivery import Got, got, mismatches, sent, torn
 from killpoint.checkers.finding import Finding, Inconclusive, evidence, hangs
-from killpoint.checkers.group_record import ENDS
-from killpoint.checkers.interrupted_group import group_unharmed
-from killpoint.checkers.interrupted_pipe import pipe_unharmed
-from killpoint.checkers.pipe_record import ENDS as OF_PIPES
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Close, Drop, Exit, Fault, Scenario
+from killpoint.systems.group.checks.interruptions import group_unharmed
+from killpoint.systems.group.record import ENDS
+from killpoint.systems.pipe.checks.interruptions import pipe_unharmed
+from killpoint.systems.pipe.record import ENDS as OF_PIPES
+from killpoint.systems.queue.record import Got, got, mismatches, sent, torn
 from killpoint.verdict import Violation
 
 EXCEPTIONS = ("raise", "interrupt")

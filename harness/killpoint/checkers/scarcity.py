@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.delivery import mismatches
 from killpoint.checkers.finding import (
     Checker,
     Finding,
@@ -16,6 +15,7 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Fault, Make, Scenario
+from killpoint.systems.queue.record import mismatches
 from killpoint.verdict import Violation
 
 _OPENING = ("make", "attach", "ready")

@@ -22,11 +22,6 @@ import msgspec
 from killpoint import scenario as script
 from killpoint.history.log import Log
 from killpoint.runner import payload
-from killpoint.runner.drivers.coordinator_acts import CoordinatorActs
-from killpoint.runner.drivers.engine_acts import EngineActs
-from killpoint.runner.drivers.group_acts import GroupActs
-from killpoint.runner.drivers.pipe_acts import PipeActs
-from killpoint.runner.drivers.pool_acts import PoolActs
 from killpoint.runner.environment import clock, resource_limits
 from killpoint.runner.environment.coverage_hooks import save_coverage
 from killpoint.runner.observe import secret_scan
@@ -36,6 +31,11 @@ from killpoint.runner.points.point_guard import EXIT_FAULT, PointGuard
 from killpoint.runner.points.stores import StoreRecorder
 from killpoint.runner.protocol import Arm, Begun, Channel, Closed, Done, Hello, Order
 from killpoint.runner.stream import Stream
+from killpoint.systems.coordinator.driver import CoordinatorActs
+from killpoint.systems.engine.driver import EngineActs
+from killpoint.systems.group.driver import GroupActs
+from killpoint.systems.pipe.driver import PipeActs
+from killpoint.systems.pool.driver import PoolActs
 from killpoint.targets.protocol import (
     Cancels,
     HasRing,

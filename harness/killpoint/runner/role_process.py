@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from killpoint.errors import BadUsage
-from killpoint.runner.drivers.native import let_go
 from killpoint.runner.environment import remote_clock
 from killpoint.runner.environment.resource_limits import fill_shm
+from killpoint.runner.native import let_go
 from killpoint.runner.observe.diagnosis import burnt, state
 from killpoint.runner.processes.target_agent import EXITS
 from killpoint.runner.protocol import Arm, Channel, Closed, Order, Packet, Release

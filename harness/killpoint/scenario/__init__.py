@@ -1,71 +1,6 @@
 """A scenario is data: topology, workload, faults in the order they happen, and what must hold."""
 
-from killpoint.scenario.coordinator_steps import (
-    BreakWave,
-    Connect,
-    CoordinatorClose,
-    CoordinatorStart,
-    CoordinatorStep,
-    Counts,
-    Disconnect,
-    EndWave,
-    EngineLie,
-    Flood,
-    Forge,
-    FrontEndLie,
-    Hear,
-    Request,
-    Scale,
-    Tell,
-)
-from killpoint.scenario.engine_steps import (
-    Alone,
-    Calm,
-    EngineStart,
-    EngineStep,
-    EngineStop,
-    Load,
-    Recover,
-    Serve,
-)
 from killpoint.scenario.file import dump, dump_shape, load, parse, parse_shape
-from killpoint.scenario.orders import Orders
-from killpoint.scenario.pipe_steps import (
-    DTYPES,
-    LAYOUTS,
-    LIES,
-    BlocksForge,
-    BlocksReceive,
-    BlocksSend,
-    Dtype,
-    Layout,
-    Lie,
-    PipeClose,
-    PipeDrain,
-    PipeForge,
-    PipeMeet,
-    PipeOpen,
-    PipeReceive,
-    PipeSend,
-    PipeStep,
-    Tensor,
-)
-from killpoint.scenario.pool_steps import (
-    EXECUTOR_PHASES,
-    WORKER_PHASES,
-    Call,
-    Health,
-    Key,
-    Method,
-    NextPool,
-    PoolStart,
-    PoolStep,
-    PoolStop,
-    Press,
-    Results,
-    Submit,
-    WorkerPhase,
-)
 from killpoint.scenario.replay_text import replay_text
 from killpoint.scenario.scenario import Scenario, Simulated
 from killpoint.scenario.steps import (
@@ -115,7 +50,72 @@ from killpoint.scenario.steps import (
     Wait,
     Weigh,
 )
-from killpoint.scenario.wakes import Wakes
+from killpoint.systems.coordinator.orders import Orders
+from killpoint.systems.coordinator.steps import (
+    BreakWave,
+    Connect,
+    CoordinatorClose,
+    CoordinatorStart,
+    CoordinatorStep,
+    Counts,
+    Disconnect,
+    EndWave,
+    EngineLie,
+    Flood,
+    Forge,
+    FrontEndLie,
+    Hear,
+    Request,
+    Scale,
+    Tell,
+)
+from killpoint.systems.coordinator.unanswered_starts import Wakes
+from killpoint.systems.engine.steps import (
+    Alone,
+    Calm,
+    EngineStart,
+    EngineStep,
+    EngineStop,
+    Load,
+    Recover,
+    Serve,
+)
+from killpoint.systems.pipe.steps import (
+    DTYPES,
+    LAYOUTS,
+    LIES,
+    BlocksForge,
+    BlocksReceive,
+    BlocksSend,
+    Dtype,
+    Layout,
+    Lie,
+    PipeClose,
+    PipeDrain,
+    PipeForge,
+    PipeMeet,
+    PipeOpen,
+    PipeReceive,
+    PipeSend,
+    PipeStep,
+    Tensor,
+)
+from killpoint.systems.pool.steps import (
+    EXECUTOR_PHASES,
+    WORKER_PHASES,
+    Call,
+    Health,
+    Key,
+    Method,
+    NextPool,
+    PoolStart,
+    PoolStep,
+    PoolStop,
+    Press,
+    Results,
+    Submit,
+    WorkerPhase,
+)
 from killpoint.systems.server.steps import ServerShape, ServerStep
 
 __all__ = [

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from killpoint.invariants import BY_ID
-from killpoint.scenario.playable_coordinator import unplayable_coordinator
-from killpoint.scenario.playable_engine import unplayable_engine
-from killpoint.scenario.playable_pipe import unplayable_pipe
-from killpoint.scenario.playable_pool import unplayable_pool
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario.steps import (
     NETWORK_FAULTS,
@@ -25,6 +21,10 @@ from killpoint.scenario.steps import (
     Wait,
 )
 from killpoint.scenario_errors import Place
+from killpoint.systems.coordinator.validate import unplayable_coordinator
+from killpoint.systems.engine.validate import unplayable_engine
+from killpoint.systems.pipe.validate import unplayable_pipe
+from killpoint.systems.pool.validate import unplayable_pool
 from killpoint.systems.server.validate import unplayable_server
 
 _MANY = 8

@@ -6,10 +6,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from killpoint.pool_matrix import Ending
-from killpoint.scenario.coordinator_steps import Flood
-from killpoint.scenario.engine_steps import Serve
-from killpoint.scenario.orders import Orders
 from killpoint.scenario.steps import (
     NETWORK_FAULTS,
     AnyStep,
@@ -21,7 +17,11 @@ from killpoint.scenario.steps import (
     Send,
     StartMethod,
 )
-from killpoint.scenario.wakes import Wakes
+from killpoint.systems.coordinator.orders import Orders
+from killpoint.systems.coordinator.steps import Flood
+from killpoint.systems.coordinator.unanswered_starts import Wakes
+from killpoint.systems.engine.steps import Serve
+from killpoint.systems.pool.kill_matrix import Ending
 from killpoint.systems.server.steps import SERVER_PARTS, ServerServe, ServerShape
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape

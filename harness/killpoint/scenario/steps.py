@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from killpoint.scenario.coordinator_steps import CoordinatorStep
-from killpoint.scenario.engine_steps import EngineStep
-from killpoint.scenario.pipe_steps import CarrierVerb, PipeStep, PipeVerb
-from killpoint.scenario.pool_steps import (
+from killpoint.systems.coordinator.steps import CoordinatorStep
+from killpoint.systems.engine.steps import EngineStep
+from killpoint.systems.pipe.steps import CarrierVerb, PipeStep, PipeVerb
+from killpoint.systems.pool.steps import (
     ExecutorPhase,
     PoolStep,
     PoolVerb,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from killpoint.scenario import Again, Fault, FaultName, Scenario, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import Operation
-from killpoint.search.pipe_exceptions import around_pipe_strike
 from killpoint.search.sweeps import sweep
+from killpoint.systems.pipe.exceptions import around_pipe_strike
 
 
 def around_strike(operation: Operation, id: str, fault: Fault) -> Scenario:

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from killpoint.checkers.simulated import Delivered, delivered
 from killpoint.errors import CannotWork
 from killpoint.interfaces import World
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import Surroundings
+from killpoint.systems.queue.checks.simulated_delivery import Delivered, delivered
 from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
 

@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 
-from killpoint.checkers.simulated_sharing import Shared, exactly_once
 from killpoint.errors import CannotWork
 from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.lines import Lines
 from killpoint.simulation.meeting import meet
+from killpoint.systems.queue.checks.simulated_sharing import Shared, exactly_once
 from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import msgspec
 
-from killpoint.checkers.simulated_wakes import Woken, woken
 from killpoint.errors import CannotWork
 from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.meeting import Ends, meet
+from killpoint.systems.queue.checks.simulated_wakeups import Woken, woken
 from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
 

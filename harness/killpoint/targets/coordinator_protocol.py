@@ -127,12 +127,12 @@ class ForgesReports(Protocol):
     def engine_forges(self, link: Any, lie: str, counts: tuple[int, int]) -> bool:
         """Send a frame, or several, that a broken engine might.
 
-        ``lie``: a word of :data:`killpoint.scenario.coordinator_steps.EngineLie`;
+        ``lie``: a word of :data:`killpoint.systems.coordinator.steps.EngineLie`;
         UnsupportedByTarget for one that its wire cannot express. Returns whether these counts
         were a valid part of the message beside it.
         """
         ...
 
     def front_end_forges(self, link: Any, lie: str) -> None:
-        """The same of a front end: :data:`killpoint.scenario.coordinator_steps.FrontEndLie`."""
+        """The same of a front end: :data:`killpoint.systems.coordinator.steps.FrontEndLie`."""
         ...

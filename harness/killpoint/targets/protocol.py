@@ -452,7 +452,7 @@ class ForgesMetadata(Protocol):
     def pipe_forge(self, end: Any, lie: str) -> None:
         """Say to the next rank, by the pipe's own wire, what is not so.
 
-        ``lie``: a word of :data:`killpoint.scenario.pipe_steps.Lie`; UnsupportedByTarget for one
+        ``lie``: a word of :data:`killpoint.systems.pipe.steps.Lie`; UnsupportedByTarget for one
         that its wire cannot express.
         """
         ...
@@ -482,7 +482,7 @@ class ForgesBlocks(Protocol):
     def blocks_forge(self, end: Any, how: str) -> None:
         """The blocks of the next ``blocks_send`` leave swapped, twice, too late and so on.
 
-        ``how``: a word of :data:`killpoint.scenario.pipe_steps.Forgery`; UnsupportedByTarget for
+        ``how``: a word of :data:`killpoint.systems.pipe.steps.Forgery`; UnsupportedByTarget for
         one that its wire cannot express. The transfer itself goes on as if nothing were wrong.
         """
         ...

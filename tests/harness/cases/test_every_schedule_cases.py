@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from killpoint.cases import CASES
-from killpoint.cases.every_schedule import CASES as OWN
 from killpoint.scenario import (
     Make,
     Message,
@@ -22,6 +21,7 @@ from killpoint.search.schedule_run import play_of
 from killpoint.search.simulated import Ask, Errand, Explored, Play, carry_out
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.waking import Waking
+from killpoint.systems.queue.cases.every_schedule import CASES as OWN
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine.adapter import RefengineTarget
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.cases.pool_cells import Struck, needs_line
-from killpoint.cases.pool_matrix_cases import CASES
-from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, Scenario, dump, parse
+from killpoint.systems.pool.cases.kill_matrix import CASES
+from killpoint.systems.pool.cases.kill_matrix_cells import Struck, needs_line
+from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, Cell
 
 PLAYED = [cell for cell, expected in MATRIX.items() if expected.ending != "not-applicable"]
 _HARMS = {"raise": ("raise", "interrupt")}

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from synthetic import Tape
 
-from killpoint.cases import pool_matrix_cases
-from killpoint.cases.pool_matrix_cases import CASES, PARTS, cells_of, missing, parts, strike
 from killpoint.ledger import Ledger
-from killpoint.pool_matrix import JUDGED_BY, MATRIX, Cell
 from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Scenario
 from killpoint.search.case_run import CaseRun, Unsupported
+from killpoint.systems.pool.cases import kill_matrix as pool_matrix_cases
+from killpoint.systems.pool.cases.kill_matrix import CASES, PARTS, cells_of, missing, parts, strike
+from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, Cell
 
 INVARIANTS = sorted(set(JUDGED_BY.values()))
 KILLED = Cell("worker", "computing", "kill")

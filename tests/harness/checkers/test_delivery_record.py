@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from synthetic import Tape
 
-from killpoint.checkers.delivery import got, mismatches, overflowing, sent, wrong_data
+from killpoint.systems.queue.record import got, mismatches, overflowing, sent, wrong_data
 
 
 def test_a_message_keeps_its_form_size_digest_and_end() -> None:

@@ -6,7 +6,7 @@ import pytest
 from group_tape import GroupTape, group_convicted, group_judged
 
 from killpoint.checkers.finding import Inconclusive
-from killpoint.checkers.group_growth import steady_gain
+from killpoint.systems.group.checks.growth import steady_gain
 
 KIB = 1024
 

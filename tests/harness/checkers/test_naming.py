@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.checkers.naming import names_one_of, ranks_named
+from killpoint.checkers.error_names_rank import names_one_of, ranks_named
 
 
 @pytest.mark.parametrize(

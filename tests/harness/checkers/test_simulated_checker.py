@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.checkers.simulated import Delivered, delivered
+from killpoint.systems.queue.checks.simulated_delivery import Delivered, delivered
 
 _SENT = [b"one", b"two", b"three"]
 

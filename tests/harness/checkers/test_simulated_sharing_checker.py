@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.checkers.simulated_sharing import Shared, exactly_once
+from killpoint.systems.queue.checks.simulated_sharing import Shared, exactly_once
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.checkers.simulated_wakes import Woken, woken
+from killpoint.systems.queue.checks.simulated_wakeups import Woken, woken
 
 
 def test_a_reader_that_wakes_at_once_or_within_100_ms_is_well() -> None:

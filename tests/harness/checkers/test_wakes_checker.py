@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.wakes import Heard, Told, woken
+from killpoint.systems.coordinator.checks.wakeups import Heard, Told, woken
 
 
 def test_each_other_engine_must_be_told_of_a_wave() -> None:

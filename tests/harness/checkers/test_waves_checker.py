@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.checkers.waves import Engine, at_rest, leads, met, went_back
+from killpoint.systems.coordinator.checks.waves import Engine, at_rest, leads, met, went_back
 
 IDLE = Engine(wave=1, running=False, unfinished=0, waits=False, steps=0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from killpoint.models.group import Lane, Meeting
+from killpoint.systems.group.model import Lane, Meeting
 
 
 @given(st.lists(st.integers(0, 99), unique=True))

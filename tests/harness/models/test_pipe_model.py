@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.models.pipe import PipeLane, Sent
+from killpoint.systems.pipe.model import PipeLane, Sent
 
 
 def lane(*accepted: bool) -> PipeLane:

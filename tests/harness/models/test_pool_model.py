@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.models.pool import MOVES, STATES, PoolLife, PoolModel, reachable
+from killpoint.systems.pool.model import MOVES, STATES, PoolLife, PoolModel, reachable
 
 
 def test_every_life_ends_stopped_and_nothing_comes_back() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from killpoint.models.queue import QueueModel
+from killpoint.systems.queue.model import QueueModel
 
 
 def test_a_queue_is_full_when_its_slowest_reader_is_a_lap_behind() -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from killpoint.models.slot import Slot
+from killpoint.systems.queue.slot_model import Slot
 
 
 def _in_case(case: int, readers: int) -> Slot:

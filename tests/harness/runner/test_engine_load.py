@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from killpoint.runner.drivers.engine_load import asked, different, digest, prefixes
 from killpoint.scenario import Load
+from killpoint.systems.engine.load import asked, different, digest, prefixes
 from killpoint.targets.engine_protocol import EngineShape
 
 LOAD, SHAPE = Load(prompts=12, prompt_tokens=56, max_tokens=20, large_every=5), EngineShape()

@@ -12,12 +12,12 @@ import pytest
 
 from killpoint import cli, judge, plugin
 from killpoint.errors import CannotWork
-from killpoint.runner.drivers import pool_payload
-from killpoint.runner.drivers.worker_class import PoolWorker
 from killpoint.runner.observe import gpus
 from killpoint.runner.processes.target_agent import DEVICE, PLAY
 from killpoint.scenario import PoolStart, Scenario
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.pool import payload as pool_payload
+from killpoint.systems.pool.worker_class import PoolWorker
 from killpoint.targets.protocol import PoolShape, QueueShape
 from killpoint.targets.refengine import pool
 

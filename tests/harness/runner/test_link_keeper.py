@@ -11,9 +11,9 @@ import pytest
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
-from killpoint.runner.drivers.coordinator_client_thread import LinkKeeper
-from killpoint.runner.drivers.engine_stub import Stepping
 from killpoint.runner.observe import scheduling_jitter
+from killpoint.systems.coordinator.client_thread import LinkKeeper
+from killpoint.systems.coordinator.engine_stub import Stepping
 from killpoint.targets.coordination import Published, Started
 from killpoint.targets.coordinator_protocol import Heard
 

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from killpoint.runner.drivers.native import NativeWait, let_go
+from killpoint.runner.native import NativeWait, let_go
 from killpoint.runner.observe.diagnosis import state
 
 _BUSY = """
 import signal, sys
 from pathlib import Path
-from killpoint.runner.drivers.native import NativeWait
+from killpoint.runner.native import NativeWait
 handled = []
 signal.signal(signal.SIGTERM, lambda *_: handled.append("handled"))
 wait = NativeWait(Path(sys.argv[1]))

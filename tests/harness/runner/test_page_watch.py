@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from killpoint.cases.pages import around_copy
 from killpoint.checkers import CHECKERS
 from killpoint.history.event import Event
 from killpoint.points.pages import Protected, Refused
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Count, Fault, FaultName, Point
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.pages import around_copy
 
 _DATA = 256
 """Pages of the message whose copy is held."""

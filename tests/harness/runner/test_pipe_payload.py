@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from killpoint.runner.drivers import pipe_payload as payload
 from killpoint.scenario import DTYPES, LAYOUTS, Tensor
+from killpoint.systems.pipe import payload as payload
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

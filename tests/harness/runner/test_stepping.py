@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.runner.drivers.engine_stub import Stepping
+from killpoint.systems.coordinator.engine_stub import Stepping
 from killpoint.targets.coordination import Started
 from killpoint.targets.coordinator_protocol import Saying
 

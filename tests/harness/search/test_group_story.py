@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from killpoint.scenario import ReceiveFrom, Scenario, SendTo, dump, parse
-from killpoint.search.group_fuzz import programs
+from killpoint.systems.group.fuzz import programs
 
 _quick = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from synthetic import Tape, scene
 
-from killpoint.cases.deaths import anywhere, around_death
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import AnyStep, Count, Fault, Point, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import TooLittleRoom, chosen, count_lines
+from killpoint.systems.queue.cases.deaths import anywhere, around_death
 
 
 class Counting:

@@ -8,7 +8,6 @@ import pytest
 from synthetic import Tape
 
 from killpoint.ledger import Ledger
-from killpoint.pool_matrix import MEANING
 from killpoint.scenario import (
     Count,
     Fault,
@@ -22,7 +21,8 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun, Play
 from killpoint.search.operations import Operation
-from killpoint.search.pool_sweeps import EXECUTOR, POOL, WORKER, around, ending, sweep_pool
+from killpoint.systems.pool.kill_matrix import MEANING
+from killpoint.systems.pool.sweeps import EXECUTOR, POOL, WORKER, around, ending, sweep_pool
 
 
 @pytest.mark.parametrize("fault", ["stop", "kill", "raise"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from killpoint.models.queue import QueueModel
 from killpoint.scenario import Receive, Scenario, Send, dump, parse
-from killpoint.search.stateful_fuzz import stories
+from killpoint.systems.queue.model import QueueModel
+from killpoint.systems.queue.stateful_fuzz import stories
 
 _quick = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -8,9 +8,9 @@ from test_kills import Counting
 from killpoint.scenario import Again, Fault, Point, Wait, dump, parse
 from killpoint.search.case_run import CaseRun
 from killpoint.search.exception_injection import around_strike, strike_anywhere
-from killpoint.search.group_operations import GROUP
 from killpoint.search.operations import Operation
-from killpoint.search.queue_operations import QUEUE, REMOTE
+from killpoint.systems.group.operations import GROUP
+from killpoint.systems.queue.operations import QUEUE, REMOTE
 
 _EVERY = (*QUEUE, *REMOTE, *GROUP)
 

@@ -8,10 +8,10 @@ from test_kills import Counting
 
 from killpoint.scenario import Count, Fault, Point, Receive, Scenario, Send, Wait, dump, parse
 from killpoint.search.case_run import CaseRun, Play
-from killpoint.search.group_operations import GROUP, JOIN
 from killpoint.search.operations import LARGE, Operation
-from killpoint.search.queue_operations import QUEUE, REMOTE
 from killpoint.search.sweeps import Around, around_death, around_stop, placed
+from killpoint.systems.group.operations import GROUP, JOIN
+from killpoint.systems.queue.operations import QUEUE, REMOTE
 
 _EVERY = (*QUEUE, *REMOTE, *GROUP, *JOIN)
 _SENDS = tuple(operation for operation in QUEUE if operation.verb == "send")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from killpoint.checkers.wakes import woken
 from killpoint.scenario import Wakes
-from killpoint.search.coordinator_wakeup import play
+from killpoint.systems.coordinator.checks.wakeups import woken
+from killpoint.systems.coordinator.unanswered_start_search import play
 from killpoint.targets.coordination import Published, Started
 
 

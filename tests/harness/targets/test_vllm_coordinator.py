@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 from vllm_shelf import FOLDER, QUEUE, Shelf, sdist
 
-from killpoint.checkers.wakes import woken
 from killpoint.errors import CannotWork
 from killpoint.scenario import Wakes
-from killpoint.search.coordinator_wakeup import play
+from killpoint.systems.coordinator.checks.wakeups import woken
+from killpoint.systems.coordinator.unanswered_start_search import play
 from killpoint.targets import vllm
 from killpoint.targets.coordination import Published, Started
 from killpoint.targets.vllm import archive

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 
 from detection.found import Found
 from killpoint.cases.case import OPEN, scenario, small
-from killpoint.cases.group_plays import JOINED, played, ranks
-from killpoint.cases.pool_plays import DOWN, GIVEN, LONG, UP, pooled
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Inconclusive
 from killpoint.runner.stage import Play
@@ -29,6 +27,8 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import Player
+from killpoint.systems.group.cases.builders import JOINED, played, ranks
+from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, pooled
 from killpoint.verdict import Violation
 
 _ROUNDS = 12

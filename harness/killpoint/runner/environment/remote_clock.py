@@ -1,7 +1,7 @@
 """The wall clock of a process that takes no orders: a signal makes it look how far to jump.
 
 Whoever the target forks inherits the handler; whoever it starts afresh gets it with the main
-module (:mod:`killpoint.runner.drivers.coordinator_main`).
+module (:mod:`killpoint.systems.coordinator.main`).
 """
 
 from __future__ import annotations

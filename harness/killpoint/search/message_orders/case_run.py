@@ -6,9 +6,9 @@ import msgspec
 
 from killpoint.checkers.finding import Finding
 from killpoint.scenario import Scenario
-from killpoint.scenario.orders import Orders
 from killpoint.search.case_run import CaseRun
 from killpoint.search.message_orders.remote_call import Errand, Explored
+from killpoint.systems.coordinator.orders import Orders
 
 _WHERE = "killpoint.search.message_orders.remote_call:answer"
 _BESIDE = 60.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import cast
 
-from killpoint.checkers import waves as rules
-from killpoint.scenario.orders import Orders
 from killpoint.search.message_orders.memory import Links, Numbers, Outcome, Remembered
+from killpoint.systems.coordinator.checks import waves as rules
+from killpoint.systems.coordinator.orders import Orders
 from killpoint.targets.waves import CoordinatorParty, EngineParty, HasWaves, Sent
 from killpoint.verdict import Violation
 

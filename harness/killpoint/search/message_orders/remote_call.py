@@ -6,9 +6,9 @@ from typing import cast
 
 import msgspec
 
-from killpoint.scenario.orders import Orders
 from killpoint.search.message_orders.protocol_state import World
 from killpoint.search.message_orders.search import Diverged, Searched, play, search
+from killpoint.systems.coordinator.orders import Orders
 from killpoint.targets.protocol import Target
 from killpoint.targets.waves import HasWaves
 from killpoint.verdict import Violation

@@ -1,0 +1,79 @@
+"""Cases of a coordinator whose peers live on other hosts, and lose their link to it (C6)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import Case
+from killpoint.scenario import Fault, Hear, Pause, Request, Tell, Wait
+from killpoint.systems.coordinator.cases.builders import (
+    FIRST,
+    FRONT,
+    OPEN,
+    SECOND,
+    heard,
+    of_coordinator,
+    stepping,
+    until,
+)
+
+HOSTS: tuple[Case, ...] = (
+    of_coordinator(
+        "C6/remote-engine-killed",
+        "an engine on another host is killed in a wave: no supervisor of this host can see it",
+        [
+            *OPEN,
+            *heard(SECOND, (4, 2)),
+            *stepping(FIRST, SECOND),
+            Fault("kill", SECOND),
+            *until("gone", FRONT, rank=1),
+            *until("without", FIRST, rank=1),
+            *heard(FIRST, (2, 1)),
+            *stepping(FIRST),
+        ],
+        namespaces=True,
+    ),
+    of_coordinator(
+        "C6/host-cut-past-silence",
+        "an engine's host is cut off in a wave for longer than the silence, and comes back",
+        [
+            *OPEN,
+            *heard(SECOND, (4, 2)),
+            *stepping(FIRST, SECOND),
+            Fault("cut", SECOND),
+            *until("gone", FRONT, rank=1),
+            *until("without", FIRST, rank=1),
+            *stepping(FIRST),
+            *heard(FIRST, (2, 1)),
+            *until("lost", SECOND),
+            Tell(SECOND, (8, 1)),
+            Request((SECOND,)),
+            Fault("heal", SECOND),
+            *until("back", FRONT, rank=1),
+            Hear((FRONT,), "counts", rank=1, counts=(8, 1)),
+            *until("found", SECOND),
+            *until("stepped", SECOND),
+            *heard(SECOND, (6, 1)),
+        ],
+        namespaces=True,
+    ),
+    of_coordinator(
+        "C6/host-cut-briefly",
+        "a cut shorter than the silence, of an engine and of a front end: nothing is lost",
+        [
+            *OPEN,
+            *heard(SECOND, (4, 2)),
+            *stepping(FIRST),
+            Fault("cut", SECOND),
+            Fault("cut", FRONT),
+            Request((SECOND,)),
+            Tell(SECOND, (8, 1)),
+            Pause(1.5),
+            Fault("heal", SECOND),
+            Fault("heal", FRONT),
+            Wait(within=9.0),
+            Hear((FRONT,), "counts", rank=1, counts=(8, 1)),
+            *until("stepped", SECOND),
+            *heard(SECOND, (6, 1)),
+        ],
+        namespaces=True,
+    ),
+)

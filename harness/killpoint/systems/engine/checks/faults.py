@@ -1,0 +1,197 @@
+"""Faults are survived: requests elsewhere succeed, and service is half, then whole again (E3)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.checkers.finding import Checker, Finding, Inconclusive
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.engine.checks.answers import answered
+from killpoint.systems.engine.checks.health import honest
+from killpoint.systems.engine.checks.tokens import equal
+from killpoint.systems.engine.record import SECOND, Life, Strike, life, slack, some
+from killpoint.verdict import Violation
+
+_TOLD_WITHIN = 5 * SECOND
+_HALF_WITHIN = 10 * SECOND
+_BACK_WITHIN = 15 * SECOND
+"""And twice what the engine's start took: where that is slow, so is a replica's."""
+_WINDOW = 2 * SECOND
+_WHOLE = 0.8
+"""Of the goodput before, less those that come at once, over two seconds: requests come evenly,
+their ends do not quite."""
+_BESIDE: dict[str, Checker] = {"E1": answered, "E2": equal, "E4": honest}
+
+
+class Goodput(msgspec.Struct):
+    """Requests that ended well, in a second, around one fault."""
+
+    before: float
+    during: float
+    after: float
+    half: int | None
+    """When it was half of that before again, ns; None: never."""
+    back: float
+    """Seconds until the engine was whole; less than 0: it was not."""
+
+    def words(self, strike: Strike) -> str:
+        """For people."""
+        back = f"whole after {self.back:.1f} s" if self.back >= 0 else "never whole"
+        return (
+            f"{strike.kind} {_PAST.get(strike.fault, strike.fault)}: {self.before:.1f} requests/s"
+            f" before, {self.during:.1f} during, {self.after:.1f} after; {back}"
+        )
+
+
+_PAST = {"kill": "killed", "stop": "stopped"}
+
+
+def survived(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """E3; and what else the scenario says judges it."""
+    counts: dict[str, int] = {}
+    for id in ("E1", *(each for each in scenario.judges if each in ("E2", "E4"))):
+        found = _BESIDE[id](scenario, history, ledger)
+        counts |= found.counts
+        if found.violations:
+            return found
+    of = life(scenario, history)
+    kills = [strike for strike in of.strikes if strike.fault == "kill"]
+    if not kills:
+        raise Inconclusive("nothing was done to the engine")
+    told: list[str] = []
+    for strike in kills:
+        goodput = measured(of, strike)
+        told.append(goodput.words(strike))
+        wrong = (
+            _failed_late(history, of, strike)
+            or _failed_elsewhere(scenario, history, of, strike)
+            or _service(scenario, history, of, strike, goodput)
+        )
+        if wrong:
+            return Finding(wrong)
+    counts["kills"] = len(kills)
+    return Finding([], counts, told)
+
+
+def measured(of: Life, strike: Strike) -> Goodput:
+    """Goodput around a fault.
+
+    Raises:
+        Inconclusive: too few requests came before it to know what it was.
+    """
+    begin = max(strike.t - _WINDOW, of.requests[0].asked.t)
+    before = min(of.rate, _rate(of, begin, strike.t))  # what had waited may have come then, too
+    if of.came_well(begin, strike.t) < 4:
+        raise Inconclusive(f"hardly a request had ended before {strike.fault} of {strike.part}")
+    whole = strike.whole
+    recovered = whole is not None and bool(whole.data.get("yes"))
+    until = whole.t if whole is not None and recovered else strike.end
+    half = _half(of, strike, before)
+    back = (until - strike.t) / SECOND if recovered else -1.0
+    after = _rate(of, until, min(until + _WINDOW, strike.end)) if recovered else 0.0
+    return Goodput(before, _rate(of, strike.t, until), after, half, back)
+
+
+def _rate(of: Life, since: int, until: int) -> float:
+    return of.came_well(since, until) / max((until - since) / SECOND, 0.001)
+
+
+def _half(of: Life, strike: Strike, before: float) -> int | None:
+    """When, after the fault, a second began in which requests came half as often as before it."""
+    t = strike.t
+    while t + SECOND <= strike.end:
+        if _rate(of, t, t + SECOND) >= before / 2:
+            return t
+        t += SECOND // 10
+    return None
+
+
+def _failed_late(history: History, of: Life, strike: Strike) -> list[Violation]:
+    """Requests that failed more than 5 s after the death, or after they were asked."""
+    for request in of.requests:
+        answer = request.answer
+        if not request.failed or answer is None or not strike.t < answer.t <= strike.end:
+            continue
+        since = max(strike.t, request.asked.t)
+        if answer.t - since > _TOLD_WITHIN + slack(history, since, answer.t):
+            cause = (
+                f"request {request.n} failed only {(answer.t - since) / 1e9:.1f} s after"
+                f" {strike.part} was dead: {answer.text('error')}"
+            )
+            return [
+                Violation("late", cause, some(history, of, request.asked, answer, around=since))
+            ]
+    return []
+
+
+def _failed_elsewhere(
+    scenario: Scenario, history: History, of: Life, strike: Strike
+) -> list[Violation]:
+    """Requests that no replica that is dead can have had, and that failed all the same."""
+    if not _others(scenario, strike):
+        return []
+    known = strike.t + SECOND + slack(history, strike.t, strike.t + SECOND)
+    for request in of.requests:
+        answer = request.answer
+        if not request.failed or answer is None or answer.text("outcome") == "refused":
+            continue
+        spared = strike.kind == "coordinator" and strike.t < answer.t
+        if spared or known < request.asked.t < strike.end:
+            after = (request.asked.t - strike.t) / 1e9
+            cause = (
+                f"request {request.n}, asked {after:.1f} s after the death of {strike.part}, failed"
+                f" although another replica was there: {answer.text('error')}"
+            )
+            return [
+                Violation("lost", cause, some(history, of, request.asked, answer, around=known))
+            ]
+    return []
+
+
+def _others(scenario: Scenario, strike: Strike) -> bool:
+    """Whether a replica is left that can do what the struck part did."""
+    engine = scenario.engine
+    if engine is None:
+        return False
+    return strike.replica.startswith(("prefill", "coordinator")) or engine.data_parallel > 1
+
+
+def _service(
+    scenario: Scenario, history: History, of: Life, strike: Strike, goodput: Goodput
+) -> list[Violation]:
+    around = strike.t
+    lines = some(history, of, strike.whole, around=around)
+    due = _HALF_WITHIN + slack(history, around, around + _HALF_WITHIN)
+    if _others(scenario, strike):
+        watched = strike.end - strike.t
+        if goodput.half is None and watched < due and goodput.back < 0:
+            raise Inconclusive(f"the load ended {watched / 1e9:.1f} s after the death")
+        if goodput.half is None or goodput.half - strike.t > due:
+            cause = (
+                f"10 s after the death of {strike.part} goodput was still below half of"
+                f" {goodput.before:.1f} requests/s"
+            )
+            return [Violation("starved", cause, lines)]
+    if strike.whole is None or not (scenario.engine and scenario.engine.restart):
+        return []
+    if goodput.back < 0:
+        took = strike.whole.t - strike.t
+        cause = f"{strike.part} had not come back {took / 1e9:.1f} s after its death"
+        due = _BACK_WITHIN + 2 * of.start_took + slack(history, strike.t, strike.whole.t)
+        if took < due:
+            started = f"the engine's start had taken {of.start_took / 1e9:.1f} s"
+            raise Inconclusive(f"{cause}, on a machine where {started}")
+        return [Violation("starved", cause, lines)]
+    whole = strike.whole.t
+    enough = strike.end - whole >= _WINDOW
+    missed = (_WHOLE * goodput.before - goodput.after) * (_WINDOW / SECOND)
+    stood_still = slack(history, whole, whole + _WINDOW) / SECOND
+    if enough and missed > of.together + goodput.before * stood_still:
+        cause = (
+            f"with {strike.part} back, goodput was {goodput.after:.1f} requests/s, where it had"
+            f" been {goodput.before:.1f}"
+        )
+        return [Violation("starved", cause, lines)]
+    return []

@@ -1,0 +1,202 @@
+"""Barriers: nobody passes before all have come, and who waits in vain is told for whom (G3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from killpoint.checkers.error_names_rank import names_one_of
+from killpoint.checkers.finding import (
+    Finding,
+    Inconclusive,
+    deaths,
+    evidence,
+    graver,
+    hangs,
+    ordered_end,
+)
+from killpoint.history.event import Event
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.group.model import Meeting
+from killpoint.systems.group.record import Call, calls
+from killpoint.verdict import Violation
+
+_EARLY = 0.001
+_KNOWN = 2.0
+"""Seconds after which a group must know of a death."""
+_MAKING = 1.0
+"""Seconds more for a join: keys, threads and connections are made in it, which is no waiting."""
+_ALLOWED = 0.25
+"""Seconds beyond a deadline that nobody minds, on top of what the control wait was late."""
+
+
+def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+    """G3: with a rank dead or absent, every live rank's barrier fails in time and names it."""
+    made = calls(history)
+    found = broken_barriers(scenario, history, made)
+    found = graver(graver(found, _joins(scenario, history)), hangs(history))
+    dead = deaths(history)
+    vain = [
+        call
+        for call in made
+        if call.op == "barrier"
+        and call.role not in dead
+        and call.ended
+        and not call.ok
+        and call.made
+    ]
+    joins = [event for event in history.of("end") if _failed_join(event)]
+    if not found and not vain and not joins and not _struck_in_join(history, dead):
+        raise Inconclusive("no live rank's barrier had a rank to miss")
+    return Finding(found[:1], {"barriers": len(vain)})
+
+
+def broken_barriers(scenario: Scenario, history: History, made: Sequence[Call]) -> list[Violation]:
+    """What is wrong with the barriers of the ranks that live."""
+    dead = deaths(history)
+    met = [call for call in made if call.op == "barrier"]
+    wrong: list[Violation] = []
+    for call in met:
+        if call.ended is None or call.role in dead or not call.made:
+            continue
+        found = _judge(scenario, history, call, met, dead)
+        if found:
+            lines = [*dead.values(), call.began, call.ended]
+            shown = evidence(history, sorted(lines, key=lambda event: event.t))
+            wrong = graver(wrong, [msgspec.structs.replace(found, evidence=shown)])
+    return wrong
+
+
+def _judge(
+    scenario: Scenario,
+    history: History,
+    call: Call,
+    met: Sequence[Call],
+    dead: dict[str, Event],
+) -> Violation | None:
+    assert call.ended is not None
+    absent = _absent(scenario, call, met)
+    gone = [role for role in dead if _struck(history, role, dead) <= call.ended.t]
+    who = sorted({*absent, *gone})
+    if call.ok:
+        if absent:
+            cause = f"{call.words()} ended well although {' and '.join(absent)} had not come"
+            return Violation("no-error", cause)
+        before = [
+            role
+            for role in gone
+            if _long_before(history, dead[role], call) and not _passed(call, met, role)
+        ]
+        if before:
+            cause = f"{call.words()} ended well although {before[0]} was dead before it began"
+            return Violation("no-error", cause)
+        return None
+    if not who:
+        cause = f"{call.words()} ended with {call.outcome} although every rank came: {call.error}"
+        return Violation("lost", cause)
+    late = _late(history, call)
+    if late:
+        return late
+    due = call.timeout
+    if due is not None and not gone and call.seconds < due - _EARLY:
+        cause = f"{call.words()} with timeout {due:g} s gave up after {call.seconds:.3f} s"
+        return Violation("late", f"{cause}: too early, {who[0]} might still have come")
+    if not names_one_of(call.error, [int(role.split("-")[1]) for role in who]):
+        why = "dead" if gone else "absent"
+        cause = f"{call.words()} failed for {who[0]}, {why}, with an error that does not name it"
+        return Violation("no-error", f"{cause}: {call.error}", level="SHOULD")
+    return None
+
+
+def _long_before(history: History, death: Event, call: Call) -> bool:
+    """Whether the group must have known of the death when this rank came.
+
+    Who died inside the barrier had come to it: for a moment the word of its coming may be
+    there, and the word of its death not yet.
+    """
+    allowed = _KNOWN + history.allowance(death.t, call.began.t) / 1e9
+    return (call.began.t - death.t) / 1e9 > allowed
+
+
+def _struck(history: History, role: str, dead: dict[str, Event]) -> int:
+    """From when on it may have been dead: its end is only recorded when it has been reaped."""
+    return ordered_end(history, role) or dead[role].t
+
+
+def _absent(scenario: Scenario, call: Call, met: Sequence[Call]) -> list[str]:
+    """Who had not come to this barrier when the call ended."""
+    assert call.ended is not None
+    roles = scenario.roles()
+    meeting = Meeting(len(roles))
+    for other in met:
+        same = other.began.number("n") == call.began.number("n") and other.made
+        if same and other.began.t <= call.ended.t:
+            meeting.come(roles.index(other.role))
+    return [roles[rank] for rank in meeting.missing()]
+
+
+def _passed(call: Call, met: Sequence[Call], role: str) -> bool:
+    """Whether the role had come back well from this very barrier."""
+    number = call.began.number("n")
+    return any(m.role == role and m.began.number("n") == number and m.ok for m in met)
+
+
+def _late(history: History, call: Call) -> Violation | None:
+    due = call.timeout
+    if due is None or call.ended is None:
+        return None
+    allowed = due + _ALLOWED + history.allowance(call.began.t, call.ended.t) / 1e9
+    if call.seconds <= allowed:
+        return None
+    cause = f"{call.words()} with timeout {due:g} s took {call.seconds:.2f} s"
+    return Violation("late", f"{cause} and ended with: {call.error}")
+
+
+def _failed_join(event: Event) -> bool:
+    return event.text("op") == "join" and event.text("outcome") not in ("ok", "")
+
+
+def _struck_in_join(history: History, dead: Collection[str]) -> bool:
+    """Whether a rank died in its join, late enough perhaps for all others to be whole."""
+    ended = {event.role for event in history.of("end") if event.text("op") == "join"}
+    begun = {event.role for event in history.of("begin") if event.text("op") == "join"}
+    return bool((begun - ended) & set(dead))
+
+
+def _joins(scenario: Scenario, history: History) -> list[Violation]:
+    """A join without one of the ranks ends by its timeout, and the host's with an error.
+
+    A member may be let in before all have come: its next call will tell it. Where a rank died in
+    its join, it may or may not have come: whoever fails then names it, or one that gave up.
+    """
+    dead = deaths(history)
+    failed = [event.role for event in history.of("end") if _failed_join(event)]
+    gone = {role: scenario.roles().index(role) for role in (*dead, *failed)}
+    asked = {e.role: e.data.get("timeout") for e in history.of("begin") if e.text("op") == "join"}
+    whole = asked.keys() == set(scenario.roles()) and not dead
+    found: list[Violation] = []
+    for event in history.of("end"):
+        if event.text("op") != "join":
+            continue
+        lines = evidence(history, [event])
+        if whole and event.text("outcome") != "ok":
+            return [Violation("lost", f"{event.role}'s join failed: {event.text('error')}", lines)]
+        others = [rank for role, rank in gone.items() if role != event.role]
+        if dead and event.role in failed and not names_one_of(event.text("error"), others):
+            cause = f"{event.role}'s join failed, and its error does not name {' or '.join(dead)}"
+            error = event.text("error")
+            found = graver(found, [Violation("no-error", f"{cause}: {error}", lines, "SHOULD")])
+        here = event.role == scenario.roles()[0] and event.text("outcome") == "ok"
+        if here and not whole and not dead:
+            cause = f"{event.role} made a group of which a rank never came"
+            return [Violation("no-error", cause, lines)]
+        due, took = asked.get(event.role), event.data.get("s")
+        if not whole and isinstance(due, (int, float)) and isinstance(took, (int, float)):
+            since = event.t - int(took * 1e9)
+            if took > due + _MAKING + history.allowance(since, event.t) / 1e9:
+                cause = f"{event.role}'s join with timeout {due:g} s took {took:.2f} s"
+                return [Violation("late", cause, lines)]
+    return found

@@ -1,0 +1,157 @@
+"""Cases of a pipe's buffer (K2), of sends that fail (K3), and of metadata that lie (K6)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import MIB, Case
+from killpoint.scenario import (
+    AnyStep,
+    Fault,
+    Lie,
+    PipeClose,
+    PipeDrain,
+    PipeForge,
+    PipeReceive,
+    PipeSend,
+    Settle,
+    Tensor,
+    Wait,
+)
+from killpoint.systems.pipe.cases.builders import (
+    FIRST,
+    GIVEN,
+    LARGE,
+    OPENED,
+    SECOND,
+    SMALL,
+    carried,
+    forged,
+    of_pipe,
+)
+
+_NO_BYTES = Tensor("float32", (1024,), form="meta")
+"""It has a shape and nothing in it: no target can carry it."""
+_EMPTY: list[AnyStep] = [PipeDrain(), Wait(within=GIVEN)]
+_DONE: list[AnyStep] = [Wait(within=GIVEN)]
+
+_BUFFERS = (
+    of_pipe(
+        "K2/empty-after-every-tensor",
+        "tensors of many sizes, None and empty ones are taken; the buffer is empty then",
+        [
+            *OPENED,
+            *carried(FIRST, SECOND, [SMALL, Tensor(form="none"), LARGE, Tensor("int8", (0,))]),
+            *carried(SECOND, FIRST, [Tensor("bfloat16", (7, 9), "transposed"), SMALL]),
+            *_DONE,
+            *_EMPTY,
+        ],
+        buffer_bytes=8 * MIB,
+    ),
+    of_pipe(
+        "K2/larger-than-the-limit",
+        "tensors of 1 MiB through a buffer of 4 KiB, one after the other",
+        [
+            *OPENED,
+            *carried(FIRST, SECOND, [Tensor("uint8", (MIB,), repeat=4)]),
+            *_DONE,
+            *_EMPTY,
+        ],
+        buffer_bytes=4096,
+    ),
+    of_pipe(
+        "K2/memory-is-bounded",
+        "12 tensors of 8 MiB through a buffer of 16 MiB, which nobody takes for a while",
+        [
+            *OPENED,
+            PipeSend(FIRST, [Tensor("uint8", (8 * MIB,), repeat=12)], same=True),
+            Settle((FIRST,)),
+            PipeReceive((SECOND,), 12),
+            Wait(within=20.0),
+            *_EMPTY,
+        ],
+        buffer_bytes=16 * MIB,
+    ),
+    of_pipe(
+        "K2/send-fails-once",
+        "one tensor cannot be carried; the next ones can, once the buffer has room",
+        [
+            *OPENED,
+            *carried(FIRST, SECOND, [Tensor()]),
+            *_DONE,
+            PipeSend(FIRST, [_NO_BYTES], keep_on=True),
+            *_DONE,
+            PipeDrain((FIRST,), within=1.0),
+            PipeSend(FIRST, [Tensor()], keep_on=True),
+            Wait((FIRST,), within=3.0),
+        ],
+        buffer_bytes=2048,
+    ),
+    of_pipe(
+        "K2/empty-after-a-death",
+        "the taker is killed while tensors wait for it; the account is settled",
+        [
+            *OPENED,
+            *carried(FIRST, SECOND, [Tensor()]),
+            *_DONE,
+            Fault("kill", SECOND),
+            PipeSend(FIRST, [Tensor("uint8", (MIB,), repeat=3)], keep_on=True),
+            Wait(within=GIVEN),
+            *_EMPTY,
+        ],
+        buffer_bytes=64 * MIB,
+    ),
+)
+
+_FAILS = (
+    of_pipe(
+        "K3/send-fails-once",
+        "one tensor cannot be carried: its sender is told, and so is who waits for it",
+        [
+            *OPENED,
+            *carried(FIRST, SECOND, [Tensor()]),
+            *_DONE,
+            PipeReceive((SECOND,), 2),
+            PipeSend(FIRST, [_NO_BYTES, Tensor()], keep_on=True),
+            Wait((FIRST,), within=GIVEN),
+            PipeClose((FIRST,)),
+            Wait(within=GIVEN),
+        ],
+    ),
+    of_pipe(
+        "K3/last-send-fails",
+        "the last tensor before the close cannot be carried",
+        [
+            *OPENED,
+            PipeReceive((SECOND,), 2),
+            PipeSend(FIRST, [Tensor(), _NO_BYTES], keep_on=True),
+            Wait((FIRST,), within=GIVEN),
+            PipeClose((FIRST,)),
+            Wait(within=GIVEN),
+        ],
+    ),
+    of_pipe(
+        "K3/first-send-fails",
+        "the very first tensor cannot be carried; others were given right after it",
+        [
+            *OPENED,
+            PipeReceive((SECOND,), 3),
+            PipeSend(FIRST, [_NO_BYTES, Tensor(repeat=3)], keep_on=True),
+            Wait((FIRST,), within=GIVEN),
+            PipeClose((FIRST,)),
+            Wait(within=GIVEN),
+        ],
+    ),
+)
+
+_TOLD: tuple[tuple[str, str, tuple[Lie, ...]], ...] = (
+    ("no-such-dtype", "a dtype that there is not", ("dtype",)),
+    ("impossible-shape", "a negative size; too many dimensions", ("negative", "dimensions")),
+    ("overflowing-shape", "sizes whose product leaves 64 bits", ("overflow",)),
+    ("huge", "more bytes than any machine has", ("huge",)),
+    ("fewer-bytes-than-told", "fewer bytes follow than were told", ("mismatch",)),
+)
+_LIES = tuple(
+    of_pipe(f"K6/{name}", summary, *forged(*(PipeForge(FIRST, lie) for lie in lies)))
+    for name, summary, lies in _TOLD
+)
+
+CASES: tuple[Case, ...] = (*_BUFFERS, *_FAILS, *_LIES)

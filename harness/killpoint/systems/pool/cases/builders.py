@@ -1,0 +1,90 @@
+"""What plays of worker pools are made of."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from killpoint.cases.case import Case
+from killpoint.scenario import AnyStep, Call, Fault, Look, PoolStart, PoolStop, Scenario, Wait
+from killpoint.search.case_run import CaseRun
+from killpoint.systems.pool.kill_matrix import Ending
+from killpoint.targets.protocol import PoolShape
+
+PoolStartMethod = Literal["default", "spawn", "fork", "forkserver"]
+
+GRACE = 0.3
+"""Seconds: short, so that what waits for one is told from what does not."""
+GIVEN = 8.0
+"""When a call that should have ended by then is a hang."""
+SHORT = 0.5
+"""The deadline of a call that is to run into it."""
+LONG = 8.0
+"""The deadline of a call that is to go well."""
+HEALTH = 10.0
+"""The deadline of a question of health that is published (SPEC 5): some pools have no other."""
+STANDS_WITHIN = 20.0
+"""When a worker should stand at its point, spawned ones on a busy machine, too."""
+UP: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
+"""A pool is started, and every worker ready."""
+DOWN: list[AnyStep] = [PoolStop(), Wait(within=2 * GRACE + 12.0)]
+"""It is shut down."""
+WORKS: list[AnyStep] = [Call(times=2, timeout=LONG, keep_on=True), Wait(within=2 * LONG + 4.0)]
+"""Two calls are made of it."""
+OVERFLOW = 300_000
+"""Bytes of a reply that does not fit into a queue's chunk of 64 KiB."""
+
+
+def pooled(
+    id: str, *steps: AnyStep, expects: Ending | None = None, seed: int = 0, **shape: Any
+) -> Scenario:
+    """A scenario of a pool of two workers, judged by the invariant that its case belongs to."""
+    return Scenario(
+        case=id,
+        judges=[id.split("/")[0]],
+        steps=list(steps),
+        pool=PoolShape(grace=shape.pop("grace", GRACE), **shape),
+        expects=expects,
+        seed=seed,
+    )
+
+
+def of_pool(
+    id: str,
+    summary: str,
+    *steps: AnyStep,
+    expects: Ending | None = None,
+    restart: bool = False,
+    **shape: Any,
+) -> Case:
+    """A case of one scenario."""
+
+    def run(case_run: CaseRun) -> None:
+        found = pooled(id, *steps, expects=expects, seed=case_run.seed, **shape)
+        case_run.play(msgspec.structs.replace(found, restart=restart))
+
+    return Case(id, summary, run, needs(steps))
+
+
+def forked(
+    id: str, summary: str, *steps: AnyStep, expects: Ending | None = None, **shape: Any
+) -> Case:
+    """The same with forked workers, which come quickest: for what is judged, they are all one."""
+    return of_pool(id, summary, *steps, expects=expects, start="fork", **shape)
+
+
+def needs(steps: tuple[AnyStep, ...]) -> frozenset[str]:
+    """What a target must have for these steps."""
+    placed = any(isinstance(step, Fault) and step.at is not None for step in steps)
+    return frozenset({"pool", *(["points"] if placed else [])})
+
+
+LOOKED: tuple[AnyStep, ...] = (
+    Look(("executor",)),
+    *UP,
+    *WORKS,
+    Look(),
+    *DOWN,
+)
+"""The descriptors of all are seen, those of the executor before and after the start."""

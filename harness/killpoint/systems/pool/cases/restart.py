@@ -1,0 +1,84 @@
+"""Cases of every start method and of the pool that comes next (W9, W10)."""
+
+from __future__ import annotations
+
+from killpoint.cases.case import Case
+from killpoint.scenario import (
+    AnyStep,
+    Call,
+    Fault,
+    NextPool,
+    Point,
+    PoolStart,
+    Settle,
+    Wait,
+)
+from killpoint.systems.pool.cases.builders import (
+    DOWN,
+    GIVEN,
+    LOOKED,
+    SHORT,
+    UP,
+    WORKS,
+    forked,
+    of_pool,
+)
+
+_NEXT: list[AnyStep] = [NextPool(timeout=20.0), Wait(within=30.0), *WORKS, *DOWN]
+_ENDED: list[AnyStep] = [Wait(within=GIVEN)]
+_HELD = Fault("hold", "worker-0", Point("work", name="computing"))
+
+_METHODS = tuple(
+    of_pool(f"W9/{name}", summary, *LOOKED, start=start, workers=workers)
+    for name, summary, start, workers in (
+        ("default-start", "three workers, started as the pool would", "default", 3),
+        ("spawn", "two workers, spawned", "spawn", 2),
+        (
+            "fork",
+            "three workers, forked: each is born with copies of earlier ones' ends",
+            "fork",
+            3,
+        ),
+        ("forkserver", "two workers, from a fork server", "forkserver", 2),
+        ("one-worker", "a single worker, forked", "fork", 1),
+    )
+)
+
+_AFTER = (
+    forked(
+        "W10/after-a-killed-worker",
+        "a worker was killed inside a call",
+        *[*UP, Fault("kill", "worker-0", Point("work", name="computing")), Call("compute")],
+        *[*_ENDED, *DOWN, *_NEXT],
+    ),
+    forked(
+        "W10/after-a-failure-nobody-ended",
+        "a worker was killed, and nobody told the pool to stop",
+        *[*UP, Fault("kill", "worker-1"), Call(), *_ENDED, *_NEXT],
+    ),
+    forked(
+        "W10/after-a-stopped-worker",
+        "a worker was stopped, and the pool shut down",
+        *[*UP, Fault("stop", "worker-0"), Call(timeout=SHORT), *_ENDED, *DOWN, *_NEXT],
+    ),
+    forked(
+        "W10/after-a-failed-start",
+        "a worker's loading raised",
+        *[Fault("raise", "worker-1", Point("work", name="loading")), PoolStart(timeout=20.0)],
+        *[*_ENDED, *_NEXT],
+    ),
+    forked(
+        "W10/after-native-code",
+        "a worker was in native code when the pool was shut down",
+        *[*UP, Fault("hold", "worker-0", Point("work", name="native"))],
+        *[Call("native", timeout=SHORT), *_ENDED, *DOWN, *_NEXT],
+    ),
+    forked(
+        "W10/after-an-interrupted-call",
+        "the caller was interrupted while it waited",
+        *[*UP, _HELD, Call("compute"), Settle(("worker-0", "executor"))],
+        *[Fault("interrupt", "executor"), *_ENDED, Fault("continue", "worker-0"), *DOWN, *_NEXT],
+    ),
+)
+
+CASES: tuple[Case, ...] = (*_METHODS, *_AFTER)

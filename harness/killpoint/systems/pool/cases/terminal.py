@@ -1,0 +1,79 @@
+"""Cases of a pool's program at a terminal: what keys do to it (W4), and to its service (W5)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from killpoint.cases.case import Case
+from killpoint.scenario import (
+    AnyStep,
+    Call,
+    Fault,
+    Point,
+    PoolStart,
+    PoolStop,
+    Press,
+    Settle,
+    Wait,
+    WorkerPhase,
+)
+from killpoint.search.case_run import CaseRun
+from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, WORKS, needs, pooled
+from killpoint.systems.pool.kill_matrix import Ending
+
+_THERE: list[AnyStep] = [Settle(("worker-0",)), Press("ctrl-c")]
+_ON: list[AnyStep] = [Fault("continue", "worker-0"), Wait(within=GIVEN)]
+
+
+def _hold(phase: WorkerPhase) -> Fault:
+    return Fault("hold", "worker-0", Point("work", name=phase))
+
+
+def _typed(id: str, summary: str, *steps: AnyStep, expects: Ending | None = None) -> Case:
+    def run(case_run: CaseRun) -> None:
+        found = pooled(id, *steps, expects=expects, seed=case_run.seed)
+        case_run.play(msgspec.structs.replace(found, terminal=True))
+
+    return Case(id, summary, run, needs(steps))
+
+
+CASES: tuple[Case, ...] = (
+    _typed(
+        "W4/ctrl-c",
+        "Ctrl-C at the terminal between two calls; the program shuts its pool down and ends",
+        *[*UP, *WORKS, Press("ctrl-c"), Wait(within=GIVEN)],
+    ),
+    _typed(
+        "W4/ctrl-c-in-a-call",
+        "Ctrl-C while a worker is inside its method",
+        *[*UP, _hold("computing"), Call("compute"), *_THERE, *_ON],
+    ),
+    _typed(
+        "W4/ctrl-c-at-start-up",
+        "Ctrl-C while a worker loads its model",
+        *[_hold("loading"), PoolStart(timeout=20.0), *_THERE, *_ON],
+    ),
+    _typed(
+        "W4/ctrl-c-at-shutdown",
+        "Ctrl-C while a worker leaves",
+        *[*UP, _hold("leaving"), PoolStop(), *_THERE, *_ON],
+    ),
+    _typed(
+        "W4/ctrl-c-twice",
+        "a second Ctrl-C while the first one's shutdown is under way",
+        *[*UP, *WORKS, Fault("hold", "executor", Point("stop", line=3)), Press("ctrl-c")],
+        *[Settle(("executor",)), Press("ctrl-c"), Wait(within=GIVEN)],
+    ),
+    _typed(
+        "W4/hang-up",
+        "the terminal is taken away",
+        *[*UP, *WORKS, Press("hang-up"), Wait(within=GIVEN)],
+    ),
+    _typed(
+        "W5/ctrl-z-and-back",
+        "the job is stopped by Ctrl-Z and brought back; its pool serves on",
+        *[*UP, *WORKS, Press("ctrl-z"), Press("fg"), Call(timeout=LONG), Wait(within=GIVEN)],
+        *[*WORKS, *DOWN],
+        expects="unaffected",
+    ),
+)

@@ -1,0 +1,122 @@
+"""What the executor of a worker pool is told to do, and the phases that its calls pass through."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+
+from killpoint.systems.step import Seconds, Size, Step, Times
+
+PoolVerb = Literal["pool-start", "call", "submit", "result", "health", "stop"]
+"""What the executor can be struck at by lines."""
+WorkerVerb = Literal["start", "serve"]
+"""And a worker: from the end of its loading to its first method; from a method's end to the next
+one's begin."""
+
+WorkerPhase = Literal[
+    "constructing",
+    "loading",
+    "reading",
+    "computing",
+    "native",
+    "collective",
+    "spinning",
+    "replying",
+    "replying-overflow",
+    "leaving",
+]
+"""Where a worker stands: being made, its model loaded, a request unpickled, inside a method, its
+reply pickled (by whichever thread does it), leaving cleanly."""
+ExecutorPhase = Literal["asking", "hearing"]
+"""Where the executor stands: a request pickled, a reply unpickled."""
+WORKER_PHASES: tuple[str, ...] = get_args(WorkerPhase)
+EXECUTOR_PHASES: tuple[str, ...] = get_args(ExecutorPhase)
+
+Method = Literal[
+    "echo",
+    "compute",
+    "native",
+    "collective",
+    "raise_error",
+    "unpicklable",
+    "leave",
+    "flood",
+    "spin",
+]
+"""What a worker can be asked: see :class:`killpoint.systems.pool.worker_class.PoolWorker`."""
+
+Rank = Annotated[int, msgspec.Meta(ge=0, le=1023)]
+
+
+class PoolStart(Step, tag="pool-start"):
+    """The executor starts the pool; it goes on once every worker is ready."""
+
+    timeout: Seconds | None = None
+
+
+class Call(Step, tag="call"):
+    """The executor has all workers run a method, and waits for their replies."""
+
+    method: Method = "echo"
+    times: Times = 1
+    size: Size = 64
+    """Bytes of each reply's body, where the method has one."""
+    rank: Rank | None = None
+    """The only one that replies; None: every one does."""
+    timeout: Seconds | None = None
+    keep_on: bool = False
+    """Go on with the next call after one that failed."""
+
+
+class Submit(Step, tag="submit"):
+    """The executor has all workers run a method, and waits for nothing."""
+
+    method: Method = "echo"
+    times: Times = 1
+    size: Size = 64
+    rank: Rank | None = None
+
+
+class Results(Step, tag="results"):
+    """The executor takes the results of what it submitted, the oldest first."""
+
+    count: Times | None = None
+    """How many; None: all that are outstanding."""
+    timeout: Seconds | None = None
+    newest_first: bool = False
+    keep_on: bool = True
+    """Go on with the next one after one that failed."""
+
+
+class Health(Step, tag="health"):
+    """The executor asks whether the pool is well."""
+
+    timeout: Seconds | None = None
+
+
+class PoolStop(Step, tag="pool-stop"):
+    """A clean shutdown; the executor keeps its end, and may be told again."""
+
+
+class NextPool(Step, tag="next-pool"):
+    """The executor drops its end, and starts another pool on the same devices."""
+
+    timeout: Seconds | None = None
+
+
+Key = Literal["ctrl-c", "ctrl-z", "fg", "hang-up"]
+
+
+class Press(Step, tag="press"):
+    """Somebody types at the terminal that the executor is the foreground job of.
+
+    Ctrl-C and Ctrl-Z reach every process of the job; ``fg`` has the shell bring it back;
+    ``hang-up`` takes the terminal away. Two at once are one to whoever has not seen the first:
+    settle between them.
+    """
+
+    key: Key
+
+
+PoolStep = PoolStart | Call | Submit | Results | Health | PoolStop | NextPool | Press

@@ -1,0 +1,183 @@
+"""The worker class that every target's pool is given: it does what calls ask, and says where it is.
+
+It finds its play by the environment; started without one it just works.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from killpoint.runner.native import NativeWait
+from killpoint.runner.points.worker_points import WorkerLines
+from killpoint.runner.processes.target_agent import DEVICE, PLAY, Presence
+from killpoint.systems.pool import payload as payload
+from killpoint.systems.pool.payload import Reply, Request, Unpicklable
+
+LEFT = 7
+"""Status of a worker that a method ends."""
+_SPINS = 60.0
+
+
+class WorkerError(Exception):
+    """Raised in a method on purpose."""
+
+
+class PoolWorker:
+    """One worker of a pool under test."""
+
+    def __init__(self, rank: int, workers: int) -> None:
+        """Say who is here, and come to the first phase."""
+        self.rank = rank
+        self.workers = workers
+        self.name = f"worker-{rank}"
+        self.pid = os.getpid()
+        folder = os.environ.get(PLAY)
+        self._presence = Presence(self.name, Path(folder)) if folder else None
+        self._lines: WorkerLines | None = None
+        if self._presence is not None:
+            from killpoint.runner.observe.shm_names import journal_names_once
+
+            journal_names_once(self._presence.log)
+            self._presence.log.write("worker-here", rank=rank, pid=self.pid, parent=os.getppid())
+            self._lines = WorkerLines(self._presence)
+        payload.take_stand(self)
+        payload.at("constructing", -1)
+
+    def init_device(self) -> None:
+        """Take this worker's GPU, where the play is on GPUs; there may be fewer than workers."""
+        if os.environ.get(DEVICE, "cpu") == "cuda":
+            torch: Any = importlib.import_module("torch")
+            torch.cuda.set_device(self.rank % torch.cuda.device_count())
+            torch.zeros(1, device="cuda")  # its context is made now, not in the first call
+
+    def load_model(self) -> None:
+        """Nothing is loaded but what is loaded already."""
+        payload.at("loading", -1)
+        if self._lines is not None:
+            self._lines.begin("start")
+
+    def shutdown(self) -> None:
+        """The worker leaves cleanly."""
+        if self._lines is not None:
+            self._lines.end()
+        payload.at("leaving", -1)
+        self._say("leaving")
+
+    # -- what calls ask ---------------------------------------------------------------------
+
+    def echo(self, call: Request, size: int = 64) -> Reply:
+        """Answer at once."""
+        return self._serve("echo", call, lambda: None, size)
+
+    def compute(self, call: Request, size: int = 64) -> Reply:
+        """Answer after the phase ``computing``: twice, for who is held in it to be struck there."""
+
+        def work() -> None:
+            for _ in range(2):
+                payload.at("computing", call.call)
+
+        return self._serve("compute", call, work, size)
+
+    def native(self, call: Request, size: int = 64) -> Reply:
+        """Answer after the phase ``native``: whoever is stopped there holds the GIL meanwhile."""
+        return self._serve("native", call, lambda: payload.at("native", call.call), size)
+
+    def collective(self, call: Request, size: int = 64) -> Reply:
+        """Answer after a reduction over all workers, with the phase ``collective`` inside it."""
+        from killpoint.systems.pool.collective import all_reduced
+
+        folder = self._presence.folder if self._presence else None
+
+        def reduce() -> None:
+            all_reduced(
+                self.rank, self.workers, folder, lambda: payload.at("collective", call.call)
+            )
+
+        return self._serve("collective", call, reduce, size)
+
+    def flood(self, call: Request, size: int) -> Reply:
+        """Answer with more than a queue takes inline."""
+        return self._serve("flood", call, lambda: None, size, large=True)
+
+    def spin(self, call: Request, size: int = 64) -> Reply:
+        """Answer after a minute, and be busy in Python until then."""
+
+        def busy() -> None:
+            payload.at("spinning", call.call)
+            end = time.monotonic() + _SPINS
+            while time.monotonic() < end:
+                pass
+
+        return self._serve("spin", call, busy, size)
+
+    def raise_error(self, call: Request, size: int = 64) -> Reply:
+        """Raise."""
+
+        def fail() -> None:
+            raise WorkerError(f"rank {self.rank} fails in call {call.call}, on purpose")
+
+        return self._serve("raise_error", call, fail, size)
+
+    def leave(self, call: Request, size: int = 64) -> Reply:
+        """End the interpreter, as far as the target lets that happen."""
+        return self._serve("leave", call, lambda: sys.exit(LEFT), size)
+
+    def unpicklable(self, call: Request, size: int = 64) -> Reply:
+        """Answer with what cannot be sent."""
+        with self._serving("unpicklable", call):
+            return Unpicklable(self.rank, call.call, payload.body(call.call, size))
+
+    # -- where it is ------------------------------------------------------------------------
+
+    def _serve(
+        self,
+        method: str,
+        call: Request,
+        work: Callable[[], None],
+        size: int,
+        *,
+        large: bool = False,
+    ) -> Reply:
+        with self._serving(method, call):
+            work()
+            return Reply(self.rank, call.call, payload.body(call.call, size), large=large)
+
+    @contextmanager
+    def _serving(self, method: str, call: Request) -> Generator[None]:
+        if self._lines is not None:
+            self._lines.end()
+        self._say("serving", call=call.call, method=method)
+        try:
+            yield
+            self._say("served", call=call.call, method=method)
+        finally:
+            if self._lines is not None:
+                self._lines.begin("serve")
+
+    def at(self, phase: str, call: int) -> None:
+        """Stand at a phase, if the runner waits for this worker there."""
+        presence = self._presence
+        if presence is None:
+            return
+        main = threading.current_thread() is threading.main_thread()
+        presence.log.write("phase", name=phase, call=call, **({} if main else {"thread": True}))
+        arm = presence.due("work", phase)
+        if arm is None:
+            return
+        if phase == "native":
+            busy = NativeWait(presence.folder / f"{self.name}.native")
+            presence.meet(arm, phase, busy.wait)
+        else:
+            presence.meet(arm, phase)
+
+    def _say(self, kind: str, **data: object) -> None:
+        if self._presence is not None:
+            self._presence.log.write(kind, **data)
