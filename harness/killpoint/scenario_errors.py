@@ -134,3 +134,17 @@ def _structs(kinds: Iterable[inspect.Type], value: object) -> list[inspect.Struc
     found = [kind for kind in kinds if isinstance(kind, inspect.StructType)]
     table = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     return [s for s in found if s.tag_field and table.get(s.tag_field) == s.tag] or found
+
+
+_MANY = 8
+"""Roles that a complaint names one by one."""
+
+
+def few(roles: list[str]) -> list[str]:
+    """Role names for a complaint: of very many numbered ones, the first and the last."""
+    numbered = [role for role in roles if role[-1].isdigit()]
+    kinds = {role.rsplit("-", 1)[0] for role in numbered}
+    if len(numbered) <= _MANY or len(kinds) > 1:
+        return roles
+    span = min(numbered, key=len), max(numbered, key=lambda role: int(role.split("-")[1]))
+    return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})

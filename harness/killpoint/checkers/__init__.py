@@ -2,120 +2,51 @@
 
 from __future__ import annotations
 
-from killpoint.checkers import exposure, interrupted, scarcity
-from killpoint.checkers import partition as cut_off
+from killpoint.checkers import exposure, interrupted
+from killpoint.checkers.base import checks_of
 from killpoint.checkers.finding import Checker, Finding, Inconclusive, crash_first
 from killpoint.checkers.leaks import nothing_left
 from killpoint.history.record import History
+from killpoint.invariants import CATALOGUE
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.coordinator.checks import hostile_peers as coordinator_hostile
-from killpoint.systems.coordinator.checks import losses as coordinator_loss
-from killpoint.systems.coordinator.checks import publication as coordinator_publication
-from killpoint.systems.engine.checks import answers as engine
-from killpoint.systems.engine.checks import faults as engine_faults
-from killpoint.systems.engine.checks import health as engine_health
-from killpoint.systems.engine.checks import tokens as engine_tokens
-from killpoint.systems.group.checks import barriers as group_barrier
-from killpoint.systems.group.checks import deaths as group_death
-from killpoint.systems.group.checks import delivery as group
-from killpoint.systems.group.checks import growth as group_growth
-from killpoint.systems.pipe.checks import blocks
-from killpoint.systems.pipe.checks import deaths as pipe_death
-from killpoint.systems.pipe.checks import errors as pipe_errors
-from killpoint.systems.pipe.checks import forged_frames as pipe_hostile
-from killpoint.systems.pipe.checks import send_buffer as pipe_buffer
-from killpoint.systems.pipe.checks import transfers as pipe
-from killpoint.systems.pool.checks import by_invariant as pool
-from killpoint.systems.pool.checks import lifecycle as pool_life
-from killpoint.systems.pool.checks import replies as pool_replies
-from killpoint.systems.queue.checks import backpressure as flow
-from killpoint.systems.queue.checks import deadlines as queue_time
-from killpoint.systems.queue.checks import deaths as queue_death
-from killpoint.systems.queue.checks import delivery as queue_delivery
-from killpoint.systems.queue.checks import growth, ring
-from killpoint.systems.queue.checks import lifecycle as queue_life
-from killpoint.systems.queue.checks import rank_checks as ranks
+from killpoint.systems.registry import SYSTEMS, part
 
-_JUDGES: dict[str, Checker] = {
-    "R1": ring.transitions,
-    "R2": queue_delivery.whole,
-    "R3": queue_delivery.ring_in_order,
-    "R4": ring.never_overwritten,
-    "R6": queue_delivery.not_aliased,
-    "R7": queue_delivery.failures_consumed,
-    "R8": ring.creator_unlinks,
+_OF_EVERY_SYSTEM: dict[str, Checker] = {
     "R9": interrupted.whole_or_not_at_all,
-    "Q1": queue_delivery.all_in_order,
-    "Q2": queue_delivery.one_order,
-    "Q3": queue_delivery.as_enqueued,
-    "Q4": queue_delivery.carried_or_refused,
-    "Q5": flow.slow_reader_kept,
-    "Q6": queue_death.writer_death_told,
-    "Q7": queue_death.reader_death_told,
-    "Q8": queue_time.woken,
-    "Q9": queue_time.deadlines,
-    "Q10": scarcity.or_starved(queue_life.ready_ends),
-    "Q11": queue_life.endings_end,
-    "Q12": growth.flat,
-    "Q13": queue_delivery.exactly_once,
-    "Q14": queue_delivery.all_in_order,
-    "Q15": scarcity.error_at_construction,
-    "Q16": queue_life.delivered_before_close,
-    "Q17": ranks.ranks_are_checked,
-    "Q18": cut_off.cut_off_told,
-    "G1": group.in_order,
-    "G2": group_growth.flat,
-    "G3": group_barrier.barriers_told,
-    "G4": group_death.unharmed_or_told,
-    "G5": group.clock_free,
-    "C2": coordinator_loss.served,
-    "C4": coordinator_hostile.dropped_alone,
-    "C5": coordinator_publication.clock_free,
-    "C6": coordinator_loss.noticed,
-    "C7": coordinator_publication.never_starved,
     "S1": exposure.listeners_as_asked,
     "S2": exposure.owners_alone,
     "S3": exposure.strangers_shut_out,
     "S4": exposure.floods_borne,
     "L1": nothing_left,
-    "W1": pool_life.forward_only,
-    "W2": pool_replies.replies_belong,
-    "W8": pool_replies.in_order,
-    **pool.POOL,
-    "K1": pipe.bit_equal,
-    "K2": pipe_buffer.emptied,
-    "K3": pipe_errors.failures_told,
-    "K4": pipe_death.deaths_told,
-    "K5": pipe.as_sent,
-    "K6": pipe_hostile.refused,
-    "K7": pipe.both_ways,
-    "K8": blocks.served_or_failed,
-    "E1": engine.answered,
-    "E2": engine_tokens.equal,
-    "E3": engine_faults.survived,
-    "E4": engine_health.honest,
 }
+_EXPLORED = ("R5", "C1", "C3")
+"""Judged where they are explored, not from the history of a play."""
 
 
 def _by_system(id: str) -> Checker:
-    """The judge of an invariant, as the scenario's system has it."""
-    own = _JUDGES.get(id)
+    """Return the judge of an invariant, which asks the scenario's own system first."""
 
     def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-        if scenario.server is not None:
-            from killpoint.systems.server import checks  # they build on this package
-
-            return checks.judge(id, scenario, history, ledger)
-        if own is None:
+        judge = checks_of(scenario).judge(id) or _OF_EVERY_SYSTEM.get(id) or _of_another(id)
+        if judge is None:
             raise Inconclusive(f"{id} is judged of whole servers alone")
-        return own(scenario, history, ledger)
+        return judge(scenario, history, ledger)
 
     return look
 
 
-_IDS = (*_JUDGES, "E5", "E6", "E7", "E8", "E9", "E10")
-CHECKERS: dict[str, Checker] = {id: crash_first(id, _by_system(id)) for id in _IDS}
+def _of_another(id: str) -> Checker | None:
+    """Return the judge of the system that the invariant is of, if any has one."""
+    known = (part(name, "checks").CHECKS.judges.get(id) for name in SYSTEMS)
+    return next((judge for judge in known if judge is not None), None)
+
+
+CHECKERS: dict[str, Checker] = {
+    invariant.id: crash_first(invariant.id, _by_system(invariant.id))
+    for invariant in CATALOGUE
+    if invariant.id not in _EXPLORED
+}
 """One judge an invariant, each of which looks for crashes first.
 
 What a judge raises makes the case inconclusive, never held.

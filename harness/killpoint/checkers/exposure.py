@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import re
 from typing import cast
 
-from killpoint.checkers.finding import Finding, Inconclusive, Lacking, deaths, evidence, hangs
+from killpoint.checkers.base import checks_of
+from killpoint.checkers.finding import Finding, Inconclusive, Lacking, evidence
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.engine.checks.answers import answered
-from killpoint.systems.engine.checks.tokens import equal
-from killpoint.systems.pipe.checks.transfers import undisturbed
-from killpoint.systems.queue.record import mismatches, sent
+from killpoint.systems.registry import system_of
 from killpoint.verdict import Violation, counted
 
 _GROWS_AT_MOST = 40 << 20
@@ -36,7 +33,7 @@ def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) ->
     if not looks:
         raise Inconclusive("nobody was looked at")
     heard = list(history.of("listener"))
-    asked = _asked(scenario, history)
+    asked = checks_of(scenario).may_listen_at(scenario, history)
     if asked and not heard:
         raise Inconclusive("no TCP listener was found, although some party is to be reached by TCP")
     found: list[Violation] = []
@@ -44,18 +41,6 @@ def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) ->
         if _wider(event.text("address"), asked) and not found:
             found = [_wide(history, event, asked)]
     return Finding(found, {"looks": len(looks), "listeners": len(heard)})
-
-
-def _asked(scenario: Scenario, history: History) -> str:
-    """The address that some party was asked to listen at, empty if none was."""
-    if scenario.server is not None:
-        start = history.first("server-start")
-        return start.text("host") if start is not None else ""
-    if scenario.group is not None:
-        return scenario.group.host
-    if scenario.coordinator is not None:
-        return scenario.coordinator.host
-    return scenario.shape.host if scenario.shape.remote else ""
 
 
 def _wider(address: str, asked: str) -> bool:
@@ -139,7 +124,7 @@ def _kind_of(name: str) -> str:
     return f"{kind[0]}…" if kind and kind[0] != name else name
 
 
-def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
     came = list(history.of("stranger-stands"))
     stood = [e for e in came if e.number("ports", 0) or _reached(history)]
@@ -147,22 +132,18 @@ def strangers_shut_out(scenario: Scenario, history: History, _ledger: Ledger) ->
     if not stood and not keys and history.first("secrets"):
         raise Lacking("its handles hold no secret, so there is none to be seen")
     shut = [e for e in history.of("intrude") if e.text("how") != "flood" and not _reached(history)]
-    if not stood and not keys and not (shut and _has_parts(scenario)):
+    if not stood and not keys and not (shut and not system_of(scenario).listens):
         raise Inconclusive("no stranger reached a port, and no key was looked for")
-    taken = _taken(history) or (_sent_to(history) if scenario.server is not None else [])
+    checks = checks_of(scenario)
+    taken = _taken(history) or checks.sent_to_strangers(history)
     found = _decoded(history) or taken or _peered(history) or _shown(history)
-    found = found or (_harmed(scenario, history, _ledger) if stood or shut else [])
+    found = found or (checks.harm(scenario, history, ledger) if stood or shut else [])
     return Finding(found[:1], {"strangers": len(stood), "keys looked for": len(keys)})
 
 
 def _reached(history: History) -> bool:
     """Whether a stranger found a port."""
     return bool(list(history.of("stranger-connected")))
-
-
-def _has_parts(scenario: Scenario) -> bool:
-    """Whether it is of a system that need not listen at all."""
-    return any((scenario.pool, scenario.engine, scenario.coordinator, scenario.server))
 
 
 def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -180,9 +161,9 @@ def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Findin
         "ports": len(flooded),
         "connections": sum(event.number("arrived") for event in flooded),
     }
-    if not flooded and not _has_parts(scenario):
+    if not flooded and system_of(scenario).listens:
         raise Inconclusive("the flood found no port")
-    found = _grown(history, costs) or _harmed(scenario, history, ledger)
+    found = _grown(history, costs) or checks_of(scenario).harm(scenario, history, ledger)
     short = [why for event in flooded if (why := _fell_short(history, event))]
     if short and not found:
         raise Inconclusive(short[0])
@@ -238,18 +219,6 @@ def _taken(history: History) -> list[Violation]:
     return []
 
 
-def _sent_to(history: History) -> list[Violation]:
-    """Whether a server's part sent a stranger what only a peer is sent, whatever it holds."""
-    for event in history.of("stranger-got"):
-        way, size = event.text("way"), event.number("size", 0)
-        if size and way.endswith(("socket", "store")):
-            key = f" under key {event.text('key')}" if event.text("key") else ""
-            cause = f"a stranger without a key was given a message at port {event.number('port')}"
-            cause += f" ({way}{key})"
-            return [Violation("exposure", cause, evidence(history, [event]))]
-    return []
-
-
 def _peered(history: History) -> list[Violation]:
     """Whether a listener took what a stranger said for a peer's word: kept it, or answered it."""
     for event in history.of("stranger-kept"):
@@ -286,35 +255,3 @@ def _shown(history: History) -> list[Violation]:
             cause = f"a key that {event.role} holds can be read in {', '.join(places)}"
             return [Violation("exposure", cause, evidence(history, [event]))]
     return []
-
-
-def _harmed(scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
-    """What the real parties lost to the stranger."""
-    found = hangs(history)
-    if scenario.engine is not None:
-        with contextlib.suppress(Inconclusive):
-            found = found or answered(scenario, history, ledger).violations
-            found = found or equal(scenario, history, ledger).violations
-        return found
-    if scenario.coordinator is not None or scenario.pool is not None:
-        for event in history.of("hear-done", "call-done"):
-            if event.text("outcome") != "ok" and not found:
-                what = f"{event.role} failed ({event.kind}): {event.text('outcome')}"
-                found = [
-                    Violation("lost", f"after a stranger came, {what}", evidence(history, [event]))
-                ]
-        return found
-    if scenario.pipe is not None:
-        return found or undisturbed(scenario, history)
-    for event in history.of("end", "sent", "got"):
-        if event.text("outcome") != "ok" and not found:
-            what = event.text("op") or event.kind
-            said = event.text("error") or event.text("outcome")
-            cause = f"after a stranger came, {event.role} failed in {what}: {said}"
-            found = [Violation("lost", cause, evidence(history, [event]))]
-    if scenario.group is not None or not any(message.ok for message in sent(history)):
-        return found
-    for reader in scenario.readers():
-        if reader not in deaths(history):
-            found = found or mismatches(history, reader)
-    return found

@@ -113,14 +113,8 @@ class ForkRole(msgspec.Struct, tag=True):
     stores: bool = False
     """Whether it may be armed with a point at a store."""
     cancels: bool = False
-    pool: bool = False
-    """Whether it is the executor of a worker pool."""
-    pipe: bool = False
-    """Whether it is a rank of a pipe."""
-    coordinator: bool = False
-    """Whether it is to start a coordinator."""
-    engine: bool = False
-    """Whether it is the front end of an engine."""
+    system: str = "queue"
+    """Name of the system whose steps it executes."""
     terminal: str = ""
     """The path of the terminal whose foreground job it is to be."""
     seed: int = 0

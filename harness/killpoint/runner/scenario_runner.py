@@ -51,17 +51,12 @@ from killpoint.runner.role_process import RoleProcess
 from killpoint.runner.target_processes import TargetProcesses, ending
 from killpoint.runner.timed_faults import TimedFaults
 from killpoint.scenario import Scenario
+from killpoint.systems.registry import system_of
 from killpoint.targets.protocol import QueueShape
 
 Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
 """What the runner listens to."""
 _LATE = 0.005
-_LEAVES_WITHIN = 8.0
-"""A group's host may linger for a member that is cut off: SPEC G4 sets no limit to it."""
-
-
-_ENGINE_LEAVES_WITHIN = 20.0
-"""For an engine to be stopped, whatever was done to it."""
 
 
 class ScenarioRunner:
@@ -82,6 +77,7 @@ class ScenarioRunner:
         those that its roles live in, if they do.
         """
         self.scenario = scenario
+        self._system = system_of(scenario)
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
@@ -92,7 +88,7 @@ class ScenarioRunner:
         self._shm_of = shm_of
         self._calls = CallWatch(self.log, folder)
         self._timed = TimedFaults(self.log)
-        for actor in self.actors.values() if scenario.coordinator else ():
+        for actor in self.actors.values():
             actor.folder = folder
         self._next = 0
         self._sequence = 0
@@ -101,7 +97,7 @@ class ScenarioRunner:
         self._hosts = hosts
         self._wire = Links(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
-        self.meeting = Meeting(scenario, elsewhere) if scenario.group or scenario.pipe else None
+        self.meeting = Meeting(scenario, elsewhere) if self._system.meets else None
         self._processor = ProcessorTime(self.log)
         self._waiting = Waiting(
             scenario,
@@ -173,23 +169,11 @@ class ScenarioRunner:
         told = [name for name in ours if not self.actors[name].told_to_exit]
         if told:
             names = tuple(told)
-            recheck, close = script.Recheck(names), script.Close(names)
-            ends = (script.Leave(names),) if self.meeting else (recheck, close)
-            if self.scenario.pipe:
-                ends = (script.PipeClose(names),)
-            if self.scenario.pool:
-                ends = (script.PoolStop(),)
-            if self.scenario.engine:
-                ends = (script.EngineStop(),)
-            if self.scenario.coordinator:
-                peers = tuple(name for name in told if name != "parent")
-                first = (script.CoordinatorClose(),) if "parent" in told else ()
-                ends = (script.Disconnect(peers), *first)
-            # Who has started processes may have a fork server's socket to remove as it ends.
-            parent = self.scenario.pool or self.scenario.engine
-            for step in (*ends, script.Exit(names, brief=not parent)):
+            leave = script.Exit(names, brief=self._system.brief_exit)
+            for step in (*self._system.ends(names), leave):
                 self._do(step)
-        self._do(script.Wait(tuple(ours), within=self._leaves_within()))
+        within = self._system.leaves_within(self.scenario)
+        self._do(script.Wait(tuple(ours), within=within))
         self._granted(lambda: not any(self.actors[name].alive for name in ours), 8.0, ours)
         for name in ours:
             if self.actors[name].alive:
@@ -203,13 +187,6 @@ class ScenarioRunner:
             self.unreached.append(f"{arm.fault} of {arm.role} at {arm.at}")
             self.log.write("not-reached", target=arm.role, fault=arm.fault)
         self.unreached += self._wire.missed()
-
-    def _leaves_within(self) -> float:
-        if self.scenario.pool:
-            return 2 * self.scenario.pool.grace + _LEAVES_WITHIN
-        if self.scenario.engine:
-            return _ENGINE_LEAVES_WITHIN
-        return _LEAVES_WITHIN if self.meeting else 5.0
 
     def _wake_stopped(self, actor: RoleProcess) -> None:
         if actor.held_up:
@@ -307,11 +284,11 @@ class ScenarioRunner:
                 memory_usage.record(self.log, name, actor.pid)
                 continue
             exposure_probe.look(self.log, name, actor.pid, self.folder / "t")
-            if self.scenario.pool:
+            if self._system.counts_descriptors:
                 open_fds.record(self.log, name, actor.pid)
                 continue
-            wired = self.scenario.pipe or "wire" in self.zygote.loaded.capabilities
-            if wired and not self.scenario.coordinator:
+            looks = self._system.looks_in_roles
+            if "wire" in self.zygote.loaded.capabilities if looks is None else looks:
                 self._post(name, step)
         if isinstance(step, script.Look):
             exposure_probe.look_at_files(self.log, self.folder / "t")
@@ -333,6 +310,7 @@ class ScenarioRunner:
         )
         rank = ranked.index(role) if role != "writer" else 0
         routes = None
+        data = data or self._system.order_data(self.scenario, step)
         if isinstance(step, script.Attach):
             data, routes = self._handle, self._wire.routes(role)
             rank = rank if step.rank is None else step.rank
@@ -344,12 +322,6 @@ class ScenarioRunner:
             engines = self.scenario.engines()
             rank = engines.index(role) if role in engines else 0
             data, rank = self._handle, rank if step.rank is None else step.rank
-        elif isinstance(step, (script.PoolStart, script.NextPool)):
-            data = msgspec.json.encode(self.scenario.pool)
-        elif isinstance(step, script.EngineStart):
-            data = msgspec.json.encode(self.scenario.engine)
-        elif isinstance(step, script.RingAttach):
-            data = script.dump_shape(self.scenario.shape)
         actor.told_to_exit = isinstance(step, script.Exit)
         actor.post(Order(self._number(), step, self._sequence, data, rank, routes))
         if isinstance(step, script.Send):
@@ -595,10 +567,7 @@ class ScenarioRunner:
             observe=self.scenario.observe,
             stores=self.scenario.at_stores(),
             cancels=cancels,
-            pool=self.scenario.pool is not None,
-            pipe=self.scenario.pipe is not None,
-            coordinator=self.scenario.coordinator is not None and role == "parent",
-            engine=self.scenario.engine is not None,
+            system=self._system.name,
             terminal=self._sitting.terminal.path if self._sitting else "",
             seed=self.scenario.seed,
             umask=self.scenario.umask,

@@ -27,34 +27,9 @@ from killpoint.runner.processes import remote_call
 from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import ForkRole
 from killpoint.runner.scenario_runner import ScenarioRunner
-from killpoint.scenario import (
-    AnyStep,
-    Attach,
-    Barrier,
-    Broadcast,
-    Call,
-    Connect,
-    CoordinatorStart,
-    EngineStart,
-    EngineStop,
-    Hear,
-    Intrude,
-    Join,
-    Leave,
-    Make,
-    Message,
-    PipeOpen,
-    PoolStart,
-    PoolStop,
-    Ready,
-    Receive,
-    Scenario,
-    Send,
-    Submit,
-    Wait,
-)
-from killpoint.systems.base import Player, System
-from killpoint.systems.registry import system_of
+from killpoint.scenario import Message, Scenario
+from killpoint.systems.base import OwnPlayer, Player
+from killpoint.systems.registry import own_player_of, system_of
 from killpoint.targets.protocol import QueueShape
 
 _LEFT_WITHIN = 5.0
@@ -62,53 +37,6 @@ _LEFT_WITHIN = 5.0
 _LONG = 5.0
 """Prescribed seconds from which on a play is long: most last a second or two."""
 
-
-_PLAIN: list[AnyStep] = [
-    Make(),
-    Attach(),
-    Ready(timeout=5.0),
-    Send([Message()]),
-    Receive(1, timeout=5.0),
-    Wait(),
-]
-"""What the next start does: an ordinary queue, from the making to a clean end."""
-
-_PLAIN_GROUP: list[AnyStep] = [
-    Join(),
-    Broadcast("rank-0", [Message()], timeout=5.0),
-    Barrier(),
-    Leave(),
-    Wait(within=20.0),
-]
-"""The same for a group."""
-
-_PLAIN_POOL: list[AnyStep] = [
-    PoolStart(timeout=60.0),
-    Call(timeout=10.0),
-    PoolStop(),
-    Wait(within=90.0),
-]
-"""And for a worker pool."""
-
-
-_PLAIN_PIPE: list[AnyStep] = [PipeOpen(), Wait(within=20.0)]
-"""And for a pipe."""
-
-_PLAIN_ENGINE: list[AnyStep] = [
-    EngineStart(timeout=60.0),
-    Wait(within=90.0),
-    EngineStop(),
-    Wait(within=20.0),
-]
-"""And for an engine."""
-
-_PLAIN_COORDINATOR: list[AnyStep] = [
-    CoordinatorStart(timeout=30.0),
-    Connect(),
-    Hear(("front-ends",), "state", within=5.0),
-    Wait(within=10.0),
-]
-"""And for a coordinator."""
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
 """What the next start makes where the play's /dev/shm may have been too small for its queue."""
@@ -202,7 +130,7 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
-        system = system_of(scenario)
+        system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario)
         with play_lock.beside_others(long=scenario.prescribed() >= _LONG):
@@ -216,7 +144,7 @@ class Stage:
         Raises:
             CannotWork: the machine has no room for its record.
         """
-        system = system_of(scenario)
+        system = own_player_of(scenario)
         if system is not None:
             return self._play_shared(system, scenario, alone=True)
         with play_lock.alone() as alone:
@@ -225,7 +153,7 @@ class Stage:
             play.stalled = play.stalled or "other plays on this machine did not end"
         return play
 
-    def _play_shared(self, system: System, scenario: Scenario, *, alone: bool = False) -> Play:
+    def _play_shared(self, system: OwnPlayer, scenario: Scenario, *, alone: bool = False) -> Play:
         """Play it while no other server is played, or give what the same play gave before.
 
         A case that asks once more is given another play, or what that gave another case.
@@ -248,7 +176,7 @@ class Stage:
         known.append(play)
         return play
 
-    def _play_by(self, system: System, scenario: Scenario, *, ordinary: bool) -> Play:
+    def _play_by(self, system: OwnPlayer, scenario: Scenario, *, ordinary: bool) -> Play:
         began = time.monotonic()
         self._count += 1
         folder = self.root / str(self._count)
@@ -265,7 +193,7 @@ class Stage:
             scenario, history, *told, folder, seconds, unable, provisional=played.provisional
         )
 
-    def _player(self, system: System) -> Player:
+    def _player(self, system: OwnPlayer) -> Player:
         if system.name not in self._players:
             self._players[system.name] = system.player(self.spec, self.root)
         player = self._players[system.name]
@@ -374,11 +302,7 @@ class Stage:
         keeper = shm.pid if shm is not None else 0
         stalled, unreached = _direct(zygote, scenario, folder, keeper, hosts)
         if scenario.restart and not stalled:
-            plain = _PLAIN_GROUP if scenario.group else _PLAIN_POOL if scenario.pool else _PLAIN
-            plain = _PLAIN_PIPE if scenario.pipe else plain
-            plain = _PLAIN_COORDINATOR if scenario.coordinator else plain
-            plain = _PLAIN_ENGINE if scenario.engine else plain
-            again = msgspec.structs.replace(scenario, steps=plain)
+            again = msgspec.structs.replace(scenario, steps=[*system_of(scenario).next_start])
             if shm is not None:
                 again = msgspec.structs.replace(again, shape=_FITS)
             stalled, _ = _direct(zygote, again, folder, keeper, hosts)
@@ -392,11 +316,7 @@ class Stage:
 
 def _needs_torch(scenario: Scenario) -> bool:
     """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
-    if scenario.pipe:
-        return True
-    if scenario.group and any(isinstance(step, Intrude) for step in scenario.steps):
-        return True
-    if scenario.pool and scenario.pool.start == "fork" and _reduces(scenario):
+    if system_of(scenario).needs_torch(scenario):
         return True
     messages = [
         message
@@ -404,12 +324,6 @@ def _needs_torch(scenario: Scenario) -> bool:
         for message in (*getattr(step, "messages", ()), getattr(step, "message", None))
     ]
     return any(isinstance(m, Message) and m.kind in ("tensor", "shapes") for m in messages)
-
-
-def _reduces(scenario: Scenario) -> bool:
-    """Whether workers are told to reduce something together."""
-    asked = [step for step in scenario.steps if isinstance(step, Call | Submit)]
-    return any(step.method == "collective" for step in asked)
 
 
 def _direct(

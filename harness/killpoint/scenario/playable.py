@@ -20,15 +20,8 @@ from killpoint.scenario.steps import (
     Send,
     Wait,
 )
-from killpoint.scenario_errors import Place
-from killpoint.systems.coordinator.validate import unplayable_coordinator
-from killpoint.systems.engine.validate import unplayable_engine
-from killpoint.systems.pipe.validate import unplayable_pipe
-from killpoint.systems.pool.validate import unplayable_pool
-from killpoint.systems.server.validate import unplayable_server
-
-_MANY = 8
-"""Readers that a complaint names one by one."""
+from killpoint.scenario_errors import Place, few
+from killpoint.systems.registry import SYSTEMS, system_named, system_of
 
 
 def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
@@ -39,11 +32,8 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     for id in scenario.judges:
         if id not in BY_ID:
             yield ["judges"], f"no invariant {id!r}; {known}"
-    yield from unplayable_pool(scenario)
-    yield from unplayable_pipe(scenario)
-    yield from unplayable_coordinator(scenario)
-    yield from unplayable_engine(scenario)
-    yield from unplayable_server(scenario)
+    for name in SYSTEMS:
+        yield from system_named(name).unplayable(scenario)
     if scenario.namespaces:
         yield from _no_hosts(scenario)
     if scenario.simulated is not None:
@@ -81,10 +71,9 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         yield ["namespaces"], "namespaces without remote readers; expected `shape.remote` above 0"
     if scenario.shm_bytes is not None:
         yield ["shm_bytes"], "a /dev/shm beside namespaces; expected one of the two"
-    given = scenario.coordinator or scenario.group or scenario.shape
-    if given.host != type(given)().host:
-        place = "group" if scenario.group else "shape"
-        place = "coordinator" if scenario.coordinator else place
+    given = scenario.subject()
+    if getattr(given, "host", None) != getattr(type(given)(), "host", None):
+        place = "shape" if given is scenario.shape else given.system
         yield [place, "host"], "a host beside namespaces, which have their own; expected none"
     for index, step in enumerate(scenario.steps):
         if isinstance(step, Intrude):
@@ -97,25 +86,17 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
 
 
 def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
-    single = scenario.roles()
-    every = {"all", *single} if scenario.group or scenario.pipe else {"all", "readers", *single}
-    every = {"all", "workers", *single} if scenario.pool else every
-    if scenario.coordinator:
-        every = {"all", "engines", "front-ends", *single}
-    every = {"all", *single} if scenario.engine or scenario.server else every
+    single, collective = scenario.roles(), ("all", *scenario.subject().collective())
+    every = {*collective, *single}
     for role in getattr(step, "roles", ()):
         if role not in every:
-            expected = ", ".join(_few(sorted(every)))
+            expected = ", ".join(few(sorted(every)))
             yield ["roles"], f"no role {role!r}; expected one of: {expected}"
     for field in ("role", "to", "source"):
         role = getattr(step, field, single[0])
         if role not in single:
-            what = (
-                f"{role!r} is not one role"
-                if role in ("all", "readers", "workers", "engines", "front-ends")
-                else f"no role {role!r}"
-            )
-            yield [field], f"{what}; expected one of: {', '.join(_few(sorted(single)))}"
+            what = f"{role!r} is not one role" if role in collective else f"no role {role!r}"
+            yield [field], f"{what}; expected one of: {', '.join(few(sorted(single)))}"
 
 
 _AFTER_BYTES = ("cut", "half-open", "reset")
@@ -129,30 +110,8 @@ def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
     if step.after is not None and step.fault not in _AFTER_BYTES:
         what = f"a {step.fault} after some bytes; expected one of: {', '.join(_AFTER_BYTES)}"
         yield ["after"], what
-    if step.fault not in NETWORK_FAULTS or scenario.coordinator or scenario.server:
-        return
-    if scenario.group is not None or scenario.pipe is not None:
-        members = scenario.connecting()
-        if step.role == scenario.roles()[0] and not scenario.namespaces:
-            what = f"{step.fault} of {step.role!r}, which listens and connects to nobody"
-            expected = ", ".join(_few(members)) or "a group of more than one rank"
-            yield ["role"], f"{what}; expected a member that connects to it: {expected}"
-    elif step.role in scenario.roles():
-        remote = scenario.remote()
-        if not remote or step.role not in ("writer", *remote):
-            expected = ", ".join(_few(["writer", *remote])) if remote else "remote readers"
-            what = f"{step.fault} of {step.role!r}, which has no TCP connection"
-            yield ["role"], f"{what}; expected {'one of: ' if remote else ''}{expected}"
-
-
-def _few(roles: list[str]) -> list[str]:
-    """Role names for a complaint: of very many numbered ones, the first and the last."""
-    numbered = [role for role in roles if role[-1].isdigit()]
-    kinds = {role.rsplit("-", 1)[0] for role in numbered}
-    if len(numbered) <= _MANY or len(kinds) > 1:
-        return roles
-    span = min(numbered, key=len), max(numbered, key=lambda role: int(role.split("-")[1]))
-    return sorted({*roles} - {*numbered} | {f"{span[0]} to {span[1]}"})
+    if step.fault in NETWORK_FAULTS:
+        yield from system_of(scenario).unplayable_link_fault(scenario, step)
 
 
 _AT_PAGES = ("kill", "stop")

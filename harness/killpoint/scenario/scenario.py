@@ -22,10 +22,10 @@ from killpoint.systems.coordinator.steps import Flood
 from killpoint.systems.coordinator.unanswered_starts import Wakes
 from killpoint.systems.engine.steps import Serve
 from killpoint.systems.pool.kill_matrix import Ending
-from killpoint.systems.server.steps import SERVER_PARTS, ServerServe, ServerShape
+from killpoint.systems.server.steps import ServerServe, ServerShape
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape
-from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
+from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape, Shape
 
 
 class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -95,19 +95,26 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     wakes: Wakes | None = None
     """A coordinator alone, in simulated time, without steps."""
 
+    def subject(self) -> Shape:
+        """Return the shape of what is put on trial."""
+        others = self.server, self.coordinator, self.engine, self.pool, self.group, self.pipe
+        return next((shape for shape in others if shape is not None), self.shape)
+
+    def system(self) -> str:
+        """Return the name of the system that it is a scenario of."""
+        return self.subject().system
+
     def readers(self) -> list[str]:
         """The names of its readers."""
-        return [f"reader-{rank}" for rank in range(self.shape.readers)]
+        return self.shape.collective()["readers"]
 
     def remote(self) -> list[str]:
         """The names of the readers that are reached over TCP."""
-        return self.readers()[self.shape.readers - self.shape.remote :]
+        return self.shape.connecting()
 
     def connecting(self) -> list[str]:
         """The roles that reach the first one over TCP: remote readers, other ranks, or peers."""
-        if self.coordinator:
-            return [*self.engines(), *self.front_ends()]
-        return self.roles()[1:] if self.group or self.pipe else self.remote()
+        return self.subject().connecting()
 
     def at_stores(self) -> bool:
         """Whether a fault is placed at a store, or stores are counted."""
@@ -128,7 +135,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     def workers(self) -> list[str]:
         """The names of its pool's workers: they come by themselves."""
-        return [f"worker-{rank}" for rank in range(self.pool.workers)] if self.pool else []
+        return self.subject().collective().get("workers", [])
 
     def parts(self) -> list[str]:
         """The names of its engine's processes: they come by themselves."""
@@ -136,45 +143,25 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     def engines(self) -> list[str]:
         """The names of the engines that a coordinator is for, those of the spares last."""
-        if self.coordinator is None:
-            return []
-        return [f"engine-{n}" for n in range(self.coordinator.engines + self.coordinator.spares)]
+        return self.subject().collective().get("engines", [])
 
     def front_ends(self) -> list[str]:
         """The names of its front ends."""
-        return [
-            f"front-end-{n}" for n in range(self.coordinator.front_ends if self.coordinator else 0)
-        ]
+        return self.subject().collective().get("front-ends", [])
 
     def comers(self) -> list[str]:
         """The roles that are processes of the target's: it starts them, they take no orders."""
-        return ["coordinator"] if self.coordinator else [*self.workers(), *self.parts()]
+        return self.subject().started_by_target()
 
     def roles(self) -> list[str]:
         """The names of its roles; first the one that the others depend on, the writer, say."""
-        if self.server is not None:
-            return list(SERVER_PARTS)
-        if self.coordinator is not None:
-            return ["parent", "coordinator", *self.engines(), *self.front_ends()]
-        if self.engine is not None:
-            return ["front-end", *self.parts()]
-        if self.pool is not None:
-            return ["executor", *self.workers()]
-        if self.group is not None:
-            return [f"rank-{rank}" for rank in range(self.group.ranks)]
-        if self.pipe is not None:
-            return [f"pipe-{rank}" for rank in range(self.pipe.size)]
-        return ["writer", *self.readers()]
+        return self.subject().roles()
 
     def named(self, roles: tuple[str, ...]) -> list[str]:
         """Role names with ``readers``, ``workers``, ``engines`` and the like spelled out."""
-        many = {"all": self.roles(), "readers": self.readers(), "workers": self.workers()}
-        if self.coordinator is not None:
-            many |= {"engines": self.engines(), "front-ends": self.front_ends()}
-        out: list[str] = []
-        for role in roles:
-            out += many.get(role, [role])
-        return out
+        subject = self.subject()
+        many = {"all": subject.roles(), **subject.collective()}
+        return [name for role in roles for name in many.get(role, [role])]
 
 
 def _prescribed(step: AnyStep) -> float:

@@ -38,7 +38,7 @@ from killpoint.scenario import (
     replay_text,
 )
 from killpoint.signature import signature
-from killpoint.systems.registry import system_of
+from killpoint.systems.registry import own_player_of, system_of
 from killpoint.targets.protocol import Device
 from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLine, Violation
 
@@ -345,10 +345,7 @@ class CaseRun:
         return play
 
     def _on_device(self, scenario: Scenario) -> Scenario:
-        if scenario.pool is None or self.device == "cpu":
-            return scenario
-        pool = msgspec.structs.replace(scenario.pool, device=self.device)
-        return msgspec.structs.replace(scenario, pool=pool)
+        return system_of(scenario).on_device(scenario, self.device)
 
     def _hold(self, held: list[Play], play: Play) -> Play:
         """Count a play, whose folder stays until it is judged."""
@@ -439,7 +436,7 @@ class CaseRun:
         Each play of a server takes a minute, and the same is seen in several of them. Behind the
         first colon a cause says who waits where: that is each play's own.
         """
-        if play.scenario.server is None:
+        if own_player_of(play.scenario) is None:
             return ""
         return signature(self.outcome.invariant, violation.kind, violation.cause.partition(": ")[0])
 
@@ -451,7 +448,7 @@ class CaseRun:
         If none does, it is the last play alone that counts: what was seen before is no violation.
         """
         judged = first
-        most = _ALONE if first.play.scenario.server is None else _SERVERS_ALONE
+        most = _ALONE if own_player_of(first.play.scenario) is None else _SERVERS_ALONE
         for count in range(1, most + 1):
             judged = self._examine(self._hold(held, player.play_alone(first.play.scenario)))
             if judged.violation is not None:
@@ -570,7 +567,7 @@ class CaseRun:
         A forked server leaves what its users' never does: its parts inherit no resource tracker.
         Nor is it told of a play that confirms another: whether there is one is chance.
         """
-        system = system_of(play.scenario)
+        system = own_player_of(play.scenario)
         if system is not None and play.alone and not system.as_users(play.scenario):
             return
         if self.leaks or play.stalled or play.provisional or self.outcome.invariant == "L1":
@@ -624,7 +621,7 @@ def _leak_in(play: Play) -> Violation | None:
 def _strikes(play: Play) -> bool | None:
     """Whether each placed fault reached its point and was seen to act; None: none was placed."""
     faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
-    whole = play.scenario.server is not None  # where each fault is placed, and seen to act
+    whole = own_player_of(play.scenario) is not None  # where each fault is placed, and seen to act
     placed = [step for step in faults if step.at or whole or step.fault in NETWORK_FAULTS]
     if not placed:
         return None

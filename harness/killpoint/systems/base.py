@@ -1,18 +1,20 @@
-"""What a system is: one kind of thing that is put on trial, asked in place of a branch on its name.
+"""The base class of systems: one kind of thing that is put on trial, asked in place of a branch.
 
-So far whole servers are one. What a scenario of any other kind needs is still asked where it is
-needed; each is to move here with its own folder.
+A system is a package with modules of fixed names (:mod:`killpoint.systems.registry`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from killpoint.ledger import Ledger
-from killpoint.scenario import Scenario
+from killpoint.scenario import AnyStep, Fault, Scenario
+from killpoint.scenario_errors import Place, few
+from killpoint.targets.protocol import Device
 
 
 class Played(msgspec.Struct):
@@ -60,26 +62,92 @@ class Player(Protocol):
         ...
 
 
-class System(Protocol):
-    """One kind of thing that is put on trial. Of such plays there is one at a time on a machine."""
+class System:
+    """One kind of thing that is put on trial. Subclass it in the package's module ``system``.
 
-    name: str
+    Unless a system has a player of its own, its scenarios are played by roles: processes that the
+    runner starts, and orders to do one step after another.
+    """
 
-    def owns(self, scenario: Scenario) -> bool:
-        """Whether a scenario is one of its own."""
-        ...
+    name: ClassVar[str]
+    steps: ClassVar[tuple[type[AnyStep], ...]] = ()
+    """Steps that scenarios of no other system may have."""
+    meets: ClassVar[bool] = False
+    """True if its roles are told an address and a secret to meet by."""
+    looks_in_roles: ClassVar[bool | None] = None
+    """Whether its roles look for their own secrets (step ``look``); None: if the target has
+    capability ``wire``."""
+    counts_descriptors: ClassVar[bool] = False
+    """True if a look records which descriptors a role has open, in place of secrets."""
+    brief_exit: ClassVar[bool] = True
+    """False if a role may have a fork server's socket to remove as its interpreter ends."""
+    listens: ClassVar[bool] = True
+    """False if a target may do without any listener: then that a stranger found none is no reason
+    to call a play of strangers inconclusive."""
+    kept_whole: ClassVar[str] = ""
+    """Why its scenarios are not shrunk; empty: they are."""
+    next_start: ClassVar[tuple[AnyStep, ...]] = ()
+    """Steps from the making to a clean end: what is played after a scenario with ``restart``."""
+
+    def unplayable(self, scenario: Scenario) -> Iterator[tuple[Place, str]]:
+        """Yield what is wrong with a scenario of this system that is well formed."""
+        del scenario
+        yield from ()
+
+    def unplayable_link_fault(self, scenario: Scenario, step: Fault) -> Iterator[tuple[Place, str]]:
+        """Yield why a fault cannot be done to the connections of its role."""
+        if step.role in scenario.roles():
+            what = f"{step.fault} of {step.role!r}, which has no TCP connection"
+            yield ["role"], f"{what}; expected remote readers"
+
+    def ends(self, roles: tuple[str, ...]) -> tuple[AnyStep, ...]:
+        """Return the steps by which these roles, which have not been told to exit, leave."""
+        del roles
+        return ()
+
+    def leaves_within(self, scenario: Scenario) -> float:
+        """Return the seconds within which roles are to have left after the steps of ``ends``."""
+        del scenario
+        return 5.0
+
+    def order_data(self, scenario: Scenario, step: AnyStep) -> bytes:
+        """Return what an order for this step carries, beside handles and invitations."""
+        del scenario, step
+        return b""
+
+    def needs_torch(self, scenario: Scenario) -> bool:
+        """Return whether roles are to find torch imported, whatever messages there are."""
+        del scenario
+        return False
+
+    def on_device(self, scenario: Scenario, device: Device) -> Scenario:
+        """Return the scenario as it is played with workers on this device."""
+        del device
+        return scenario
+
+
+def unplayable_link_of_member(scenario: Scenario, step: Fault) -> Iterator[tuple[Place, str]]:
+    """Yield why a fault cannot be done to a connection between the first role and a member."""
+    if step.role == scenario.roles()[0] and not scenario.namespaces:
+        what = f"{step.fault} of {step.role!r}, which listens and connects to nobody"
+        expected = ", ".join(few(scenario.connecting())) or "a group of more than one rank"
+        yield ["role"], f"{what}; expected a member that connects to it: {expected}"
+
+
+class OwnPlayer(System):
+    """A system whose scenarios are played by a player of its own, one at a time on a machine."""
 
     def key(self, scenario: Scenario) -> bytes:
-        """The same for scenarios that are one play, judged by different invariants."""
-        ...
+        """Return the same for scenarios that are one play, judged by different invariants."""
+        raise NotImplementedError
 
     def as_users(self, scenario: Scenario) -> bool:
-        """Whether a scenario starts the target as its users do, however it is played.
+        """Return whether a scenario starts the target as its users do, however it is played.
 
         Such a play has the machine to itself from the first: it needs no other one to confirm it.
         """
-        ...
+        raise NotImplementedError
 
     def player(self, spec: str, root: Path) -> Player:
-        """What plays its scenarios on the target of a resolved spec; ``root``: a folder for it."""
-        ...
+        """Return what plays scenarios on the target of a resolved spec, in the folder ``root``."""
+        raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -22,6 +22,28 @@ class CoordinatorShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     front_ends: Annotated[int, msgspec.Meta(ge=0, le=16)] = 1
     host: str = ""
     """The address to listen at; empty: the target's own way of reaching peers on this machine."""
+
+    system: ClassVar[str] = "coordinator"
+
+    def roles(self) -> list[str]:
+        """Return the parent, which starts the coordinator, then that itself and its peers."""
+        return ["parent", "coordinator", *self.connecting()]
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return all engines, those of the spares last, and all front ends."""
+        return {
+            "engines": [f"engine-{n}" for n in range(self.engines + self.spares)],
+            "front-ends": [f"front-end-{n}" for n in range(self.front_ends)],
+        }
+
+    def started_by_target(self) -> list[str]:
+        """Return the coordinator's own role."""
+        return ["coordinator"]
+
+    def connecting(self) -> list[str]:
+        """Return the engines and the front ends."""
+        peers = self.collective()
+        return [*peers["engines"], *peers["front-ends"]]
 
 
 class Times(NamedTuple):

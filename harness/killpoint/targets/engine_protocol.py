@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -34,6 +34,24 @@ class EngineShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         """The names of its replicas: ``core-0`` and so on, then ``prefill-0`` and so on."""
         cores = [f"core-{n}" for n in range(self.data_parallel)]
         return [*cores, *(f"prefill-{n}" for n in range(self.prefill))]
+
+    system: ClassVar[str] = "engine"
+
+    def roles(self) -> list[str]:
+        """Return the front end, which holds the engine, then the engine's own processes."""
+        return ["front-end", *self.parts()]
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return no name for several parts."""
+        return {}
+
+    def started_by_target(self) -> list[str]:
+        """Return the engine's processes."""
+        return self.parts()
+
+    def connecting(self) -> list[str]:
+        """Return no role: the engine makes its connections itself."""
+        return []
 
     def parts(self) -> list[str]:
         """The names of its processes, as scenarios have them."""

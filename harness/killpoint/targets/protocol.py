@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from types import CodeType
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -78,6 +78,29 @@ the block, which holds a lock over all roles, so that the recorded order is the 
 is *written*, flag 1 + i belongs to reader i."""
 
 
+class Shape(Protocol):
+    """What is to be made, and which roles its scenarios have."""
+
+    system: ClassVar[str]
+    """The name of the system that it is of."""
+
+    def roles(self) -> list[str]:
+        """Return the names of all roles; first the one that the others depend on."""
+        ...
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return the names that stand for several roles in a step, beside ``all``."""
+        ...
+
+    def started_by_target(self) -> list[str]:
+        """Return the roles that are processes of the target's: they take no orders."""
+        ...
+
+    def connecting(self) -> list[str]:
+        """Return the roles that reach the first one over TCP."""
+        ...
+
+
 class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A queue to be made: how many readers, and the ring's dimensions."""
 
@@ -96,6 +119,24 @@ class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     max_buffer_bytes: int | None = None
     """Format limit on the length of one buffer (capability ``limits``)."""
 
+    system: ClassVar[str] = "queue"
+
+    def roles(self) -> list[str]:
+        """Return the writer, then the readers by rank."""
+        return ["writer", *(f"reader-{rank}" for rank in range(self.readers))]
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return all readers under one name."""
+        return {"readers": self.roles()[1:]}
+
+    def started_by_target(self) -> list[str]:
+        """Return no role: the runner starts all of them."""
+        return []
+
+    def connecting(self) -> list[str]:
+        """Return the readers that are reached over TCP."""
+        return self.roles()[1 + self.readers - self.remote :]
+
 
 class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A process group to be made."""
@@ -105,6 +146,24 @@ class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """The address that rank 0 listens at, IPv4 or IPv6, and at no other."""
     silence: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
     """As for a queue."""
+
+    system: ClassVar[str] = "group"
+
+    def roles(self) -> list[str]:
+        """Return the ranks; the first is the host."""
+        return [f"rank-{rank}" for rank in range(self.ranks)]
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return no name for several ranks."""
+        return {}
+
+    def started_by_target(self) -> list[str]:
+        """Return no role: the runner starts all of them."""
+        return []
+
+    def connecting(self) -> list[str]:
+        """Return the ranks that connect to the host."""
+        return self.roles()[1:]
 
 
 Device = Literal["cpu", "cuda"]
@@ -131,6 +190,24 @@ class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     device: Device = "cpu"
     """Where its workers run; several share a GPU where there are fewer GPUs than workers."""
 
+    system: ClassVar[str] = "pool"
+
+    def roles(self) -> list[str]:
+        """Return the executor, then its workers by rank."""
+        return ["executor", *self.started_by_target()]
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return all workers under one name."""
+        return {"workers": self.started_by_target()}
+
+    def started_by_target(self) -> list[str]:
+        """Return the workers, which the executor starts."""
+        return [f"worker-{rank}" for rank in range(self.workers)]
+
+    def connecting(self) -> list[str]:
+        """Return no role: a pool lives on one machine."""
+        return []
+
 
 class PipeShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A pipe to be made."""
@@ -143,6 +220,24 @@ class PipeShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """By what it carries them, where a target can be told; empty: the target's choice."""
     buffer_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 1 << 20
     """How many unsent bytes a sender may have before it has to wait."""
+
+    system: ClassVar[str] = "pipe"
+
+    def roles(self) -> list[str]:
+        """Return the ranks."""
+        return [f"pipe-{rank}" for rank in range(self.size)]
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return no name for several ranks."""
+        return {}
+
+    def started_by_target(self) -> list[str]:
+        """Return no role: the runner starts all of them."""
+        return []
+
+    def connecting(self) -> list[str]:
+        """Return the ranks but the first, which the others meet at."""
+        return self.roles()[1:]
 
 
 class UnsupportedByTarget(Exception):

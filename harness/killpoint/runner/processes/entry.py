@@ -31,23 +31,17 @@ def live_as_role(order: ForkRole, target: Target) -> None:
         order.role,
         target,
         Path(order.folder),
+        system=order.system,
         seed=order.seed,
         observe=order.observe,
         stores=order.stores,
     )
-    if order.pool:
-        role.pool.come()
-    if order.pipe:
-        role.pipe.come()
-    if order.coordinator:
-        role.coordinator.come()
-    if order.engine:
-        role.engine.come()
+    role.come()
     if order.cancels:
         role.listen_for_cancel()
     try:
         role.run()
     except KeyboardInterrupt:
         if order.terminal:
-            role.pool.interrupted()
+            role.interrupted()
         raise

@@ -8,21 +8,21 @@ import msgspec
 
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.search.shrink.attempt import fewest
+from killpoint.targets.protocol import GroupShape, QueueShape
 
 _SINGLE = ("role", "to", "source")
 
 
 def fewer_roles(scenario: Scenario) -> Generator[Scenario, bool]:
     """Readers, or ranks but the host, as few as still fail; those that stay are numbered anew."""
-    group = scenario.group
-    if scenario.pipe is not None:
-        return  # each rank sends to the next: with one less all of them mean another
-    if group is None:
-        readers = range(scenario.shape.readers)
+    subject = scenario.subject()
+    if isinstance(subject, QueueShape):
+        readers = range(subject.readers)
         yield from fewest(readers, lambda kept: with_readers(scenario, kept), keep=1)
-    else:
-        ranks = range(1, group.ranks)
+    elif isinstance(subject, GroupShape):
+        ranks = range(1, subject.ranks)
         yield from fewest(ranks, lambda kept: with_ranks(scenario, [0, *kept]))
+    # Of a pipe each rank sends to the next: with one less all of them mean another.
 
 
 def with_readers(scenario: Scenario, kept: Sequence[int]) -> Scenario:

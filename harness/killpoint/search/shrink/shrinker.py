@@ -13,6 +13,7 @@ from killpoint.scenario import Scenario, replay_text
 from killpoint.search.case_run import CaseRun, Player
 from killpoint.search.shrink.search import search
 from killpoint.search.shrink.size import size_of
+from killpoint.systems.registry import system_of
 from killpoint.verdict import CaseOutcome
 
 _PLAYS = 2
@@ -72,11 +73,9 @@ def shrink(
         seconds: no candidate is begun that could not end within them.
     """
     end = clock() + seconds
-    if scenario.engine is not None:  # each of its plays takes many seconds
-        outcome.shrinkage = "an engine's story is kept as it is"
-        return
-    if scenario.coordinator is not None:  # who is not asked for hears nothing
-        outcome.shrinkage = "a coordinator's story is kept as it is"
+    kept_whole = system_of(scenario).kept_whole
+    if kept_whole:
+        outcome.shrinkage = kept_whole
         return
     same = Same(player, outcome, target)
     found = search(scenario, same, lambda: clock() + same.lately < end)

@@ -56,7 +56,7 @@ def size_of(scenario: Scenario) -> Size:
         steps=len(scenario.steps),
         messages=sum(each.repeat for each in (*messages, *tensors)),
         bytes=sum(map(bytes_of, messages)) + sum(map(_bytes_of, tensors)),
-        ring_bytes=0 if scenario.group or scenario.pipe else shape.chunks * shape.chunk_bytes,
+        ring_bytes=shape.chunks * shape.chunk_bytes if scenario.subject() is shape else 0,
     )
 
 

@@ -33,6 +33,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.shrink.attempt import fewest
 from killpoint.search.shrink.message_balance import no_worse, owed
+from killpoint.targets.protocol import GroupShape
 
 _OPENING = (Make, Attach, Ready, Join, PipeOpen)
 _COLLECTIVE = (Barrier, Broadcast, Gather)
@@ -75,7 +76,7 @@ def held_up(scenario: Scenario) -> set[tuple[str, str]]:
 
 def waits_for_an_end(scenario: Scenario) -> bool:
     """Whether some call has no deadline and only somebody's end can let it return."""
-    if scenario.group is not None:
+    if isinstance(scenario.subject(), GroupShape):
         return any(isinstance(s, _COLLECTIVE) and not _of_all(scenario, s) for s in scenario.steps)
     endless = any(isinstance(step, _ENDLESS) and step.timeout is None for step in scenario.steps)
     filled = any(isinstance(step, PipeSend) and step.timeout is None for step in scenario.steps)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from killpoint import scenario as script
+from killpoint.runner.driver import Driver
 from killpoint.runner.environment import remote_clock
 from killpoint.runner.observe import scheduling_jitter
 from killpoint.runner.points import traceback_line
@@ -54,7 +55,7 @@ _BATCH, _HELD_UP = 64, 0.02
 does to one process that never waits it does to another, so this is a control, too."""
 
 
-class CoordinatorActs:
+class CoordinatorDriver(Driver):
     """The coordinator's half of a role; the parent's ``end`` is its coordinator."""
 
     def __init__(self, role: Role, folder: Path) -> None:
@@ -63,8 +64,6 @@ class CoordinatorActs:
         self._keeper: LinkKeeper | None = None
         self._requests = 0
         self._counts: script.Counts = (0, 0)
-        self.pid = 0
-        """Of the process that was started last."""
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
         """Which step is done by which method."""
@@ -85,6 +84,8 @@ class CoordinatorActs:
 
     def come(self) -> None:
         """Have the process that the target will start take the coordinator's seat."""
+        if self._role.name != "parent":
+            return
         os.environ[PLAY] = str(self._folder)
         main = ModuleType("__main__")
         main.__spec__ = ModuleSpec(coordinator_main.__name__, None)
@@ -109,11 +110,11 @@ class CoordinatorActs:
         self._log("coordinator-start", engines=shape.engines, timeout=step.timeout)
         began = time.monotonic()
         end = self._role.end = target.coordinator_start(shape, step.timeout)
-        self.pid = target.coordinator_pid(end)
+        self.child = target.coordinator_pid(end)
         took = round(time.monotonic() - began, 6)
-        self._log("coordinator-started", outcome="ok", pid=self.pid, s=took)
+        self._log("coordinator-started", outcome="ok", pid=self.child, s=took)
         self._role.handle = pickle.dumps(target.coordinator_handle(end))
-        pid = self.pid
+        pid = self.child
         scheduling_jitter.watch(self._role.log, lambda: self._is_over(end, pid))
         return "ok"
 
@@ -326,3 +327,6 @@ def _is_there(keeper: LinkKeeper, step: script.Hear, since: int) -> bool:
             return keeper.lost
         case "found":
             return not keeper.lost
+
+
+make = CoordinatorDriver

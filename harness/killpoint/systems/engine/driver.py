@@ -15,37 +15,36 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from killpoint import scenario as script
+from killpoint.runner.driver import Driver
 from killpoint.runner.protocol import Order, Parts
 from killpoint.systems.engine.load import prefixes
-from killpoint.systems.engine.load_thread import EngineDriver
+from killpoint.systems.engine.load_thread import LoadThread
 from killpoint.targets.engine_protocol import EngineShape, HasEngine
 from killpoint.targets.protocol import UnsupportedByTarget
 
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
-Timed = Callable[[str, Callable[[], object]], tuple[str, str, float]]
-"""Makes a call under watch: verb and call in, outcome, error and seconds out."""
-
 _TOLD_WITHIN = 2.0
 """Seconds after a stop in which open requests are to have ended."""
 
 
-class EngineActs:
+class EngineDriver(Driver):
     """The engine's half of a role; the role's ``end`` is its engine."""
 
-    def __init__(self, role: Role, timed: Timed, word: Callable[[Exception], str]) -> None:
+    def __init__(self, role: Role, _folder: Path) -> None:
         self._role = role
-        self._timed = timed
-        self._word = word
+        self._timed = role.timed
+        self._word = role.outcome_of
         self._shape = EngineShape()
-        self._driver: EngineDriver | None = None
+        self._load_thread: LoadThread | None = None
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
         """Which step is done by which method."""
@@ -86,7 +85,7 @@ class EngineActs:
     def _load(self, _order: Order, step: script.Load) -> str:
         if self._role.end is None:
             return "no-engine"
-        self._driver = EngineDriver(
+        self._load_thread = LoadThread(
             self._target(),
             self._role.end,
             step,
@@ -97,33 +96,33 @@ class EngineActs:
             tell=self._tell,
         )
         self._log("load", rate=step.rate, together=step.together)
-        self._driver.start()
+        self._load_thread.start()
         return "ok"
 
     def _tell(self, parts: dict[str, int]) -> None:
         self._role.channel.put(Parts(self._role.name, parts))
 
     def _serve(self, _order: Order, step: script.Serve) -> str:
-        if self._driver is not None:
-            self._driver.serve(step.seconds, step.coming)
+        if self._load_thread is not None:
+            self._load_thread.serve(step.seconds, step.coming)
         return self._well()
 
     def _recover(self, _order: Order, step: script.Recover) -> str:
-        if self._driver is not None:
+        if self._load_thread is not None:
             began = time.monotonic()
-            whole = self._driver.recover(step.within)
+            whole = self._load_thread.recover(step.within)
             self._log("whole", yes=whole, s=round(time.monotonic() - began, 6))
         return self._well()
 
     def _calm(self, _order: Order, step: script.Calm) -> str:
-        if self._driver is not None:
-            self._log("calm", yes=self._driver.calm(step.within))
+        if self._load_thread is not None:
+            self._log("calm", yes=self._load_thread.calm(step.within))
         return self._well()
 
     def _alone(self, _order: Order, _step: script.Alone) -> str:
-        if self._driver is not None:
-            self._driver.halt()
-            for each in self._driver.known:
+        if self._load_thread is not None:
+            self._load_thread.halt()
+            for each in self._load_thread.known:
                 piece = self._target().engine_alone(self._shape, each.prompt, each.max_tokens)
                 told = prefixes(list(piece.tokens))
                 self._log("alone", key=each.key, finish=piece.finish, prefixes=told)
@@ -133,25 +132,28 @@ class EngineActs:
         end, self._role.end = self._role.end, None
         if end is None:
             return "ok"
-        if self._driver is not None:
-            self._driver.halt()
+        if self._load_thread is not None:
+            self._load_thread.halt()
         target = self._target()
         self._log("engine-stop")
         stop = partial(target.engine_stop, end)
         outcome, error, seconds = self._timed("engine-stop", stop)
         self._log("engine-stopped", outcome=outcome, error=error, s=seconds)
-        if self._driver is not None:
-            self._driver.drain(_TOLD_WITHIN)
+        if self._load_thread is not None:
+            self._load_thread.drain(_TOLD_WITHIN)
         del end, stop
         gc.collect()
         return self._well() if outcome == "ok" else "stopped"
 
     def _well(self) -> str:
         """An order that the load's own thread could not go on with has failed, too."""
-        if self._driver is not None and self._driver.broken is not None:
-            broken, self._driver.broken = self._driver.broken, None
+        if self._load_thread is not None and self._load_thread.broken is not None:
+            broken, self._load_thread.broken = self._load_thread.broken, None
             raise broken
         return "ok"
 
     def _log(self, kind: str, **data: object) -> None:
         self._role.log.write(kind, **data)
+
+
+make = EngineDriver

@@ -38,7 +38,7 @@ class _Open:
         self.cancelled = False
 
 
-class EngineDriver:
+class LoadThread:
     """Keeps one engine busy from its start until it is told that that is enough."""
 
     def __init__(

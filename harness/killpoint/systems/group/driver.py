@@ -8,12 +8,14 @@ The events come in pairs: ``send-to`` and ``sent-to``, ``receive-from`` and ``go
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from killpoint import scenario as script
 from killpoint.runner import payload
+from killpoint.runner.driver import Driver
 from killpoint.runner.network.group_rendezvous import accepted
 from killpoint.runner.protocol import Order
 from killpoint.targets.protocol import CountsEntries, GroupShape, HasGroup, UnsupportedByTarget
@@ -21,16 +23,13 @@ from killpoint.targets.protocol import CountsEntries, GroupShape, HasGroup, Unsu
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
-Timed = Callable[[str, Callable[[], object]], tuple[str, str, float]]
-"""Makes a call under watch: verb and call in, outcome, error and seconds out."""
 
-
-class GroupActs:
+class GroupDriver(Driver):
     """The group's half of a role; the role's ``end`` is its membership."""
 
-    def __init__(self, role: Role, timed: Timed) -> None:
+    def __init__(self, role: Role, _folder: Path) -> None:
         self._role = role
-        self._timed = timed
+        self._timed = role.timed
         self._barriers = 0
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
@@ -213,3 +212,6 @@ def _found(got: list[Any]) -> dict[str, Any]:
         "digest": payload.digest(obj),
         "intact": payload.intact(obj),
     }
+
+
+make = GroupDriver

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from killpoint import scenario as script
+from killpoint.runner.driver import Driver
 from killpoint.runner.network.group_rendezvous import accepted
 from killpoint.runner.observe import secret_scan
 from killpoint.runner.points.thread_points import Carriers
@@ -39,9 +40,6 @@ from killpoint.targets.protocol import (
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
-Timed = Callable[[str, Callable[[], object]], tuple[str, str, float]]
-"""Makes a call under watch: verb and call in, outcome, error and seconds out."""
-
 _LOOKS, _BETWEEN = 4, 0.01
 """A thread waits once it was seen asleep so often, so many seconds apart."""
 _INSIDE_WITHIN = 10.0
@@ -49,17 +47,15 @@ _MUCH = 64 << 20
 """Bytes of address space that a receive took: worth a word in the log."""
 
 
-class PipeActs:
+class PipeDriver(Driver):
     """The pipe's half of a role; the role's ``end`` is its end of the pipe."""
 
-    def __init__(self, role: Role, folder: Path, timed: Timed) -> None:
+    def __init__(self, role: Role, folder: Path) -> None:
         self._role = role
-        self._timed = timed
+        self._timed = role.timed
         self._folder = folder
         self._carriers: Carriers | None = None
         self._shape = PipeShape()
-        self.opened = False
-        """Whether the role is a rank of a pipe."""
         self._beside: list[threading.Thread] = []
         self._lacking: list[UnsupportedByTarget] = []
 
@@ -115,7 +111,7 @@ class PipeActs:
 
     def _open(self, order: Order, step: script.PipeOpen) -> str:
         told, target = accepted(order.data), self._target()
-        self._shape, self.opened = told.pipe or self._shape, True
+        self._shape = told.pipe or self._shape
         if self._carriers is not None:
             self._carriers.watch()
         with self._role.guard.during("pipe-open", None):
@@ -323,3 +319,6 @@ def _waits(thread: threading.Thread) -> bool:
         seen = seen + 1 if state == "S" else 0
         select.select([], [], [], _BETWEEN)
     return True
+
+
+make = PipeDriver

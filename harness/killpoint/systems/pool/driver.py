@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from killpoint import scenario as script
+from killpoint.runner.driver import Driver
 from killpoint.runner.observe import open_fds
 from killpoint.runner.processes.target_agent import DEVICE, EXIT_FAULT, EXITS, PLAY, Presence
 from killpoint.runner.protocol import Arm, Closed, Order
@@ -33,20 +34,17 @@ from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
-Timed = Callable[[str, Callable[[], object]], tuple[str, str, float]]
-"""Makes a call under watch: verb and call in, outcome, error and seconds out."""
-
 WORKER = "killpoint.systems.pool.worker_class:PoolWorker"
 _TEXT = 8000
 """Characters of an error that are kept: a worker's own traceback is to be among them."""
 
 
-class PoolActs:
+class PoolDriver(Driver):
     """The pool's half of a role; the role's ``end`` is its pool."""
 
-    def __init__(self, role: Role, folder: Path, timed: Timed) -> None:
+    def __init__(self, role: Role, folder: Path) -> None:
         self._role = role
-        self._timed = timed
+        self._timed = role.timed
         self._folder = folder
         self._presence: Presence | None = None
         self.pid = 0
@@ -264,3 +262,6 @@ def replies(got: list[Any]) -> list[list[object]]:
             else:
                 found.append([-1, -1, type(each).__name__])
     return found
+
+
+make = PoolDriver

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import statistics
 from collections.abc import Callable
 
 from killpoint.checkers import exposure
-from killpoint.checkers.finding import Checker, Finding, Inconclusive, Lacking, evidence
+from killpoint.checkers.base import Checks
+from killpoint.checkers.finding import Checker, Finding, Inconclusive, Lacking, evidence, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
@@ -297,22 +299,6 @@ _OF_ANY_TREE: dict[str, Checker] = {
 """Judges of other systems that are asked of a server's tree as well."""
 
 
-def judge(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """What one invariant says of a play of a server.
-
-    Raises:
-        Inconclusive: the play says nothing of it; Lacking: no play of this server does.
-    """
-    of = life(history)
-    if id in of.unjudged:
-        raise Lacking(of.unjudged[id])
-    if id in _OF_ANY_TREE:
-        return _OF_ANY_TREE[id](scenario, history, ledger)
-    if id not in _JUDGES:
-        raise Inconclusive(f"{id} is not judged of a whole server")
-    return _JUDGES[id](of, ledger)
-
-
 def _too_slow(of: Life, what: str) -> str:
     """Why a bound that a slow machine stretches was not reached."""
     return (
@@ -398,3 +384,56 @@ def _lie(of: Life, *, served: bool, since: int, t: int) -> Violation:
 def _open_at(of: Life, t: int) -> int:
     """Requests of clients that wait, by the sample nearest before."""
     return next((each[2] for each in reversed(of.samples) if each[0] <= t), 0)
+
+
+def _sent_to(history: History) -> list[Violation]:
+    """Return what a server's part sent a stranger that only a peer is sent, whatever it holds."""
+    for event in history.of("stranger-got"):
+        way, size = event.text("way"), event.number("size", 0)
+        if size and way.endswith(("socket", "store")):
+            key = f" under key {event.text('key')}" if event.text("key") else ""
+            cause = f"a stranger without a key was given a message at port {event.number('port')}"
+            cause += f" ({way}{key})"
+            return [Violation("exposure", cause, evidence(history, [event]))]
+    return []
+
+
+class ServerChecks(Checks):
+    """Judges of a server's tree; a program may say that an invariant cannot be judged of it."""
+
+    def judge(self, id: str) -> Checker:
+        """See the base class: every invariant that others have is refused."""
+        return functools.partial(_judged, id)
+
+    def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
+        """See the base class: what clients lost is judged with the rest of S3."""
+        del scenario, ledger
+        return hangs(history)
+
+    def may_listen_at(self, scenario: Scenario, history: History) -> str:
+        """See the base class."""
+        start = history.first("server-start")
+        return start.text("host") if start is not None else ""
+
+    def sent_to_strangers(self, history: History) -> list[Violation]:
+        """See the base class."""
+        return _sent_to(history)
+
+
+def _judged(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """Return what one invariant says of a play of a server.
+
+    Raises:
+        Inconclusive: the play says nothing of it; Lacking: no play of this server does.
+    """
+    of = life(history)
+    if id in of.unjudged:
+        raise Lacking(of.unjudged[id])
+    if id in _OF_ANY_TREE:
+        return _OF_ANY_TREE[id](scenario, history, ledger)
+    if id not in _JUDGES:
+        raise Inconclusive(f"{id} is not judged of a whole server")
+    return _JUDGES[id](of, ledger)
+
+
+CHECKS = ServerChecks()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -23,6 +23,24 @@ class ServerShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """A server to be started."""
 
     topology: Topology = "tensor-parallel"
+
+    system: ClassVar[str] = "server"
+
+    def roles(self) -> list[str]:
+        """Return every part that a server may have."""
+        return list(SERVER_PARTS)
+
+    def collective(self) -> dict[str, list[str]]:
+        """Return no name for several parts."""
+        return {}
+
+    def started_by_target(self) -> list[str]:
+        """Return no role: servers have a driver of their own."""
+        return []
+
+    def connecting(self) -> list[str]:
+        """Return no role: the server makes its connections itself."""
+        return []
 
 
 class ServerStart(Step, tag="server-start"):

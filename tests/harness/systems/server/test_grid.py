@@ -16,11 +16,11 @@ from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, dump, parse
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.cases import FULL_CASES, IN_FULL
+from killpoint.systems.server.player import ServerPlayer
 from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.plays.plan import told
 from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart
-from killpoint.systems.server.system import ServerPlayer
 from killpoint.targets.registry import resolve
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"

@@ -13,9 +13,9 @@ from killpoint.invariants import BY_ID, CATALOGUE
 from killpoint.judge import judge, plan
 from killpoint.scenario import Scenario, ServerShape, dump, parse
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.server.player import ServerPlayer
 from killpoint.systems.server.program_file import load_program
 from killpoint.systems.server.steps import ServerStart, ServerStop
-from killpoint.systems.server.system import ServerPlayer
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.registry import build, is_server, resolve

@@ -1,0 +1,37 @@
+"""Judges of a data-parallel coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from killpoint.checkers.base import Checks, failed_calls
+from killpoint.checkers.finding import Checker, hangs
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.coordinator.checks import hostile_peers, losses, publication
+from killpoint.verdict import Violation
+
+
+class CoordinatorChecks(Checks):
+    """See the base class."""
+
+    judges: ClassVar[Mapping[str, Checker]] = {
+        "C2": losses.served,
+        "C4": hostile_peers.dropped_alone,
+        "C5": publication.clock_free,
+        "C6": losses.noticed,
+        "C7": publication.never_starved,
+    }
+
+    def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
+        """See the base class."""
+        return hangs(history) or failed_calls(history, ("hear-done",))
+
+    def may_listen_at(self, scenario: Scenario, history: History) -> str:
+        """See the base class."""
+        return scenario.coordinator.host if scenario.coordinator is not None else ""
+
+
+CHECKS = CoordinatorChecks()

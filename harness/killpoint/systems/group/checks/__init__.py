@@ -1,0 +1,44 @@
+"""Judges of a process group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from killpoint.checkers.base import Checks, failed_orders
+from killpoint.checkers.finding import Checker, hangs
+from killpoint.history.record import History
+from killpoint.ledger import Ledger
+from killpoint.scenario import Scenario
+from killpoint.systems.group.checks import barriers, deaths, delivery, growth
+from killpoint.systems.group.checks.interruptions import group_unharmed
+from killpoint.systems.group.record import ENDS
+from killpoint.verdict import Violation
+
+
+class GroupChecks(Checks):
+    """See the base class."""
+
+    judges: ClassVar[Mapping[str, Checker]] = {
+        "G1": delivery.in_order,
+        "G2": growth.flat,
+        "G3": barriers.barriers_told,
+        "G4": deaths.unharmed_or_told,
+        "G5": delivery.clock_free,
+    }
+    call_ends = tuple(ENDS.values())
+
+    def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
+        """See the base class."""
+        return hangs(history) or failed_orders(history)
+
+    def unharmed(self, scenario: Scenario, history: History) -> list[Violation]:
+        """See the base class."""
+        return group_unharmed(scenario, history)
+
+    def may_listen_at(self, scenario: Scenario, history: History) -> str:
+        """See the base class: the host listens for its members."""
+        return scenario.group.host if scenario.group is not None else ""
+
+
+CHECKS = GroupChecks()

@@ -1,0 +1,48 @@
+"""A data-parallel coordinator as a system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from killpoint import scenario as script
+from killpoint.scenario import AnyStep, Scenario
+from killpoint.scenario_errors import Place
+from killpoint.systems.base import System
+from killpoint.systems.coordinator.validate import unplayable_coordinator
+
+PARENT = "parent"
+
+
+class CoordinatorSystem(System):
+    """The roles are the parent, the coordinator that it starts, and the coordinator's peers."""
+
+    name = "coordinator"
+    looks_in_roles = False
+    listens = False
+    kept_whole = "a coordinator's story is kept as it is"  # who is not asked for hears nothing
+    next_start = (
+        script.CoordinatorStart(timeout=30.0),
+        script.Connect(),
+        script.Hear(("front-ends",), "state", within=5.0),
+        script.Wait(within=10.0),
+    )
+
+    def unplayable(self, scenario: Scenario) -> Iterator[tuple[Place, str]]:
+        """See the base class."""
+        return unplayable_coordinator(scenario)
+
+    def unplayable_link_fault(
+        self, scenario: Scenario, step: script.Fault
+    ) -> Iterator[tuple[Place, str]]:
+        """See the base class."""
+        del scenario, step  # that needs hosts of their own, which is checked with its faults
+        yield from ()
+
+    def ends(self, roles: tuple[str, ...]) -> tuple[AnyStep, ...]:
+        """See the base class: peers go first, then their coordinator."""
+        peers = tuple(role for role in roles if role != PARENT)
+        last = (script.CoordinatorClose(),) if PARENT in roles else ()
+        return (script.Disconnect(peers), *last)
+
+
+SYSTEM = CoordinatorSystem()
