@@ -20,8 +20,8 @@ from killpoint.bench.command import add_parser as add_bench_parser
 from killpoint.bisection.command import add_parser as add_bisect_parser
 from killpoint.bundled_scenarios import scenario_files
 from killpoint.campaign.command import add_parser as add_campaign_parser
+from killpoint.case import Case
 from killpoint.cases import EVERY_CASE
-from killpoint.cases.case import Case
 from killpoint.durations import expected, store
 from killpoint.entry import Parser, run
 from killpoint.explain import explain

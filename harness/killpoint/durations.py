@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from killpoint.case import Case
 from killpoint.cases import EVERY_CASE
-from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.verdict import CaseOutcome
 

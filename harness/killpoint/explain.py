@@ -6,7 +6,8 @@ import textwrap
 
 from killpoint.cases import EVERY_CASE
 from killpoint.errors import BadUsage
-from killpoint.invariants import BY_ID, Invariant
+from killpoint.invariant import Invariant
+from killpoint.invariants import BY_ID
 from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, MEANING, Ending
 from killpoint.verdict import least
 

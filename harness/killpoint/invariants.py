@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Literal
+from typing import cast
 
-import msgspec
-
+from killpoint import extensions
 from killpoint.errors import BadUsage
-
-Level = Literal["MUST", "SHOULD"]
-
-
-class Invariant(msgspec.Struct, frozen=True):
-    """One clause of the specification."""
-
-    id: str
-    clause: str
-    needs: tuple[str, ...]
-    """Capabilities without which the target is `unsupported`, whatever its cases said."""
-    minimum: dict[str, int]
-    """Least evidence for `holds`: units are `cases`, `runs`, and what cases count themselves."""
-    level: Level = "MUST"
-    instead: str = ""
-    """A capability that will do in place of all of ``needs``: then it is judged in another way."""
-    then: dict[str, int] = {}
-    """Least evidence where it is judged in that way; empty: as ``minimum`` has it."""
-    bound: str = ""
-    """Why the clause has the bound that it has, where that is ours and no caller's: then what comes
-    later than the bound breaks a SHOULD, and what never comes the clause's own level."""
-
-    def lacking(self, capabilities: Collection[str]) -> list[str]:
-        """The capabilities that it needs and are not there."""
-        if self.instead and self.instead in capabilities:
-            return []
-        return [word for word in self.needs if word not in capabilities]
-
-    def asked_of(self, capabilities: Collection[str]) -> Invariant:
-        """As it is judged of a target that has these."""
-        if self.then and self.instead in capabilities:
-            return msgspec.structs.replace(self, minimum=self.then)
-        return self
-
+from killpoint.invariant import Invariant, Level
 
 _QUEUE = ("queue",)
 _TIMED = ("queue", "deadlines")
@@ -58,7 +23,7 @@ _PROCESS = ("coordinator_process",)
 _ENGINE = ("engine",)
 _SERVER = ("server",)
 
-CATALOGUE: tuple[Invariant, ...] = (
+_OURS: tuple[Invariant, ...] = (
     Invariant(
         "R1",
         "Judged on store events: slots move only 1→1, 4→1, 1→2 by the writer, and 2→3, 3→3, 3→4"
@@ -581,6 +546,27 @@ CATALOGUE: tuple[Invariant, ...] = (
     ),
 )
 
+
+def _added() -> tuple[Invariant, ...]:
+    """Return the invariants of packages outside the tree.
+
+    Raises:
+        BadUsage: one has an id that there is already.
+    """
+    added = extensions.everything("checks", "INVARIANTS")
+    for name in sorted(extensions.entries("systems")):
+        added.append(vars(extensions.part(name, "invariants"))["INVARIANTS"])
+    found = [item for items in added for item in cast("tuple[Invariant, ...]", items)]
+    known = {item.id for item in _OURS}
+    for item in found:
+        if item.id in known:
+            raise BadUsage(f"two invariants have the id {item.id}: {item.clause}")
+        known.add(item.id)
+    return tuple(found)
+
+
+CATALOGUE: tuple[Invariant, ...] = (*_OURS, *_added())
+"""Every clause, those that packages outside the tree add last."""
 BY_ID = {invariant.id: invariant for invariant in CATALOGUE}
 
 

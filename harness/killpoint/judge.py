@@ -15,11 +15,12 @@ from pathlib import Path
 
 import msgspec
 
+from killpoint.case import Case, Tier
 from killpoint.cases import asked_of, select
-from killpoint.cases.case import Case, Tier
 from killpoint.durations import expected
 from killpoint.errors import CannotWork, KillpointError
-from killpoint.invariants import CATALOGUE, Invariant
+from killpoint.invariant import Invariant
+from killpoint.invariants import CATALOGUE
 from killpoint.resume import Ended, Kept
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.protocol import Loaded

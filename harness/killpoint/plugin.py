@@ -14,7 +14,7 @@ from typing import cast, get_args
 import msgspec
 import pytest
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.errors import KillpointError
 from killpoint.invariants import CATALOGUE
 from killpoint.replay import play_once

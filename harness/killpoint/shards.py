@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.durations import Expected
 
 

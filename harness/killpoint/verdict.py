@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from killpoint.invariants import Invariant, Level, level_of
+from killpoint.invariant import Invariant, Level
+from killpoint.invariants import level_of
 
 Kind = Literal[
     "wrong-data",

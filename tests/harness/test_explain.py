@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from killpoint.case import Case
 from killpoint.cases import CASES
-from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.explain import explain
 from killpoint.invariants import CATALOGUE

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.cases.case import OPEN, scenario
 from killpoint.judge import judge
 from killpoint.replay import replay
 from killpoint.scenario import Fault, Message, Point, Receive, Scenario, Send, Wait, dump
+from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from killpoint import judge as judging
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.durations import Expected
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome

@@ -9,7 +9,8 @@ import pytest
 
 from killpoint.cases import CASES
 from killpoint.errors import CannotWork
-from killpoint.invariants import CATALOGUE, Invariant
+from killpoint.invariant import Invariant
+from killpoint.invariants import CATALOGUE
 from killpoint.judge import Judgement, _asked_whole, _ids, _verdict, judge
 from killpoint.runner.stage import Stage
 from killpoint.verdict import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from killpoint.campaign.history import Past
 from killpoint.campaign.item import Item, of_round
-from killpoint.cases.case import Case
+from killpoint.case import Case
 
 Fits = Callable[[Item], bool]
 _AHEAD = 4

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign.journal import Entry, read
+from killpoint.case import Case, Tier
 from killpoint.cases import select
-from killpoint.cases.case import Case, Tier
 from killpoint.errors import BadUsage
 from killpoint.targets.protocol import Device
 

@@ -1,95 +1,28 @@
-"""The named ways to test each invariant; one file a chapter."""
+"""Every case, by system."""
 
 from __future__ import annotations
 
+from typing import cast
+
+from killpoint import extensions
+from killpoint.case import Case
 from killpoint.cases import exposure, interruptions, sweeps
-from killpoint.cases.case import Case
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
-from killpoint.systems.coordinator.cases import publication as coordinator
-from killpoint.systems.coordinator.cases import waves
-from killpoint.systems.engine.cases import faults as engine_faults
-from killpoint.systems.engine.cases import load as engine
-from killpoint.systems.group.cases import operations as group
-from killpoint.systems.pipe.cases import blocks as pipe_blocks
-from killpoint.systems.pipe.cases import cuda as pipe_cuda
-from killpoint.systems.pipe.cases import deaths as pipe_deaths
-from killpoint.systems.pipe.cases import links as pipe_links
-from killpoint.systems.pipe.cases import send_buffer as pipe_buffer
-from killpoint.systems.pipe.cases import sweeps as pipe_sweeps
-from killpoint.systems.pipe.cases import transfers as pipe
-from killpoint.systems.pool.cases import deaths as pool_deaths
-from killpoint.systems.pool.cases import kill_matrix as pool_matrix_cases
-from killpoint.systems.pool.cases import restart as pool_succession
-from killpoint.systems.pool.cases import service as pool_service
-from killpoint.systems.pool.cases import sweeps as pool_sweeps
-from killpoint.systems.pool.cases import terminal as pool_terminal
-from killpoint.systems.queue.cases import (
-    deadlines,
-    deaths,
-    delivery,
-    every_schedule,
-    fuzz,
-    growth,
-    lifecycle,
-    native_code,
-    network,
-    pages,
-    remote,
-    ring,
-    scarcity,
-    stores,
-    wakeups,
-    weak_memory,
-)
-from killpoint.systems.queue.cases import large_messages as large
-from killpoint.systems.queue.cases import rank_checks as ranks
-from killpoint.systems.queue.cases import remote_lifecycle as remote_life
-from killpoint.systems.queue.cases import syscalls as calls
+from killpoint.systems.registry import SYSTEMS, part
 from killpoint.systems.server import cases as servers
 
+
+def _cases(of: object) -> tuple[Case, ...]:
+    return cast("tuple[Case, ...]", of)
+
+
 CASES: tuple[Case, ...] = (
-    *ring.CASES,
-    *pages.CASES,
     *interruptions.CASES,
     *sweeps.CASES,
-    *delivery.CASES,
-    *fuzz.CASES,
-    *deaths.CASES,
-    *large.CASES,
-    *stores.CASES,
-    *calls.CASES,
-    *native_code.CASES,
-    *deadlines.CASES,
-    *wakeups.CASES,
-    *every_schedule.CASES,
-    *lifecycle.CASES,
-    *remote.CASES,
-    *remote_life.CASES,
-    *network.CASES,
-    *group.CASES,
-    *scarcity.CASES,
-    *growth.CASES,
-    *ranks.CASES,
     *exposure.CASES,
-    *pool_service.CASES,
-    *pool_deaths.CASES,
-    *pool_matrix_cases.CASES,
-    *pool_succession.CASES,
-    *pool_sweeps.CASES,
-    *pool_terminal.CASES,
-    *pipe.CASES,
-    *pipe_buffer.CASES,
-    *pipe_deaths.CASES,
-    *pipe_links.CASES,
-    *pipe_sweeps.CASES,
-    *pipe_blocks.CASES,
-    *pipe_cuda.CASES,
-    *engine_faults.CASES,
-    *engine.CASES,
-    *weak_memory.CASES,
-    *waves.CASES,
-    *coordinator.CASES,
+    *(case for name in SYSTEMS if name != "server" for case in part(name, "cases").CASES),
+    *(case for cases in extensions.everything("cases", "CASES") for case in _cases(cases)),
 )
 """Of implementations whose parts are driven from inside."""
 

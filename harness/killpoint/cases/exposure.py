@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -34,6 +34,7 @@ from killpoint.systems.coordinator.cases.builders import FIRST, SECOND, heard, o
 from killpoint.systems.coordinator.cases.builders import OPEN as OPENED
 from killpoint.systems.engine.cases.builders import COMPARED, engined, of_engine, serve, up
 from killpoint.systems.pool.cases.builders import DOWN, UP, WORKS, of_pool, pooled
+from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
 from killpoint.targets.protocol import GroupShape, PipeShape
 
 _ENDS = ("pipe-0", "pipe-1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import FaultName, Verb
 from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import Operation

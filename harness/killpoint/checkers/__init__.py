@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from killpoint import extensions
 from killpoint.checkers import exposure, interrupted
 from killpoint.checkers.base import checks_of
 from killpoint.checkers.finding import Checker, Finding, Inconclusive, crash_first
@@ -28,12 +31,20 @@ def _by_system(id: str) -> Checker:
     """Return the judge of an invariant, which asks the scenario's own system first."""
 
     def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-        judge = checks_of(scenario).judge(id) or _OF_EVERY_SYSTEM.get(id) or _of_another(id)
+        own = checks_of(scenario).judge(id) or _OF_EVERY_SYSTEM.get(id)
+        judge = own or _added(id) or _of_another(id)
         if judge is None:
             raise Inconclusive(f"{id} is judged of whole servers alone")
         return judge(scenario, history, ledger)
 
     return look
+
+
+def _added(id: str) -> Checker | None:
+    """Return the judge that a package outside the tree has for an invariant of its own."""
+    tables = extensions.everything("checks", "JUDGES")
+    known = (cast("dict[str, Checker]", table).get(id) for table in tables)
+    return next((judge for judge in known if judge is not None), None)
 
 
 def _of_another(id: str) -> Checker | None:

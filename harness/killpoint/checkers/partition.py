@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from killpoint.history.event import Event
 from killpoint.history.record import History
-from killpoint.invariants import Level
+from killpoint.invariant import Level
 from killpoint.scenario import NETWORK_FAULTS
 
 DEFAULT_SILENCE = 10.0

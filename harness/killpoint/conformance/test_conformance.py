@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from killpoint.case import Case
 from killpoint.cases import asked_of
-from killpoint.cases.case import Case
 from killpoint.plugin import Referee
 from killpoint.targets.registry import is_server
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from killpoint import extensions
 from killpoint.faults.base import FaultKind
 from killpoint.faults.network import Cut, Delay, HalfOpen, Heal, Reset
 from killpoint.faults.process import (
@@ -40,5 +44,13 @@ _KINDS: tuple[FaultKind, ...] = (
     Sigint(),
 )
 
-FAULTS: dict[str, FaultKind] = {fault.name: fault for fault in _KINDS}
+
+def _added() -> Iterator[tuple[str, FaultKind]]:
+    """Yield the faults of packages outside the tree."""
+    for name in sorted(extensions.entries("faults")):
+        made = cast("Callable[[], FaultKind]", extensions.load("faults", name))
+        yield name, made()
+
+
+FAULTS: dict[str, FaultKind] = {**{fault.name: fault for fault in _KINDS}, **dict(_added())}
 """Every fault by its name in scenarios."""

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from killpoint import extensions
 from killpoint.errors import BadUsage
 
 Impact = Literal["bites", "minor", "placed", "hostile", "beyond-contract", "new", "not-reproduced"]
@@ -93,12 +94,14 @@ def findings() -> dict[str, Finding]:
     Raises:
         msgspec.ValidationError: an entry is not one.
     """
-    folder = resources.files("killpoint.findings") / "entries"
+    packages = [entry.value for entry in extensions.entries("findings").values()]
     found: dict[str, Finding] = {}
-    for file in sorted(folder.iterdir(), key=lambda each: each.name):
-        if file.name.endswith(".toml"):
-            entries = msgspec.toml.decode(file.read_bytes(), type=dict[str, list[Finding]])
-            found |= {entry.id: entry for entry in entries["finding"]}
+    for package in ("killpoint.findings", *sorted(packages)):
+        folder = resources.files(package) / "entries"
+        for file in sorted(folder.iterdir(), key=lambda each: each.name):
+            if file.name.endswith(".toml"):
+                entries = msgspec.toml.decode(file.read_bytes(), type=dict[str, list[Finding]])
+                found |= {entry.id: entry for entry in entries["finding"]}
     return found
 
 

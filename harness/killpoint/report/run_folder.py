@@ -9,7 +9,7 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.findings.rows import Row
-from killpoint.invariants import Level
+from killpoint.invariant import Level
 from killpoint.signature import signature
 from killpoint.verdict import (
     CaseViolation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.durations import expected
 from killpoint.findings.registry import Finding
 from killpoint.review.change import ChangedFile

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.bisection.commits import single
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import entries_of, without
 from killpoint.judge import Judgement, Progress, judge

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from killpoint.runner.protocol import Order
+from killpoint.scenario import Fault
 
 
 class AdapterFault(Exception):
@@ -36,6 +37,9 @@ class Driver:
         Args:
             complaints: the file of the role's standard error.
         """
+
+    def fault(self, step: Fault) -> None:
+        """Do a fault of the system's own to this role, between two of its steps."""
 
     def interrupted(self) -> None:
         """Do what a program of this kind does about Ctrl-C."""

@@ -191,6 +191,8 @@ class Role:
             os._exit(EXIT_FAULT)
         elif step.fault == "jump-clock":
             self.log.write("jumped", s=round(clock.jump(step.hours * 3600), 3))
+        else:
+            self._driver.fault(step)
         return "ok"
 
     def timed(self, verb: str, act: Callable[[], object]) -> tuple[str, str, float]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
+from killpoint import extensions
 from killpoint.scenario.steps import (
     NETWORK_FAULTS,
     AnyStep,
@@ -26,6 +28,13 @@ from killpoint.systems.server.steps import ServerServe, ServerShape
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape
 from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape, Shape
+
+if TYPE_CHECKING:
+    Extension = Shape
+else:  # one tagged union of what packages outside the tree add
+    Extension = NoneType
+    for _name in sorted(extensions.entries("systems")):
+        Extension |= extensions.part(_name, "steps").SHAPE
 
 
 class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -67,6 +76,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     server: ServerShape | None = None
     """A whole server instead of a queue: the roles are its ``front``, the process that is started,
     and its parts (``core-0``, ``worker-0`` and so on), known by their titles."""
+    extension: Extension | None = None
+    """Of a system outside the tree: its name, as ``system``, and its shape."""
     expects: Ending | None = None
     """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
     terminal: bool = False
@@ -97,7 +108,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     def subject(self) -> Shape:
         """Return the shape of what is put on trial."""
-        others = self.server, self.coordinator, self.engine, self.pool, self.group, self.pipe
+        parts = self.server, self.coordinator, self.engine, self.pool, self.group, self.pipe
+        others = *parts, self.extension
         return next((shape for shape in others if shape is not None), self.shape)
 
     def system(self) -> str:

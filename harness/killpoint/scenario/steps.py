@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
+from killpoint import extensions
 from killpoint.systems.coordinator.steps import CoordinatorStep
 from killpoint.systems.engine.steps import EngineStep
 from killpoint.systems.pipe.steps import CarrierVerb, PipeStep, PipeVerb
@@ -61,6 +62,8 @@ FaultName = Literal[
     "sigterm",
     "sigint",
 ]
+if not TYPE_CHECKING:  # those of packages outside the tree
+    FaultName = Literal[(*FaultName.__args__, *sorted(extensions.entries("faults")))]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
 """What is done to connections, by a relay between a remote party and its peer, or to a link."""
 MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
@@ -430,3 +433,8 @@ AnyStep = (
     | EngineStep
     | ServerStep
 )
+
+if not TYPE_CHECKING:  # those of packages outside the tree
+    for _name in sorted(extensions.entries("systems")):
+        for _step in extensions.part(_name, "steps").STEPS:
+            AnyStep |= _step

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from killpoint import extensions
 from killpoint.errors import BadUsage
 from killpoint.targets.protocol import Target
 
@@ -41,10 +42,14 @@ def resolve(spec: str) -> str:
         from killpoint.systems.server.target import resolve as resolve_server
 
         return resolve_server(spec)
+    if spec in extensions.entries("targets"):
+        extensions.load("targets", spec)
+        return spec
     if ":" in spec:
         _object(spec)
         return spec
-    raise BadUsage(f"unknown target {spec!r}; expected one of: {FORMS}")
+    added = "".join(f", {name}" for name in sorted(extensions.entries("targets")))
+    raise BadUsage(f"unknown target {spec!r}; expected one of: {FORMS}{added}")
 
 
 def build(resolved: str) -> Target:
@@ -65,6 +70,8 @@ def build(resolved: str) -> Target:
         from killpoint.systems.server.target import build as build_server
 
         return cast("Target", build_server(resolved))
+    if resolved in extensions.entries("targets"):
+        return cast("Callable[[], Target]", extensions.load("targets", resolved))()
     return _object(resolved)()
 
 

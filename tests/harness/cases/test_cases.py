@@ -6,8 +6,8 @@ import pytest
 from reading import Reading
 from synthetic import Tape
 
+from killpoint.case import Case
 from killpoint.cases import CASES, select
-from killpoint.cases.case import Case
 from killpoint.checkers import CHECKERS
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from killpoint.cases.case import OPEN, scenario
 from killpoint.findings import attribution
 from killpoint.findings.attribution import Attribution, Says
 from killpoint.findings.registry import finding
 from killpoint.findings.rows import named_finding, rows, unattributed
 from killpoint.scenario import Scenario, dump
+from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.verdict import CaseOutcome, CaseViolation, TargetLine
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.cases.case import OPEN, scenario
 from killpoint.cli import main
 from killpoint.errors import BadUsage
 from killpoint.findings.export_command import exported
@@ -20,6 +19,7 @@ from killpoint.findings.registry import SERVER, finding, findings
 from killpoint.replay import Replayed
 from killpoint.scenario import Scenario, load, parse
 from killpoint.scenario.replay_text import replay_text
+from killpoint.systems.queue.cases.builders import OPEN, scenario
 
 _THE_TARGETS_OWN = {"msgspec", "numpy", "torch", "vllm", "zmq"}
 every_script = pytest.mark.parametrize("id", with_script())

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.cases.case import OPEN, scenario
 from killpoint.errors import CannotWork
 from killpoint.replay import Replayed
 from killpoint.report.run_folder import StoredCase
@@ -20,6 +19,7 @@ from killpoint.review.comment import ending, markdown
 from killpoint.review.outcome import Review
 from killpoint.review.settling import Side, settle
 from killpoint.scenario import dump
+from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.verdict import (
     CaseOutcome,
     CaseViolation,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from killpoint.cases.case import MIB, OPEN, scenario
 from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Close, Count, Fault, Message, Point, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario
 
 
 @pytest.fixture(scope="module")

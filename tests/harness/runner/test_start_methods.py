@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from killpoint.cases.case import OPEN, scenario, small
 from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, Receive, Scenario, Send, StartMethod, Wait
+from killpoint.systems.queue.cases.builders import OPEN, scenario, small
 from killpoint.targets.registry import resolve
 
 METHODS: tuple[StartMethod, ...] = ("zygote", "fork", "spawn", "forkserver")

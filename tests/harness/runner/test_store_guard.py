@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from killpoint.cases.case import OPEN, scenario, small
 from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Close, Count, Fault, Point, Receive, Send, Wait
+from killpoint.systems.queue.cases.builders import OPEN, scenario, small
 
 
 @pytest.fixture(scope="module")

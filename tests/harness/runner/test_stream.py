@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from killpoint.cases.case import OPEN, scenario
 from killpoint.runner import play_lock
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import Message, Pause, Receive, Scenario, Send, Wait, Weigh
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import OPEN, scenario
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 _SMALL = Message(size=512, repeat=200)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from killpoint.cases import select
-from killpoint.cases.case import OPEN, scenario, small
 from killpoint.checkers import CHECKERS
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Receive, Send, Wait
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import OPEN, scenario, small
 from killpoint.verdict import CaseOutcome
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 
 from detection.found import Found
-from killpoint.cases.case import OPEN, scenario, small
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Inconclusive
 from killpoint.runner.stage import Play
@@ -29,6 +28,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import Player
 from killpoint.systems.group.cases.builders import JOINED, played, ranks
 from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, pooled
+from killpoint.systems.queue.cases.builders import OPEN, scenario, small
 from killpoint.verdict import Violation
 
 _ROUNDS = 12

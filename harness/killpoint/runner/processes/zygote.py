@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn, get_args
 
+from killpoint import extensions
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.history.record import History
 from killpoint.ledger import owned_names
@@ -138,7 +139,7 @@ def _check_promises(target: Target) -> None:
     Raises:
         BadUsage: one is not.
     """
-    known = get_args(Capability)
+    known = (*get_args(Capability), *extensions.entries("systems"))
     for word in sorted(target.capabilities):
         if word not in known:
             raise BadUsage(f"unknown capability {word!r}; expected some of: {', '.join(known)}")

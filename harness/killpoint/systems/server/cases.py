@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.search.case_run import CaseRun
 from killpoint.search.races import race
 from killpoint.systems.server.plays.grid import FULL_PLAYS

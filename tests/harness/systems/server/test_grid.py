@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from reading import Reading
 
+from killpoint.case import Case
 from killpoint.cases import EVERY_CASE, SERVER_CASES, asked_of
-from killpoint.cases.case import Case
 from killpoint.invariants import BY_ID
 from killpoint.judge import plan
 from killpoint.runner.stage import Stage

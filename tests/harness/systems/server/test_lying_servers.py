@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from killpoint.case import Case
 from killpoint.cases import SERVER_CASES
-from killpoint.cases.case import Case
 from killpoint.invariants import CATALOGUE
 from killpoint.runner.stage import Stage
 from killpoint.search.case_run import CaseRun

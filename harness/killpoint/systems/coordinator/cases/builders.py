@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Connect,

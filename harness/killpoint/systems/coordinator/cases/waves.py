@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import Orders, Scenario, Wakes
 from killpoint.search.case_run import CaseRun
 from killpoint.search.message_orders.case_run import explore

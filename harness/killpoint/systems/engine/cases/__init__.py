@@ -1,0 +1,11 @@
+"""Cases of a whole engine that is driven through its own interface."""
+
+from __future__ import annotations
+
+from killpoint.case import Case
+from killpoint.systems.engine.cases import faults, load
+
+CASES: tuple[Case, ...] = (
+    *faults.CASES,
+    *load.CASES,
+)

@@ -6,7 +6,7 @@ import random
 
 import msgspec
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Fault, Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.engine.cases.builders import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import Calm, Fault, Wait
 from killpoint.systems.engine.cases.builders import COMPARED, STOP, killed, of_engine, serve, up
 

@@ -1,0 +1,8 @@
+"""Cases of a process group."""
+
+from __future__ import annotations
+
+from killpoint.case import Case
+from killpoint.systems.group.cases import operations
+
+CASES: tuple[Case, ...] = (*operations.CASES,)

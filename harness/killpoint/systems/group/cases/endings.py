@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import MIB, Case, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -27,6 +27,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_lines
 from killpoint.systems.group.cases.builders import JOINED, played, ranks, surely
+from killpoint.systems.queue.cases.builders import MIB, small
 
 _SHORT = 0.8
 """A barrier's own timeout."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import Case, small
+from killpoint.case import Case
 from killpoint.checkers.partition import DEFAULT_SILENCE
 from killpoint.scenario import (
     AnyStep,
@@ -20,6 +20,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.group.cases.builders import JOINED, played, ranks
+from killpoint.systems.queue.cases.builders import small
 from killpoint.targets.protocol import GroupShape
 
 _HOST = "rank-0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import MIB, Case, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Barrier,
@@ -28,6 +28,7 @@ from killpoint.systems.group.cases.builders import JOINED, all_to_all, around, p
 from killpoint.systems.group.cases.endings import ENDS
 from killpoint.systems.group.cases.network import NETWORK
 from killpoint.systems.group.fuzz import fuzz_group_stories
+from killpoint.systems.queue.cases.builders import MIB, small
 
 _KINDS = [
     small(3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     BlocksForge,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import MIB, Case
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Fault,
@@ -25,6 +25,7 @@ from killpoint.systems.pipe.cases.builders import (
     carried,
     of_pipe,
 )
+from killpoint.systems.queue.cases.builders import MIB
 
 _WORKS: list[AnyStep] = [
     *OPENED,

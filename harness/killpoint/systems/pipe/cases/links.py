@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import Fault, FaultName
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.pipe.link_sweeps import Story, broken, healed, silent, sweep_links

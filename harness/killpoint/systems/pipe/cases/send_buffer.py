@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import MIB, Case
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Fault,
@@ -27,6 +27,7 @@ from killpoint.systems.pipe.cases.builders import (
     forged,
     of_pipe,
 )
+from killpoint.systems.queue.cases.builders import MIB
 
 _NO_BYTES = Tensor("float32", (1024,), form="meta")
 """It has a shape and nothing in it: no target can carry it."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Call, Fault, Look, PoolStart, PoolStop, Scenario, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.pool.kill_matrix import Ending

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.runner.stage import Play
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
 from killpoint.search.case_run import CaseRun, Unsupported

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import FaultName, Verb
 from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import Operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Call,

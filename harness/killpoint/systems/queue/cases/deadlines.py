@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Cancel,
@@ -16,6 +16,7 @@ from killpoint.scenario import (
     Settle,
     Wait,
 )
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
 _TIMED = ("deadlines",)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Close,
@@ -21,6 +21,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, TooLittleRoom, chosen, count_lines
 from killpoint.search.operations import UNREAD_WITHIN
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
 _ENDLESS = 60
 """More receives than there are messages: each reader goes on until it is told to stop."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Fault,
@@ -18,6 +18,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 from killpoint.targets.protocol import QueueShape
 from killpoint.verdict import counted
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.boundary_fuzz import fuzz_messages
 from killpoint.systems.queue.stateful_fuzz import fuzz_stories

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import OPEN, Case, scenario
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Wait, Weigh
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.targets.protocol import QueueShape
 
 _WINDOWS = 50

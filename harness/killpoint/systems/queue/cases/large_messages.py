@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, chosen, count_lines
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
 _CHUNK = 8 * MIB
 _LARGE = Message("array", 5 * MIB)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -22,6 +22,7 @@ from killpoint.scenario import (
     StartMethod,
     Wait,
 )
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
 _SIXTY = [Message("array", 20 * MIB, repeat=3)]
 _TRAFFIC: list[AnyStep] = [

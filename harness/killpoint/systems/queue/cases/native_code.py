@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import OPEN, Case, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Close,
@@ -24,6 +24,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import UNREAD_WITHIN
 from killpoint.search.random_times import strike_at_random_times
+from killpoint.systems.queue.cases.builders import OPEN, scenario, small
 
 _SAMPLES = 60
 _MIXED = [small(1), Message("array", 30_000)] * 12

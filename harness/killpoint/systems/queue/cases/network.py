@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.checkers.partition import DEFAULT_SILENCE
 from killpoint.scenario import (
     AnyStep,
@@ -17,6 +17,7 @@ from killpoint.scenario import (
     Settle,
     Wait,
 )
+from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
 
 _WIRED = ("remote", "wire", "deadlines")
 _TOLD_WITHIN = DEFAULT_SILENCE + 3.5

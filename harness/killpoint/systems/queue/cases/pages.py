@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import MIB, OPEN, Case, scenario
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Fault,
@@ -17,6 +17,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_places, ends_and
+from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario
 
 _SAMPLES = 6
 _LOOKS = 0.05

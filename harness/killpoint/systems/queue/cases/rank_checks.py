@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -18,6 +18,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
+from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
 
 _TRAFFIC: list[AnyStep] = [Send([small(3)], timeout=5.0), Receive(3, timeout=5.0), Wait()]
 

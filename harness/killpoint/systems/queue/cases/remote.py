@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import Fault, Message, MessageKind, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 from killpoint.verdict import counted
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")

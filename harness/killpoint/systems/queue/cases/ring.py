@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -26,6 +26,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_lines
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 from killpoint.verdict import counted
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from killpoint.cases.case import MIB, OPEN, Case, fixed, scenario
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Attach,
@@ -20,6 +20,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
+from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario
 
 _MOST_SPARE = 24
 _STRIDE = 2

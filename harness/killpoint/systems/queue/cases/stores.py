@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from killpoint.cases.case import OPEN, Case, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Close,
@@ -24,6 +24,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, count_places
+from killpoint.systems.queue.cases.builders import OPEN, scenario, small
 
 _ENDLESS = 60
 _PATIENT = 3.5

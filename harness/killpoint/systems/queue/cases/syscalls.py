@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from killpoint.cases.case import MIB, OPEN, Case, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Close, Fault, Message, Point, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_places, ends_and
+from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario, small
 
 _SENDS = "sendto"
 """What the socket library's own threads send by."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.cases.case import OPEN, Case, fixed, scenario, small
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send, Settle, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.races import race
+from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
 from killpoint.verdict import counted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.scenario import (
     Attach,
     Make,

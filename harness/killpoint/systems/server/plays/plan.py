@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from killpoint.cases.case import Case
+from killpoint.case import Case
 from killpoint.progress.text import span
 from killpoint.scenario import AnyStep
 from killpoint.systems.server.cases import IN_FULL

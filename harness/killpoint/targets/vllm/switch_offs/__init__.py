@@ -6,10 +6,16 @@ is kept here: an edit finds its place by the syntax around it (:mod:`killpoint.t
 says where a release has no such place.
 """
 
+from typing import cast
+
+from killpoint import extensions
 from killpoint.targets.vllm.switch_offs import around_queue, messages, peers, resources
-from killpoint.targets.vllm.switch_offs.table import SWITCH_OFFS, applied, diff, fits, known
+from killpoint.targets.vllm.switch_offs.table import SWITCH_OFFS, Edit, applied, diff, fits, known
 
 PARTS = (around_queue, messages, peers, resources)
 """The modules whose edits the table keeps."""
+
+for _table in extensions.everything("switch_offs", "SWITCH_OFFS"):
+    SWITCH_OFFS.update(cast("dict[str, dict[str, Edit]]", _table))
 
 __all__ = ["SWITCH_OFFS", "applied", "diff", "fits", "known"]

@@ -1,48 +1,15 @@
-"""A case: one named way to test one invariant."""
+"""What cases of a queue are made of: an opened queue, scenarios, runs of small messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
+from killpoint.case import Case
 from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import QueueShape
-
-Run = Callable[[CaseRun], None]
-Tier = Literal["process", "simulated", "model"]
-SIMULATED = frozenset({"sim_memory", "sim_sockets"})
-"""Capabilities that only simulated worlds ask for."""
-
-
-class Case(msgspec.Struct, frozen=True):
-    """A named test of an invariant: what it does to the target, and what it needs of it."""
-
-    id: str
-    summary: str
-    run: Run
-    needs: frozenset[str] = frozenset({"queue"})
-    """Capabilities. ``deadlines``: the story needs a call that expires; a timeout that only bounds
-    a healthy call is left out for a target that has none."""
-    full: bool = False
-    """Whether it is asked under ``--full`` alone, and if it is named."""
-    play: str = ""
-    """What it shares with other cases: they judge one play, which is played once for them all."""
-
-    @property
-    def invariant(self) -> str:
-        """The id of the invariant that it tests."""
-        return self.id.split("/")[0]
-
-    @property
-    def tier(self) -> Tier:
-        """Where it plays: with real processes, in a simulated world, or on pure state machines."""
-        if "waves" in self.needs:
-            return "model"
-        return "simulated" if self.needs & SIMULATED else "process"
-
 
 OPEN: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]
 """A queue is made, every reader attaches, and the handshake is done."""

@@ -1,1 +1,0 @@
-"""Executable specifications of the state machines."""
