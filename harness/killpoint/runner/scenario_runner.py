@@ -11,15 +11,13 @@ import time
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from killpoint import scenario as script
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
 from killpoint.runner.hang_detection import Stalled, Waiting, look_at_maps
 from killpoint.runner.network.attackers import Strangers
-from killpoint.runner.network.group_rendezvous import Meeting, numbers_taken
+from killpoint.runner.network.group_rendezvous import Meeting
 from killpoint.runner.network.links import Links
 from killpoint.runner.network.netns import Hosts
 from killpoint.runner.network.relay_network import RelayNetwork
@@ -52,7 +50,6 @@ from killpoint.runner.target_processes import TargetProcesses, ending
 from killpoint.runner.timed_faults import TimedFaults
 from killpoint.scenario import Scenario
 from killpoint.systems.registry import system_of
-from killpoint.targets.protocol import QueueShape
 
 Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
 """What the runner listens to."""
@@ -78,6 +75,7 @@ class ScenarioRunner:
         """
         self.scenario = scenario
         self._system = system_of(scenario)
+        self._hosted = scenario.at_host(hosts.address) if hosts else scenario
         self.folder = folder
         self.zygote = zygote
         self.log = Log(folder / "director.jsonl", "director")
@@ -97,7 +95,7 @@ class ScenarioRunner:
         self._hosts = hosts
         self._wire = Links(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
-        self.meeting = Meeting(scenario, elsewhere) if self._system.meets else None
+        self.meeting = Meeting(scenario, elsewhere) if self._system.joins else None
         self._processor = ProcessorTime(self.log)
         self._waiting = Waiting(
             scenario,
@@ -143,18 +141,17 @@ class ScenarioRunner:
         self._until(self._all_present, 60.0, "the roles did not start")
         for step in self.scenario.steps:
             self._do(step)
-            if isinstance(step, script.Make) and not self._handle and not self._yet_to_come():
-                break  # there is no queue: nothing that follows would say anything
-            if isinstance(step, script.CoordinatorStart) and not self._handle:
-                break
+            opens = isinstance(step, self._system.opens)
+            if opens and not self._handle and not self._yet_to_come():
+                break  # there is nothing to attach to: what follows would say nothing
             if self._in_vain:
                 break
         self._epilogue()
 
     def _yet_to_come(self) -> bool:
-        """Whether the queue is still to be made: the writer stands at a point, or tries again."""
+        """Return whether it is still to be opened: its role stands at a point, or tries again."""
         again = any(isinstance(step, script.Again) for step in self.scenario.steps)
-        return again or self.actors["writer"].held_up
+        return again or self.actors[self.scenario.roles()[0]].held_up
 
     def _epilogue(self) -> None:
         self._strangers.recall()
@@ -234,46 +231,35 @@ class ScenarioRunner:
         elif isinstance(step, script.Again):
             actor = self.actors[step.role]
             again, actor.struck = actor.struck, None
-            if isinstance(again, script.Make):
+            if isinstance(again, self._system.opens):
                 self._do(again)
             elif again is not None:
                 self._post(step.role, again)
-        elif isinstance(step, script.CoordinatorStart):
-            self._handle = b""
-            self._post("parent", step, data=self._coordinator_shape())
-            parent = self.actors["parent"]
-            self._until(lambda: not parent.outstanding or parent.stopped, 60.0, "no coordinator")
-        elif isinstance(step, script.Make):
-            self._post("writer", step, data=script.dump_shape(self._shape()))
-            writer = self.actors["writer"]
-            self._until(
-                lambda: bool(self._handle) or not writer.outstanding or writer.held_up,
-                60.0,
-                "no queue",
-            )
+        elif isinstance(step, self._system.opens):
+            self._open(step)
         else:
             roles = getattr(step, "roles", None)
             first = self.scenario.roles()[0]
             for role in self.scenario.named(roles or (getattr(step, "role", first),)):
                 self._post(role, step)
 
+    def _open(self, step: script.AnyStep) -> None:
+        """Have the first role make what the others attach to, and wait for its handle."""
+        self._handle = b""
+        first = self.scenario.roles()[0]
+        self._post(first, step)
+        actor = self.actors[first]
+        self._until(
+            lambda: bool(self._handle) or not actor.outstanding or actor.held_up,
+            60.0,
+            f"no {self._system.name}",
+        )
+
     def _press(self, key: script.Key) -> None:
         assert self._sitting is not None  # scenarios with keys and without a terminal are refused
         if key == "hang-up" and self._sitting.terminal.fileno() in self._ears:
             self._forget(self._sitting.terminal.fileno())
         self._sitting.press(key)
-
-    def _shape(self) -> QueueShape:
-        shape = self.scenario.shape
-        if self._hosts is None:
-            return shape
-        return msgspec.structs.replace(shape, host=self._hosts.address)
-
-    def _coordinator_shape(self) -> bytes:
-        shape = self.scenario.coordinator
-        if shape is not None and self._hosts is not None:
-            shape = msgspec.structs.replace(shape, host=self._hosts.address)
-        return msgspec.json.encode(shape)
 
     def _look(self, step: script.Look | script.Weigh) -> None:
         for name in self.scenario.named(step.roles):
@@ -301,35 +287,21 @@ class ScenarioRunner:
             os.write(wake, b"!")
             os.close(wake)
 
-    def _post(self, role: str, step: script.AnyStep, data: bytes = b"") -> None:
+    def _post(self, role: str, step: script.AnyStep) -> None:
         actor = self.actors[role]
         if not actor.alive or actor.told_to_exit:
             return
-        ranked = (
-            self.scenario.readers() if role in self.scenario.readers() else self.scenario.roles()
-        )
-        rank = ranked.index(role) if role != "writer" else 0
-        routes = None
-        data = data or self._system.order_data(self.scenario, step)
-        if isinstance(step, script.Attach):
+        rank, routes = self._system.rank(self.scenario, role, step), None
+        data = self._system.order_data(self._hosted, step)
+        if isinstance(step, self._system.attaches):
             data, routes = self._handle, self._wire.routes(role)
-            rank = rank if step.rank is None else step.rank
-        elif isinstance(step, (script.Join, script.PipeOpen)) and self.meeting:
+        elif isinstance(step, self._system.joins) and self.meeting:
             places = self.meeting.addresses
             places[role] = self._wire.place(role, places[self.scenario.roles()[0]])
             data = self.meeting.invitation(role)
-        elif isinstance(step, script.Connect):
-            engines = self.scenario.engines()
-            rank = engines.index(role) if role in engines else 0
-            data, rank = self._handle, rank if step.rank is None else step.rank
         actor.told_to_exit = isinstance(step, script.Exit)
         actor.post(Order(self._number(), step, self._sequence, data, rank, routes))
-        if isinstance(step, script.Send):
-            self._sequence += sum(message.repeat for message in step.messages)
-        elif isinstance(step, script.RingWrite):
-            self._sequence += 1
-        else:
-            self._sequence += numbers_taken(step, role)
+        self._sequence += self._system.numbers_taken(step, role)
 
     def _declare(self, step: script.Fault) -> None:
         actor = self.actors.get(step.role)
@@ -437,16 +409,12 @@ class ScenarioRunner:
             step = actor.outstanding.pop(packet.id, None)
             if packet.outcome == "injected":
                 actor.struck = step
-            if isinstance(step, script.Make):
+            if isinstance(step, self._system.opens):
                 self._handle, self._wire.addresses = packet.handle, packet.addresses
-            if isinstance(step, script.CoordinatorStart) and packet.handle:
-                self._handle = packet.handle
-                watch = self._comers.found("coordinator", packet.pid)
-                if watch is not None:
-                    self._hear(watch)
-            elif isinstance(step, script.Hear) and packet.outcome != "ok":
+                self._look_for_started(packet)
+            elif isinstance(step, self._system.needed) and packet.outcome != "ok":
                 self._in_vain = True
-            if isinstance(step, (script.Make, script.Attach)):
+            if isinstance(step, (*self._system.opens, *self._system.attaches)):
                 look_at_maps(self.log, actor)
         elif isinstance(packet, Parts):
             for watch in self._comers.appear(packet.parts):
@@ -469,6 +437,13 @@ class ScenarioRunner:
                 actor.release("go")
             else:
                 self._act(actor, step, packet.where)
+
+    def _look_for_started(self, packet: Done) -> None:
+        """Watch the process that the target started as it was opened, if it is a role."""
+        if packet.pid and packet.handle:
+            watch = self._comers.found(self.scenario.comers()[0], packet.pid)
+            if watch is not None:
+                self._hear(watch)
 
     def _welcome(self, channel: Channel, hello: Hello) -> None:
         if hello.role not in self.actors:  # a target started more workers than it was to

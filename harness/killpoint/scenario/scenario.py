@@ -128,6 +128,15 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         """The roles that reach the first one over TCP: remote readers, other ranks, or peers."""
         return self.subject().connecting()
 
+    def at_host(self, address: str) -> Scenario:
+        """Return the scenario with its first role at this address, if its shape has one."""
+        subject = self.subject()
+        if not isinstance(subject, QueueShape | GroupShape | CoordinatorShape):
+            return self
+        place = "shape" if subject is self.shape else subject.system
+        moved = msgspec.structs.replace(subject, host=address)
+        return msgspec.structs.replace(self, **{place: moved})
+
     def at_stores(self) -> bool:
         """Whether a fault is placed at a store, or stores are counted."""
         return any(

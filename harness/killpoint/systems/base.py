@@ -72,8 +72,15 @@ class System:
     name: ClassVar[str]
     steps: ClassVar[tuple[type[AnyStep], ...]] = ()
     """Steps that scenarios of no other system may have."""
-    meets: ClassVar[bool] = False
-    """True if its roles are told an address and a secret to meet by."""
+    opens: ClassVar[tuple[type[AnyStep], ...]] = ()
+    """Steps by which the first role makes what the others attach to: the runner waits for the
+    handle (``Role.handle``), and ends a play that gets none."""
+    attaches: ClassVar[tuple[type[AnyStep], ...]] = ()
+    """Steps whose orders carry that handle."""
+    joins: ClassVar[tuple[type[AnyStep], ...]] = ()
+    """Steps whose orders carry an address and a secret to meet by."""
+    needed: ClassVar[tuple[type[AnyStep], ...]] = ()
+    """Steps that have to succeed: without that what follows would say nothing."""
     looks_in_roles: ClassVar[bool | None] = None
     """Whether its roles look for their own secrets (step ``look``); None: if the target has
     capability ``wire``."""
@@ -109,6 +116,16 @@ class System:
         """Return the seconds within which roles are to have left after the steps of ``ends``."""
         del scenario
         return 5.0
+
+    def rank(self, scenario: Scenario, role: str, step: AnyStep) -> int:
+        """Return the rank that an order for this step tells the role."""
+        del step
+        return scenario.roles().index(role)
+
+    def numbers_taken(self, step: AnyStep, role: str) -> int:
+        """Return how many sequence numbers of messages the role uses up with a step."""
+        del step, role
+        return 0
 
     def order_data(self, scenario: Scenario, step: AnyStep) -> bytes:
         """Return what an order for this step carries, beside handles and invitations."""

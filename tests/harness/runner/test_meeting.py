@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.runner.network.group_rendezvous import Meeting, accepted, free_port, numbers_taken
+from killpoint.runner.network.group_rendezvous import Meeting, accepted, free_port
 from killpoint.scenario import Barrier, Broadcast, Gather, Message, Scenario, SendTo
+from killpoint.systems.registry import system_named
 from killpoint.targets.protocol import GroupShape
 
 HIGHEST = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -55,8 +56,8 @@ def test_a_machine_without_the_address_is_told_and_not_raised() -> None:
 
 def test_numbers_are_taken_by_those_who_give_objects() -> None:
     batch = [Message(repeat=3), Message()]
-    assert numbers_taken(SendTo("rank-0", "rank-1", batch), "rank-0") == 4
-    assert numbers_taken(Broadcast("rank-0", batch), "rank-0") == 4
-    assert numbers_taken(Broadcast("rank-0", batch), "rank-1") == 0
-    assert numbers_taken(Gather(times=5), "rank-2") == 5
-    assert numbers_taken(Barrier(times=5), "rank-0") == 0
+    assert system_named("group").numbers_taken(SendTo("rank-0", "rank-1", batch), "rank-0") == 4
+    assert system_named("group").numbers_taken(Broadcast("rank-0", batch), "rank-0") == 4
+    assert system_named("group").numbers_taken(Broadcast("rank-0", batch), "rank-1") == 0
+    assert system_named("group").numbers_taken(Gather(times=5), "rank-2") == 5
+    assert system_named("group").numbers_taken(Barrier(times=5), "rank-0") == 0

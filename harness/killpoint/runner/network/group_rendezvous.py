@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint import scenario as script
 from killpoint.scenario import Scenario
 from killpoint.targets.protocol import GroupShape, PipeShape
 
@@ -41,8 +40,9 @@ class Meeting:
             elsewhere: the host's address, if it lives in a network of its own: every port of
                 that is free.
         """
-        self.shape = scenario.group or GroupShape()
-        self._pipe = scenario.pipe
+        subject = scenario.subject()
+        self.shape = subject if isinstance(subject, GroupShape) else GroupShape()
+        self._pipe = subject if isinstance(subject, PipeShape) else None
         self.trouble = ""
         """Why nobody can meet there, if so: the machine may have no such address."""
         self.port = 0
@@ -69,19 +69,6 @@ class Meeting:
 def accepted(data: bytes) -> Invitation:
     """An invitation as its role reads it."""
     return msgspec.msgpack.decode(data, type=Invitation)
-
-
-def numbers_taken(step: script.AnyStep, role: str) -> int:
-    """How many sequence numbers a role uses up with one step of a group's or a pipe's program."""
-    if isinstance(step, script.PipeSend | script.BlocksSend):
-        tensors = step.tensors if isinstance(step, script.PipeSend) else step.blocks
-        return sum(tensor.repeat for tensor in tensors)
-    if isinstance(step, script.Gather):
-        return step.times
-    sends = isinstance(step, script.SendTo)
-    if sends or (isinstance(step, script.Broadcast) and step.source == role):
-        return sum(message.repeat for message in step.messages)
-    return 0
 
 
 def free_port(host: str) -> int:

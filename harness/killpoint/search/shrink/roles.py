@@ -39,12 +39,13 @@ def with_readers(scenario: Scenario, kept: Sequence[int]) -> Scenario:
 
 def with_ranks(scenario: Scenario, kept: Sequence[int]) -> Scenario | None:
     """The group's scenario with these of its ranks only."""
-    if scenario.group is None:
+    group = scenario.subject()
+    if not isinstance(group, GroupShape):
         return None
     names = {f"rank-{old}": f"rank-{new}" for new, old in enumerate(kept)}
     return msgspec.structs.replace(
         scenario,
-        group=msgspec.structs.replace(scenario.group, ranks=len(kept)),
+        group=msgspec.structs.replace(group, ranks=len(kept)),
         steps=_renamed(scenario, names),
     )
 

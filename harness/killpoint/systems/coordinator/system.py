@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from killpoint import scenario as script
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.scenario_errors import Place
@@ -17,6 +19,9 @@ class CoordinatorSystem(System):
     """The roles are the parent, the coordinator that it starts, and the coordinator's peers."""
 
     name = "coordinator"
+    opens = (script.CoordinatorStart,)
+    attaches = (script.Connect,)
+    needed = (script.Hear,)
     looks_in_roles = False
     listens = False
     kept_whole = "a coordinator's story is kept as it is"  # who is not asked for hears nothing
@@ -43,6 +48,19 @@ class CoordinatorSystem(System):
         peers = tuple(role for role in roles if role != PARENT)
         last = (script.CoordinatorClose(),) if PARENT in roles else ()
         return (script.Disconnect(peers), *last)
+
+    def rank(self, scenario: Scenario, role: str, step: AnyStep) -> int:
+        """See the base class: the engine's, unless the step names one."""
+        if isinstance(step, script.Connect) and step.rank is not None:
+            return step.rank
+        engines = scenario.engines()
+        return engines.index(role) if role in engines else 0
+
+    def order_data(self, scenario: Scenario, step: AnyStep) -> bytes:
+        """See the base class."""
+        if isinstance(step, script.CoordinatorStart):
+            return msgspec.json.encode(scenario.coordinator)
+        return b""
 
 
 SYSTEM = CoordinatorSystem()

@@ -17,7 +17,7 @@ class GroupSystem(System):
     """The roles are the ranks; the first is the host."""
 
     name = "group"
-    meets = True
+    joins = (script.Join,)
     next_start = (
         script.Join(),
         script.Broadcast("rank-0", [script.Message()], timeout=5.0),
@@ -35,6 +35,16 @@ class GroupSystem(System):
     def ends(self, roles: tuple[str, ...]) -> tuple[AnyStep, ...]:
         """See the base class."""
         return (script.Leave(roles),)
+
+    def numbers_taken(self, step: AnyStep, role: str) -> int:
+        """See the base class: of a broadcast, those of its source."""
+        if isinstance(step, script.Gather):
+            return step.times
+        if isinstance(step, script.SendTo):
+            return sum(message.repeat for message in step.messages)
+        if isinstance(step, script.Broadcast) and step.source == role:
+            return sum(message.repeat for message in step.messages)
+        return 0
 
     def leaves_within(self, scenario: Scenario) -> float:
         """See the base class."""

@@ -18,7 +18,7 @@ class PipeSystem(System):
     """The roles are its ranks: each sends to the next one."""
 
     name = "pipe"
-    meets = True
+    joins = (script.PipeOpen,)
     looks_in_roles = True
     next_start = (script.PipeOpen(), script.Wait(within=20.0))
 
@@ -35,6 +35,15 @@ class PipeSystem(System):
     def ends(self, roles: tuple[str, ...]) -> tuple[AnyStep, ...]:
         """See the base class."""
         return (script.PipeClose(roles),)
+
+    def numbers_taken(self, step: AnyStep, role: str) -> int:
+        """See the base class."""
+        del role
+        if isinstance(step, script.PipeSend):
+            return sum(tensor.repeat for tensor in step.tensors)
+        if isinstance(step, script.BlocksSend):
+            return sum(tensor.repeat for tensor in step.blocks)
+        return 0
 
     def leaves_within(self, scenario: Scenario) -> float:
         """See the base class."""

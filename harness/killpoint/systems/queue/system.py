@@ -14,6 +14,8 @@ class QueueSystem(System):
     """The roles are the writer and its readers."""
 
     name = "queue"
+    opens = (script.Make,)
+    attaches = (script.Attach,)
     next_start = (
         script.Make(),
         script.Attach(),
@@ -39,9 +41,23 @@ class QueueSystem(System):
         """See the base class: what is held is looked at once more, then each end is closed."""
         return script.Recheck(roles), script.Close(roles)
 
+    def rank(self, scenario: Scenario, role: str, step: AnyStep) -> int:
+        """See the base class: the reader's, unless the step names one."""
+        if isinstance(step, script.Attach) and step.rank is not None:
+            return step.rank
+        readers = scenario.readers()
+        return readers.index(role) if role in readers else 0
+
+    def numbers_taken(self, step: AnyStep, role: str) -> int:
+        """See the base class."""
+        del role
+        if isinstance(step, script.Send):
+            return sum(message.repeat for message in step.messages)
+        return int(isinstance(step, script.RingWrite))
+
     def order_data(self, scenario: Scenario, step: AnyStep) -> bytes:
         """See the base class."""
-        if isinstance(step, script.RingAttach):
+        if isinstance(step, script.Make | script.RingAttach):
             return script.dump_shape(scenario.shape)
         return b""
 
