@@ -1,4 +1,4 @@
-"""What a measuring process does with a pipe, on the clock."""
+"""Timed orders of a measuring process on a pipe."""
 
 from __future__ import annotations
 
