@@ -1,4 +1,4 @@
-"""What is played next: every case once, then each invariant its share of time, ever deeper."""
+"""Choice of the next item: every case once, then by invariants' shares of time, ever deeper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AHEAD = 4
 
 
 class Plan:
-    """Chooses items; what is done it learns from the past, what is under way it is told."""
+    """Chooses items; the past tells it what is done, and its caller what is under way."""
 
     def __init__(self, cases: Sequence[Case], seed: int, past: Past) -> None:
         """``cases``: those of the campaign, in the order of the first round."""
@@ -45,13 +45,13 @@ class Plan:
         return min(turns, key=self._turn, default=None)
 
     def begin(self, item: Item) -> None:
-        """It is being played from now on."""
+        """Note that the item is being played from now on."""
         if item in self._shrinks:
             self._shrinks.remove(item)
         self._running[item.key] = item
 
     def leave(self, item: Item, *, again: bool) -> None:
-        """It is no longer being played; ``again``: it was given back."""
+        """Note that the item is no longer being played; ``again``: it was given back."""
         self._running.pop(item.key, None)
         if again and item.shrinks:
             self._shrinks.insert(0, item)

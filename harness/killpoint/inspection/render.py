@@ -129,7 +129,7 @@ def _ring(ring: Ring, ages: Mapping[tuple[str, int], float]) -> Iterator[str]:
 
 
 def _slot(ring: Ring, at: int) -> str:
-    """``.`` free, ``#`` read by nobody, ``+`` by some, ``=`` by all."""
+    """Return a slot's sign: ``.`` free, ``#`` read by no reader, ``+`` by some, ``=`` by all."""
     slot = ring.slots[at]
     if not slot.written:
         return "."

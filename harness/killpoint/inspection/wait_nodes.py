@@ -29,22 +29,22 @@ _DO = {
     "flock": "waits for a lock of", "fcntl": "waits for a lock of",
 }  # fmt: skip
 _MODULE = re.compile(r" \[(\w+)\]$", re.MULTILINE)
-"""Of a line of a kernel's stack: the module that the function belongs to."""
+"""Module of a function, in a line of a kernel's stack."""
 _ZMQ, _ZEROMQ = "ZMQbg/", "ZeroMQ"
 
 
 class Cast(msgspec.Struct):
-    """All that is known of the processes that a graph is of."""
+    """Data on the processes that a graph is of."""
 
     processes: dict[int, Process]
-    """With Python stacks, where there are any."""
+    """Processes, with Python stacks where there are any."""
     calls: dict[int, list[Call]]
     moved: frozenset[tuple[int, int]]
     """Threads that were on a processor between two looks."""
     edges: Sequence[Edge]
-    """What the rings tell."""
+    """Waits that the rings show."""
     me: int
-    """Whose process looks: it is nobody's other party."""
+    """Process that looks: it is no party of any wait."""
 
     def python(self, pid: int, tid: int) -> Thread | None:
         """A thread's Python stack."""
@@ -53,7 +53,7 @@ class Cast(msgspec.Struct):
         return next((thread for thread in threads if thread.tid == tid), None)
 
     def related(self, one: int, other: int) -> bool:
-        """Whether one is an ancestor of the other."""
+        """Return whether one is an ancestor of the other."""
         return other in self._above(one) or one in self._above(other)
 
     def _above(self, pid: int) -> list[int]:
@@ -75,7 +75,7 @@ class Builder:
         self._ends = Ends(holders, self._watches, proc)
 
     def nodes(self, pids: Iterable[int]) -> list[Node]:
-        """One for each living thread."""
+        """Return one node for each living thread."""
         return [
             self._node(call)
             for pid in pids

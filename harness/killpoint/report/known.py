@@ -70,9 +70,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.finding or self.case
 
     def is_of(self, target: str, version: str) -> bool:
-        """Return whether it is a failure of this target's release; no range holds an unnumbered
-        one.
-        """
+        """Return whether the entry is of this target's release; unnumbered ones are in no range."""
         if target != self.target:
             return False
         if not self.releases:
