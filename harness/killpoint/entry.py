@@ -22,7 +22,7 @@ _NOBODY_READS = 128 + signal.SIGPIPE
 
 
 class Parser(argparse.ArgumentParser):
-    """Of a command line; what it refuses is :class:`~killpoint.errors.BadUsage`."""
+    """Parser of a command line; it refuses with :class:`~killpoint.errors.BadUsage`."""
 
     def error(self, message: str) -> NoReturn:  # noqa: D102 # argparse's own
         raise BadUsage(f"{self.prog}: {message}; see {self.prog} --help")
@@ -66,7 +66,7 @@ def run(
 
 
 def _nobody_reads() -> bool:
-    """Whether standard output is a pipe, or a socket, whose other end has been closed."""
+    """Return whether standard output is a pipe, or a socket, whose other end has been closed."""
     with contextlib.suppress(OSError, ValueError):
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)

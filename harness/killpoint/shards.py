@@ -35,5 +35,5 @@ def shard(
 
 
 def _share(case: Case) -> str:
-    """What is given to one machine."""
+    """Return the key of cases that are given to one machine together."""
     return case.play or case.id
