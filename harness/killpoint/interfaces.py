@@ -128,7 +128,7 @@ class World(Protocol):
         ...
 
     def moved(self) -> None:
-        """Something that others can see has changed: whoever spins or waits looks again."""
+        """Something that others can see has changed: tasks that spin or wait look again."""
         ...
 
     def stored(self) -> None:
@@ -181,7 +181,7 @@ class Segment(Protocol):
         ...
 
     def call(self, namer: Callable[[int, int], str]) -> None:
-        """Names for (offset, bytes), for whoever reads a schedule."""
+        """Take a function that names (offset, bytes), for the reader of a schedule."""
         ...
 
 

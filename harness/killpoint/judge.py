@@ -42,7 +42,7 @@ _A_CORE = 3
 """Plays at a time for each core: with two, a quarter of the processor's time is left."""
 _SEARCHES = max(1, len(os.sched_getaffinity(0)) // PROCESSES)
 """Simulated cases at a time, and nothing beside them: each is a search that keeps its cores busy.
-So the rate that it tells is the machine's, and no play that has a deadline meets it."""
+So the rate that it reports is the machine's, and no play that has a deadline meets it."""
 
 
 class Judgement(msgspec.Struct):

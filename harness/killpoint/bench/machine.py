@@ -78,7 +78,7 @@ class Watch:
 
 
 def _busy() -> tuple[float, float]:
-    """Seconds in which the processors worked for anybody, and seconds stolen by other guests."""
+    """Return the processors' busy seconds, and the seconds stolen by other guests."""
     try:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     except OSError:

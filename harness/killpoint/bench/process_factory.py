@@ -34,7 +34,7 @@ class Stuck(NotMeasured):
 
 
 class TooSlow(NotMeasured):
-    """A sample would take longer than anybody wants to wait; nothing is wrong."""
+    """A sample would take unreasonably long; nothing is wrong."""
 
 
 class Nursery:
@@ -119,7 +119,7 @@ class Member:
         self._order = "nothing"
 
     def order(self, name: str, *arguments: Any) -> None:
-        """Tell it to do something; ``answer`` or ``armed`` follows."""
+        """Send an order to the process; ``answer`` or ``armed`` follows."""
         self._order = name
         try:
             self._channel.send((name, arguments))
@@ -155,7 +155,7 @@ class Member:
         return not self._channel.poll(seconds)
 
     def leave(self) -> None:
-        """Tell it to close its ends and exit."""
+        """Order the process to close its ends and exit."""
         with contextlib.suppress(OSError):
             self._channel.send(("leave", ()))
 

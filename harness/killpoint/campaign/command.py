@@ -82,7 +82,7 @@ def add_parser(commands: Any) -> None:
 
 
 def campaign(options: argparse.Namespace) -> int:
-    """Begin a campaign, go on with one, or tell of one."""
+    """Begin a campaign, resume one, or show the status of one."""
     if options.status is not None:
         return _tell(options.status)
     if options.resume is not None:
@@ -162,7 +162,7 @@ def _crew(chosen: Settings) -> Crew:
 
 @contextmanager
 def _stopped() -> Generator[Callable[[], str]]:
-    """Tells by which signal the campaign was asked to stop; empty while it was by none."""
+    """Record stop signals; yield a function that returns the first one, in words, or nothing."""
     asked: list[str] = []
 
     def note(number: int, _frame: FrameType | None) -> None:

@@ -14,7 +14,7 @@ _AHEAD = 4
 
 
 class Plan:
-    """Chooses items; the past tells it what is done, and its caller what is under way."""
+    """Chooses items; the past has what is done, and the caller reports what is under way."""
 
     def __init__(self, cases: Sequence[Case], seed: int, past: Past) -> None:
         """``cases``: those of the campaign, in the order of the first round."""
@@ -57,7 +57,7 @@ class Plan:
             self._shrinks.insert(0, item)
 
     def _turn(self, item: Item) -> tuple[bool, float]:
-        """The first round before all others; then whoever has had the least time."""
+        """Return an item's sort key: the first round, then the invariant with the least time."""
         running = [each for each in self._running.values() if each.invariant == item.invariant]
         ahead = sum(self._past.expected(each) for each in running)
         return item.round > 0, self._past.shares.get(item.invariant, 0.0) + ahead

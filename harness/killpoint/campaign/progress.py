@@ -19,7 +19,7 @@ _A_WORD_EVERY = 60.0
 
 
 class Teller:
-    """Tells it on a console: a status line in a terminal, a line a minute elsewhere."""
+    """Progress on a console: a status line in a terminal, a line a minute elsewhere."""
 
     def __init__(self, console: Console, status: Status | None) -> None:
         """``status``: the terminal's line."""

@@ -14,7 +14,7 @@ from killpoint.cases import select
 
 
 class Crew(Protocol):
-    """Plays several items at a time, and tells of each how it ended."""
+    """Plays several items at a time, and returns the result of each."""
 
     local: bool
     """True if its players see the campaign's folder."""

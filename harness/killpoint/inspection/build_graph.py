@@ -1,4 +1,4 @@
-"""The wait graph of a process tree and of everybody in the machine whom it reaches."""
+"""The wait graph of a process tree and of the other processes that its waits reach."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from killpoint.inspection.standstill import Contents, Suspect, standing, suspect
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
 _PATIENCE = 1.0
-"""Seconds until a second look, where time alone can tell."""
+"""Seconds until a second look, where only time shows whether a ring stands still."""
 
 
 def look(

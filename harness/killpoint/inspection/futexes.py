@@ -40,16 +40,16 @@ def node(
     holders: Holders,
     proc: Path,
 ) -> Node:
-    """A thread that sleeps until a word of memory changes.
+    """Return the node of a thread that sleeps until a word of memory changes.
 
     Args:
-        bare: It, without its wait.
+        bare: Its node, without the wait.
         call: Its ``futex``.
         thread: Its Python stack.
-        calls: Of all processes that are known.
-        processes: With their Python stacks.
-        holders: Who maps what.
-        proc: Where the kernel tells of processes.
+        calls: Those of all processes that are known.
+        processes: All, with their Python stacks.
+        holders: Mappings of shared memory.
+        proc: The kernel's folder of processes.
     """
     make = msgspec.structs.replace
     own = calls.get(bare.pid, [])
@@ -70,7 +70,7 @@ def node(
 
 
 def _owner(call: Call, command: int, proc: Path) -> int:
-    """The thread that holds a mutex; 0: it is no mutex, or does not tell."""
+    """Return the id of the thread that holds a mutex; 0: it is no mutex, or has no owner in it."""
     try:
         if command in _LOCK_PI:
             return struct.unpack("i", memory(call.pid, call.args[0], 4, proc))[0] & _TID

@@ -165,7 +165,7 @@ class Holders:
         """The inode at the other end of a Unix socket.
 
         Raises:
-            OSError: the kernel does not tell.
+            OSError: the kernel does not reveal it.
         """
         space = self._space(pid)
         if space not in self._peers:

@@ -113,11 +113,11 @@ class Edge(msgspec.Struct, frozen=True):
     idle: bool = False
     """True if it may well be a rest: a child waits for work of its parent's, or of one above."""
     ring: str = ""
-    """The ring that tells of it."""
+    """The ring that shows the wait."""
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """The one that everybody waits for."""
+    """The process that all others wait for."""
 
     pid: int | None
     sentence: str

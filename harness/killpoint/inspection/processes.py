@@ -1,4 +1,4 @@
-"""The process tree, as the kernel tells it."""
+"""The process tree, from the kernel's ``/proc``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look as text: the one to blame first, then who waits for whom, then what there is."""
+"""Rendering of a look as text: the culprits first, then the waits, then all that was found."""
 
 from __future__ import annotations
 

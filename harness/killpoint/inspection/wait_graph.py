@@ -74,7 +74,7 @@ class Graph:
     """All threads, and the fate of each."""
 
     def __init__(self, nodes: Sequence[Node], processes: Mapping[int, Process]) -> None:
-        """``processes`` may tell of others than those that ``nodes`` are of."""
+        """``processes`` may have others than those that ``nodes`` are of."""
         self.nodes = {(node.pid, node.tid): node for node in nodes}
         self._processes = processes
         self._of: dict[int, list[Key]] = {}

@@ -126,7 +126,7 @@ class Builder:
         return node
 
     def _turning(self, node: Node, call: Call) -> Node:
-        """A thread that goes on, again and again, with those whom it has to do with."""
+        """Add the parties of its short waits to a thread that goes on again and again."""
         files = None if node.servant else call.files(self._proc)
         if not files:
             return node
@@ -134,7 +134,7 @@ class Builder:
         return msgspec.structs.replace(node, parties=found.parties, beside=found.beside)
 
     def _by_rings(self, node: Node, thread: Thread) -> Node | None:
-        """A thread of which the rings tell whom it waits for."""
+        """Return the node of a thread whose wait the rings show; None: they show none."""
         edges = [edge for edge in self._cast.edges if edge.waiter == node.pid]
         parties = tuple(Party(edge.on) for edge in edges if edge.on is not None)
         if not edges:

@@ -65,8 +65,8 @@ _SIGNS = (
 def waits(frames: Iterable[tuple[str, str]]) -> str:
     """Return the kind of a wait, from its frames as (function, path), innermost first.
 
-    The outermost frame that tells more than a lock or a socket does is believed: a collective
-    that waits on a condition is a collective.
+    The outermost frame that says more than a lock or a socket does decides: a collective that
+    waits on a condition is a collective.
     """
     weak = ""
     for function, path in frames:

@@ -2,7 +2,7 @@
 
 Beside ``matrix.md`` lies ``matrix/``: ``data/SLUG.json`` is a column whole, ``replays/SLUG/`` has
 the files that play its violations again, and ``SLUG.md`` is what its cells lead to. A page is made
-of its columns' data alone: whoever has them needs none of the runs.
+of its columns' data alone, without the runs.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _text(column: Column) -> str:
 
 
 def _run(run: StoredRun) -> object:
-    """A run as far as a page tells of it, without what names the machine."""
+    """Return a run as far as a page shows it, without what names the machine."""
     kept = msgspec.structs.replace(
         run,
         findings=[],

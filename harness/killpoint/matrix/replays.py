@@ -19,10 +19,10 @@ REPRODUCED = "reproduced"
 
 
 def copy(run: StoredRun, into: Path, *, beside: bool = False) -> dict[str, Path]:
-    """Copy the replay of each violated case into a folder of their own: the copies, by case.
+    """Copy the replay of each violated case into a folder of their own; return them by case.
 
     The smaller scenario goes before the one that was found first, where there is one. The replay of
-    each violation that has no finding yet goes there, too: whoever settles it plays that.
+    each violation that has no finding yet goes there, too: its attribution plays it.
     ``beside``: what lies there stays.
     """
     if not beside:

@@ -1,4 +1,4 @@
-"""One target of a matrix: what was asked of it, and where its finished run lies."""
+"""One target of a matrix: the options of its check, and the folder of its finished run."""
 
 from __future__ import annotations
 

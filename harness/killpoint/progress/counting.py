@@ -13,7 +13,7 @@ from killpoint.progress.text import span
 
 
 class Tell(Protocol):
-    """Told what is measured now, and how many steps of how many are behind it."""
+    """Receiver of progress: what is measured now, and how many steps of how many are done."""
 
     def __call__(self, text: str, done: int = 0, total: int = 0, /) -> None:
         """Receive progress; the time left is not shown where ``total`` is 0."""
@@ -45,7 +45,7 @@ class Steps:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Generator[Tell]:
-    """Show what a bench tells until this is left."""
+    """Show the progress of a benchmark, until the context is left."""
     if not console.is_terminal:
         yield quiet
         return

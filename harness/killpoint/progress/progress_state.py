@@ -34,7 +34,7 @@ class Running(msgspec.Struct):
 
 
 class Score:
-    """Told by a judgement, from several threads; read by whoever shows it.
+    """State of a judgement: written by it, from several threads; read by the display.
 
     Args:
         expected: the cases of this run, and what each is expected to take.

@@ -21,7 +21,7 @@ LEGEND = "✓ holds, ✗ violated, ? inconclusive, \N{EN DASH} unsupported, blan
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A run, and the heading that tells it from the others."""
+    """A run, and the heading that distinguishes it from the others."""
 
     run: StoredRun
     label: str
@@ -91,7 +91,7 @@ def _version(run: StoredRun) -> tuple[bool, Version, str]:
 
 
 def _told_apart(labels: list[str], more: list[str]) -> list[str]:
-    """Labels that stand more than once, with what tells them apart if anything does."""
+    """Return the labels; equal ones get a distinguishing addition, if there is one."""
     often = Counter(labels)
     variants = {label: set[str]() for label in labels}
     for label, extra in zip(labels, more, strict=True):

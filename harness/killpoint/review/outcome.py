@@ -47,7 +47,7 @@ class Review(msgspec.Struct):
     chance: list[str] = []
     """Cases that ended otherwise by chance: the intervals of their rates overlap."""
     otherwise: list[str] = []
-    """Cases that both sides violate by one kind, in other words: nothing tells the two apart."""
+    """Cases that both sides violate by one kind, in other words: they cannot be distinguished."""
     as_before: int = 0
     """Violations that both sides show."""
     compared: int = 0

@@ -1,4 +1,4 @@
-"""The kinds of hangs that are put into whole servers, and whom a look has to name for each."""
+"""Kinds of hangs that are put into whole servers, and the culprit of each."""
 
 from __future__ import annotations
 

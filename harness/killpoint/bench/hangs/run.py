@@ -87,7 +87,7 @@ def score(
     tell: Tell,
     opened: Callable[[str], Player] = Stage,
 ) -> Score:
-    """Every kind of hang on every server, looked at so often; and trees that do not hang.
+    """Inspect every kind of hang on every server so often, and trees that do not hang.
 
     Args:
         servers: each with its resolved spec.

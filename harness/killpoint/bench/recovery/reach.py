@@ -57,7 +57,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def _never_called(path: str) -> list[AnyStep]:
-    """A line that is struck if anybody comes to it."""
+    """Return steps with a fault at a line, which strikes if a process comes to it."""
     return [*_UP, ServerLine(path, fault="kill", within=5.0), *_LOOKED_ON]
 
 

@@ -102,7 +102,7 @@ def measure(
     tell: Tell,
     opened: Callable[[str], Player] = Stage,
 ) -> Recovery:
-    """Every fault on every server, so many times.
+    """Measure every fault on every server, so many times.
 
     Args:
         servers: each with its resolved spec.

@@ -63,7 +63,7 @@ class Cell(msgspec.Struct):
 
 
 class RunCells(msgspec.Struct):
-    """All cells of a run, and how to speak of it."""
+    """All cells of a run, and the run's address and labels."""
 
     slug: str
     """The run in the address of its pages."""
