@@ -27,7 +27,7 @@ class WakePeer:
         return end.door.path
 
     def attach(self, handle: str, rank: int) -> _Sleeper:
-        """Return one waker."""
+        """Return the end of one reader, whose eventfd arrives in ``ready``."""
         return _Sleeper(handle, rank)
 
     def ready(self, end: _Waker | _Sleeper, timeout: float | None) -> None:
