@@ -1,4 +1,4 @@
-"""What options of several commands take, read the same way by all of them."""
+"""Options of several commands, read the same way by all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names(text: str) -> list[str]:
 
 
 def jobs(text: str) -> int:
-    """How many plays at a time.
+    """Return the number of plays at a time.
 
     Raises:
         ArgumentTypeError: not a whole number above 0.

@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def scenario_folder() -> Path:
-    """Where the shipped scenarios are; it may not exist in a partial checkout."""
+    """Return the folder of the shipped scenarios; it may not exist in a partial checkout."""
     home = Path(__file__).parent
     packaged = home / "scenarios"
     return packaged if packaged.is_dir() else home.parents[1] / "scenarios"
 
 
 def scenario_files() -> list[Path]:
-    """Every shipped scenario, by chapter and name."""
+    """Return every shipped scenario, by chapter and name."""
     return sorted(scenario_folder().glob("*/*.toml"))

@@ -1,4 +1,4 @@
-"""Where killpoint keeps what it has fetched or made once."""
+"""Cache of what killpoint has fetched or made once."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def _shrinking(asked: float | None, target: str) -> float:
 
 
 def _tell_plan(target: str, planned: Sequence[Case], *, full: bool) -> None:
-    """What a whole server is about to be asked, and for how long: to whoever waits."""
+    """Tell the user what a whole server is about to be asked, and for how long."""
     sentence = told_plan(resolve(target), planned, full=full)
     if sentence:
         print(sentence, file=sys.stderr, flush=True)
@@ -300,7 +300,7 @@ def _attribute(
 
 
 def _write_report(folder: Path) -> None:
-    """For people; a report that cannot be written takes nothing from the verdict."""
+    """Write the HTML report; one that cannot be written takes nothing from the verdict."""
     try:
         document.beside(read(folder))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""How long each case takes, measured once: to share out work, and to tell the time left."""
+"""Durations of the cases, measured once: to share out work, and to estimate the time left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from killpoint.errors import BadUsage
 from killpoint.verdict import CaseOutcome
 
 SHIPPED = Path(__file__).with_name("durations.json")
-"""Of a whole ``check`` of the reference on two cores."""
+"""Durations of a whole ``check`` of the reference on two cores."""
 _BESIDE = 4
 """Plays at a time that were measured beside each other; a search has the machine to itself."""
 _UNMEASURED = 1.0
@@ -23,19 +23,19 @@ _OF_A_SERVER = 8.0
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """What a case is expected to take."""
+    """Expected duration of a case."""
 
     seconds: float
-    """From its begin to its end, among others of its tier."""
+    """Seconds from its begin to its end, among others of its tier."""
     cost: float
     """Seconds of the whole machine: less than ``seconds`` where others are played meanwhile."""
 
 
 def expected(cases: Sequence[Case], file: Path = SHIPPED) -> dict[str, Expected]:
-    """What each case is expected to take, by id; one that nobody measured: the median of all.
+    """Return the expected duration of each case, by id; an unmeasured one: the median of all.
 
     Raises:
-        BadUsage: the file is there, and is none of durations.
+        BadUsage: the file is there, and holds no durations.
     """
     known = read(file)
     usual = statistics.median(known.values()) if known else _UNMEASURED

@@ -1,7 +1,7 @@
-"""The program's door: a command's exit status, whatever becomes of it, and the quick way to a look.
+"""Entry point: a command's exit status, however it ends, and a fast start of ``inspect``.
 
-Whoever types ``killpoint inspect`` has an engine that hangs, or that takes every processor: what
-the other commands need is not imported for it.
+A user of ``killpoint inspect`` has an engine that hangs, or that takes every processor: what the
+other commands need is not imported for it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import NoReturn
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 
 _NOBODY_READS = 128 + signal.SIGPIPE
-"""The exit status if whoever read standard output, such as ``head``, has had enough."""
+"""Exit status if the reader of standard output, such as ``head``, has closed it."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Of a command line; what it refuses is :class:`~killpoint.errors.BadUsage`."""
+    """Parser of a command line; it refuses with :class:`~killpoint.errors.BadUsage`."""
 
     def error(self, message: str) -> NoReturn:  # noqa: D102 # argparse's own
         raise BadUsage(f"{self.prog}: {message}; see {self.prog} --help")
@@ -66,7 +66,7 @@ def run(
 
 
 def _nobody_reads() -> bool:
-    """Whether standard output is a pipe, or a socket, whose other end has been closed."""
+    """Return whether standard output is a pipe, or a socket, whose other end has been closed."""
     with contextlib.suppress(OSError, ValueError):
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)

@@ -10,7 +10,7 @@ class KillpointError(Exception):
 
 
 class BadUsage(KillpointError):
-    """What was asked for does not exist or is not well formed (exit status 2)."""
+    """Error of the user: the request does not exist or is not well formed (exit status 2)."""
 
     status = 2
 

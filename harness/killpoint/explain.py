@@ -1,4 +1,4 @@
-"""What an invariant or a case is about, for people."""
+"""Explanation of an invariant or a case, for people."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def explain(id: str) -> str:
 
 
 def _bound(found: Invariant) -> list[str]:
-    """Why the bound is what it is, and what it means to be later."""
+    """Return why the bound is as it is, and what it means to be later."""
     if not found.bound:
         return []
     words = f"bound (SHOULD: what never comes breaks the {found.level}): {found.bound}"

@@ -1,4 +1,4 @@
-"""What a simulated stage gives, and what an explorer drives: the seams between the two.
+"""Interfaces between a simulated stage and the explorer that drives it.
 
 A *world* runs tasks one at a time. Whatever could go one way or another (which task goes on, when
 a buffered store drains, which of several values a load sees, whether a frame arrives) is one
@@ -20,9 +20,9 @@ class Option(msgspec.Struct, frozen=True):
     task: str | None
     """The task that runs, or None if it is the surroundings that act, or a value that is seen."""
     preempts: bool = False
-    """Whether a task that could have gone on is passed over, or something happens unasked."""
+    """True if a task that could have gone on is passed over, or something happens unasked."""
     value: bool = False
-    """Whether it is about what happens to the running task, and not about whose turn it is."""
+    """True if it is about what happens to the running task, and not about whose turn it is."""
 
 
 class Diverged(Exception):
@@ -40,7 +40,7 @@ class Chooser(Protocol):
 class Script:
     """The given choices, then the default ones. A world that knows one need not ask it.
 
-    ``seen``: keeps the options at each place beyond the given choices; None: nobody wants them.
+    ``seen``: keeps the options at each place beyond the given choices; None: they are dropped.
     """
 
     __slots__ = ("_at", "prefix", "seen")
@@ -50,7 +50,7 @@ class Script:
         self._at = 0
 
     def choose(self, options: Sequence[Option]) -> int:
-        """What is given, then 0."""
+        """Return the given choice, then 0."""
         at = self._at
         if at < len(self.prefix):
             self._at = at + 1
@@ -64,11 +64,11 @@ class Search(Protocol):
     """Gives choosers, one for each run, until there is nothing new to try."""
 
     name: str
-    """For a person: ``≤ 2 preemptions``."""
+    """Name for a person: ``≤ 2 preemptions``."""
 
     @property
     def exhausted(self) -> bool:
-        """Whether every schedule it means to give has been given and run."""
+        """True if every schedule of the search has been given and run."""
         ...
 
     def __iter__(self) -> Iterator[Chooser]:
@@ -81,7 +81,7 @@ class Action(Protocol):
 
     @property
     def label(self) -> str:
-        """For a person; asked for only where a schedule is written down."""
+        """Label for a person; asked for only where a schedule is written down."""
         ...
 
     def apply(self) -> None:
@@ -96,15 +96,15 @@ class Source(Protocol):
     """
 
     def actions(self) -> Sequence[Action]:
-        """What it may do now; offered at every point, after the tasks. Asked often: be quick."""
+        """Return its possible actions, offered at every point, after the tasks. Must be quick."""
         ...
 
 
 class World(Protocol):
-    """What simulated memory, sockets and clocks are built on; called by the running task."""
+    """Ground of simulated memory, sockets and clocks; called by the running task."""
 
     recording: bool
-    """Whether the schedule is written down for a person: only then are ``note``s of use."""
+    """True if the schedule is written down for a person: only then are ``note``s of use."""
 
     @property
     def now(self) -> float:
@@ -124,11 +124,11 @@ class World(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """What the running task has just done, for whoever reads the schedule."""
+        """Record what the running task has just done, for the reader of the schedule."""
         ...
 
     def moved(self) -> None:
-        """Something that others can see has changed: whoever spins or waits looks again."""
+        """Something that others can see has changed: tasks that spin or wait look again."""
         ...
 
     def stored(self) -> None:
@@ -136,11 +136,11 @@ class World(Protocol):
         ...
 
     def decide(self, count: int, label: Callable[[int], str]) -> int:
-        """One of ``count`` ways, by the schedule: not about whose turn it is; 0 is the default."""
+        """Choose one of ``count`` ways, by the schedule, but no task to run; 0 is the default."""
         ...
 
     def stale(self) -> None:
-        """What the running task has just seen was not the newest: its next spin is no rest."""
+        """Note that the running task has just seen an old value: its next spin is no rest."""
         ...
 
     def spin(self, label: str = "a change") -> None:
@@ -150,8 +150,8 @@ class World(Protocol):
     def wait(self, ready: Callable[[], bool], seconds: float | None, label: str) -> bool:
         """Sleep until ready or until that much simulated time has passed; whether it is ready.
 
-        What makes it ready is told by ``moved``: it must not depend on what is in memory.
-        The clock only moves when nobody can run, or by a choice.
+        A change that makes it ready is announced by ``moved``: it must not depend on memory. The
+        clock only moves when no task can run, or by a choice.
         """
         ...
 
@@ -181,24 +181,24 @@ class Segment(Protocol):
         ...
 
     def call(self, namer: Callable[[int, int], str]) -> None:
-        """Names for (offset, bytes), for whoever reads a schedule."""
+        """Take a function that names (offset, bytes), for the reader of a schedule."""
         ...
 
 
 class Surroundings(Protocol):
-    """What a simulated world gives a target's code in the place of the machine.
+    """Replacements of the machine that a simulated world gives a target's code.
 
     It outlasts a run: each run has fresh memory, sockets and time behind it.
     """
 
     @property
     def world(self) -> World:
-        """That of the run."""
+        """World of the run."""
         ...
 
     @property
     def sockets(self) -> Any:
-        """What stands in for the target's sockets (capability ``sim_sockets``); None: nothing."""
+        """Replacement of the target's sockets (capability ``sim_sockets``); None: there is none."""
         ...
 
     def create(self, nbytes: int) -> Segment:
@@ -206,10 +206,10 @@ class Surroundings(Protocol):
         ...
 
     def attach(self, name: str) -> Segment:
-        """One that was created in this run.
+        """Attach a segment that was created in this run.
 
         Raises:
-            FileNotFoundError: none has that name.
+            FileNotFoundError: no segment has that name.
         """
         ...
 

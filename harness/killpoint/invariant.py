@@ -25,8 +25,8 @@ class Invariant(msgspec.Struct, frozen=True):
     then: dict[str, int] = {}
     """Least evidence where it is judged in that way; empty: as ``minimum`` has it."""
     bound: str = ""
-    """Why the clause has the bound that it has, where that is ours and no caller's: then what comes
-    later than the bound breaks a SHOULD, and what never comes the clause's own level."""
+    """Reason for the clause's bound, where it is ours and no caller's: then being later than the
+    bound breaks a SHOULD, and never coming breaks the clause's own level."""
 
     def lacking(self, capabilities: Collection[str]) -> list[str]:
         """The capabilities that it needs and are not there."""
@@ -35,7 +35,7 @@ class Invariant(msgspec.Struct, frozen=True):
         return [word for word in self.needs if word not in capabilities]
 
     def asked_of(self, capabilities: Collection[str]) -> Invariant:
-        """As it is judged of a target that has these."""
+        """Return the invariant as it is judged of a target that has these."""
         if self.then and self.instead in capabilities:
             return msgspec.structs.replace(self, minimum=self.then)
         return self

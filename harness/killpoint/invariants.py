@@ -583,7 +583,7 @@ def invariant(id: str) -> Invariant:
 
 
 def level_of(id: str, kind: str) -> Level:
-    """How firm the clause is that a violation of this kind breaks."""
+    """Return the level of the clause that a violation of this kind breaks."""
     found = BY_ID.get(id)
     if found is None:
         return "MUST"

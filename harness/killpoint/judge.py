@@ -43,11 +43,11 @@ _A_CORE = 3
 """Plays at a time for each core: with two, a quarter of the processor's time is left."""
 _SEARCHES = max(1, len(os.sched_getaffinity(0)) // PROCESSES)
 """Simulated cases at a time, and nothing beside them: each is a search that keeps its cores busy.
-So the rate that it tells is the machine's, and no play that has a deadline meets it."""
+So the rate that it reports is the machine's, and no play that has a deadline meets it."""
 
 
 class Judgement(msgspec.Struct):
-    """What came out for one target."""
+    """Result of judging one target."""
 
     name: str
     version: str
@@ -60,9 +60,9 @@ class Judgement(msgspec.Struct):
     left_out: list[str] = []
     """Cases that the budget left no time for."""
     files: dict[str, str] = {}
-    """Where the target's own files lie, by their path in its package."""
+    """Paths of the target's own files, by their path in its package."""
     spec: str = ""
-    """How the target was asked for: the same files may be edited as they are loaded."""
+    """Spec of the target: the same files may be edited as they are loaded."""
     depth: Depth = "line"
 
     def status(self) -> int:
@@ -113,7 +113,7 @@ def judge(
             scenario is looked for; they end with the budget.
         first: of an invariant that is violated no further case is begun, and every invariant's
             first case before any one's second.
-        confirms: whether a violation that rests on time is played again alone before it is told.
+        confirms: whether a violation that rests on time is played again alone before it counts.
         ordered: the cases are begun in the order in which ``only`` names them.
         kept: cases that have ended before, which are not played again; others are added.
 
@@ -232,13 +232,13 @@ def _by_tier(cases: Sequence[Case]) -> list[tuple[Tier, list[Case]]]:
 
 
 def _as_given(cases: Sequence[Case]) -> list[tuple[Tier, list[Case]]]:
-    """As they are given, wherever the tier changes a part of its own."""
+    """Return the cases as they are given, in parts of one tier each."""
     parts = (list(part) for _, part in itertools.groupby(cases, lambda case: case.tier))
     return [(part[0].tier, part) for part in parts]
 
 
 def _in_turn(cases: Sequence[Case]) -> list[Case]:
-    """Every invariant's first case, then every one's second, and so on."""
+    """Return every invariant's first case, then every one's second, and so on."""
     turns: Counter[str] = Counter()
     ranked: list[tuple[int, Case]] = []
     for case in cases:
@@ -248,7 +248,7 @@ def _in_turn(cases: Sequence[Case]) -> list[Case]:
 
 
 def _longest_first(cases: Sequence[Case]) -> list[Case]:
-    """By measured durations: no long case is begun when the others have all but ended."""
+    """Sort by measured durations: no long case is begun when the others have all but ended."""
     known = expected(cases)
     return sorted(cases, key=lambda case: -known[case.id].seconds)
 
@@ -377,7 +377,7 @@ class _Run:
         work: Callable[[Case], CaseOutcome | None],
         most: int | None,
     ) -> dict[str, CaseOutcome | None]:
-        """What came out, by case; as many at a time as the bench has stages, or ``most``."""
+        """Return the outcomes, by case; as many at a time as the bench has stages, or ``most``."""
         count = self._bench.count
         with concurrent.futures.ThreadPoolExecutor(min(count, most or count)) as pool:
             begun = {case.id: pool.submit(work, case) for case in cases}
@@ -445,7 +445,7 @@ class _Run:
         return outcome
 
     def _taken(self, ended: Ended) -> CaseOutcome:
-        """What came of a case in an earlier part of the run."""
+        """Count the outcome of a case from an earlier part of the run, and return it."""
         with self._lock:
             self._count(ended)
             self._done += 1
@@ -458,7 +458,7 @@ class _Run:
         self._leaks += ended.leaks
 
     def _judged(self, case_run: CaseRun, case: Case) -> CaseOutcome:
-        """What came of a case; one that the harness fails at takes no other one with it."""
+        """Judge a case; one that the harness fails at takes no other one with it."""
         try:
             return case_run.judge(case.run, case.needs - self._capabilities)
         except (KillpointError, OSError):

@@ -1,4 +1,4 @@
-"""What a play leaves behind: processes, shared-memory names, temporary files; and its removal."""
+"""Leftovers of a play: processes, shared-memory names, temporary files; and their removal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from killpoint.history.record import History
 
 _SHM = Path("/dev/shm")
 _DRAWN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=_)\w{6,}|[0-9a-f]{6,}|\d+")
-"""What a process or a library draws anew: numbers, and names of random letters."""
+"""Part of a name that a process or a library draws anew: numbers, and random letters."""
 _TYPES = (
     (stat.S_ISSOCK, "unix socket"),
     (stat.S_ISFIFO, "FIFO"),
@@ -28,7 +28,7 @@ _TYPES = (
 
 
 class Ledger(msgspec.Struct):
-    """What was found after the last party's exit, owned by this play and by no other."""
+    """Leftovers found after the last party's exit, owned by this play and by no other."""
 
     processes: list[str] = []
     """``pid command`` of each process still there, zombies included."""
@@ -38,44 +38,44 @@ class Ledger(msgspec.Struct):
     gpu_bytes: int = 0
     """GPU memory in use beyond what was in use before the play, where it used a GPU."""
     all_killed: bool = False
-    """Whether every party died by SIGKILL: then a leftover may wait for the next start."""
+    """True if every party died by SIGKILL: then a leftover may wait for the next start."""
     waited: float = 0.0
     """Seconds between the last exit and this look."""
     types: dict[str, str] = {}
-    """What each of ``files`` is, where it is no ordinary file: ``unix socket``, ``FIFO``…"""
+    """Sort of each of ``files`` that is no ordinary file: ``unix socket``, ``FIFO``…"""
     usual: dict[str, int] = {}
-    """How much of each sort the same story leaves without the fault that is judged."""
+    """Number of leftovers of each sort that the same play has without the fault that is judged."""
 
     def empty(self) -> bool:
-        """Whether nothing was left."""
+        """Return whether nothing was left."""
         return not (self.processes or self.segments or self.files or self.gpu_bytes)
 
     def words(self) -> str:
-        """What was left, in one phrase."""
+        """Return the leftovers in one phrase."""
         parts = [f"{_counted(count, sort)}{of}" for (sort, of), count in self._sorted().items()]
         if self.gpu_bytes:
             parts.append(f"{self.gpu_bytes >> 20} MiB of GPU memory")
         return ", ".join(parts) or "nothing"
 
     def lines(self) -> list[str]:
-        """Each thing that was left, by its own name."""
+        """Return a line for each leftover, by its own name."""
         found = [f"left: process {line}" for line in self.processes]
         found += [f"left: shared-memory segment {name}" for name in self.segments]
         found += [f"left: {self.types.get(path, 'temporary file')} {path}" for path in self.files]
         return found + [f"left: {self.gpu_bytes >> 20} MiB of GPU memory"] * (self.gpu_bytes > 0)
 
     def counts(self) -> dict[str, int]:
-        """How much was left of each sort of thing."""
+        """Return the number of leftovers of each sort."""
         found = Counter(sort for (sort, _), count in self._sorted().items() for _ in range(count))
         return dict(found) | ({"GPU memory": 1} if self.gpu_bytes else {})
 
     def beyond_usual(self) -> list[str]:
-        """What was left more of than :attr:`usual`, in words."""
+        """Return the leftovers of each sort beyond :attr:`usual`, in words."""
         more = {sort: n - self.usual.get(sort, 0) for sort, n in self.counts().items()}
         return [_counted(count, sort) for sort, count in more.items() if count > 0]
 
     def _sorted(self) -> dict[tuple[str, str], int]:
-        """How many of each sort, and of what names, but for what is drawn anew each time."""
+        """Count leftovers by sort and name, without the parts that are drawn anew each time."""
         found: Counter[tuple[str, str]] = Counter()
         for line in self.processes:
             found["process", _of(line.partition(" ")[2])] += 1
@@ -108,7 +108,7 @@ def owned_names(history: History) -> set[str]:
 def look(
     names: Iterable[str], temporary: Path, descendants: Iterable[int], shm: Path = _SHM
 ) -> Ledger:
-    """What of a play is still there now; ``shm``: where its roles' /dev/shm is seen from here."""
+    """Find what of a play is still there; ``shm``: where its roles' /dev/shm is seen from here."""
     processes: list[str] = []
     for pid in descendants:
         with contextlib.suppress(OSError):
@@ -132,7 +132,7 @@ def look(
 
 
 def _type(path: Path) -> str:
-    """What it is, if it is no ordinary file."""
+    """Return the sort of a file that is no ordinary one; else an empty string."""
     try:
         mode = path.lstat().st_mode
     except OSError:

@@ -30,7 +30,7 @@ from killpoint.targets.registry import FORMS, resolve
 from killpoint.verdict import CaseOutcome, pace
 
 _TOLD = "killpoint_outcomes"
-"""What a report carries beside pytest's own, for the card: outcomes as JSON."""
+"""Name of a report's property, for the card: outcomes as JSON, beside pytest's own."""
 _STEPS = re.compile(r"^(\[\[steps\]\]|steps\b)", re.MULTILINE)
 _CASE = re.compile(r"^(case|judges)\s*=", re.MULTILINE)
 
@@ -53,10 +53,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing may change how a process under test dies: faulthandler is turned off.
+    """Turn faulthandler off: nothing may change how a process under test dies.
 
     Last of all, because pytest's own plugin turns it on while it is being configured. Our marks are
-    made known here, too: whoever runs the suite need not list them.
+    registered here, too, so that no user of the suite has to list them.
     """
     config.addinivalue_line("markers", "gpu: needs an accelerator")
     os.environ.pop("PYTHONFAULTHANDLER", None)
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """``-n auto`` is two workers for each core, unless xdist was told: plays mostly wait."""
+    """Let ``-n auto`` be two workers for each core, unless xdist was set: plays mostly wait."""
     told = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
     return None if told else 2 * (os.cpu_count() or 1)
 
@@ -115,7 +115,7 @@ class Stages:
         return self._stages[spec]
 
     def folder(self) -> Path:
-        """Where this run's replays and records go."""
+        """Return the folder for this run's replays and records."""
         chosen: Path | None = self.config.getoption("--killpoint-out")
         if chosen is not None:
             return chosen.absolute()
@@ -160,7 +160,7 @@ class Referee:
         return self._stages.of(self._stages.config.getoption("--target") or "refengine")
 
     def folder(self) -> Path:
-        """Where this run's replays and records go."""
+        """Return the folder for this run's replays and records."""
         return self._stages.folder()
 
     def outcome(self, case: Case, target: str | None = None) -> CaseOutcome:
@@ -241,9 +241,9 @@ def describe(outcome: CaseOutcome) -> str:
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> ScenarioFile | None:
-    """A TOML file that holds a case and its steps is a scenario; reading it runs no target.
+    """Collect a TOML file that holds a case and its steps as a scenario; this runs no target.
 
-    One that was named itself need hold steps alone: what it lacks is told. Where a folder is
+    A file that was named itself need hold steps alone: what it lacks is reported. Where a folder is
     searched, other tools' files of steps are left to them.
     """
     if file_path.suffix != ".toml" or file_path.name == "pyproject.toml":
@@ -284,7 +284,7 @@ class ScenarioItem(pytest.Item):
         tell(self, stages.of(spec), replayed.outcomes, self.scenario.seed)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the item is, for pytest's lines."""
+        """Return the place of the item, for pytest's lines."""
         return self.path, 0, self.scenario.case
 
 

@@ -53,7 +53,7 @@ def _one(folder: Path) -> list[CaseOutcome]:
 
 
 def _judged(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """What the judge finds, if the play was one that can be judged."""
+    """Return the judge's finding, if the play was one that can be judged."""
     if history.first("not-reached"):
         raise Inconclusive("its point was not reached")
     for event in history.of("exit"):

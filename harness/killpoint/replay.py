@@ -26,7 +26,7 @@ Ending = Literal["reproduced", "held", "not-reached"]
 
 
 class Replayed(msgspec.Struct):
-    """How a replay ended, with the outcome of each invariant that judges the scenario."""
+    """Ending of a replay, with the outcome of each invariant that judges the scenario."""
 
     ending: Ending
     outcomes: list[CaseOutcome]
@@ -67,10 +67,10 @@ def play_once(
 ) -> Replayed:
     """Play a scenario on a stage that is up, judged by each of its invariants.
 
-    A target that lacks what the scenario's case needs is not asked: `unsupported`.
+    A target without the capabilities of the scenario's case is not asked: `unsupported`.
 
     Args:
-        confirms: whether a violation that rests on time is played again alone before it is told.
+        confirms: whether a violation that rests on time is played again alone before it counts.
     """
     needs = next((case.needs for case in EVERY_CASE if case.id == scenario.case), frozenset[str]())
     lacking = needs - set(stage.zygote.loaded.capabilities)

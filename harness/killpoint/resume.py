@@ -13,7 +13,7 @@ from killpoint.verdict import CaseOutcome
 
 _ASKED, _ENDED = "asked.json", "cases.jsonl"
 _OPTIONS = ("target", "without", "only", "tier", "full", "depth", "device", "seed", "shard")
-"""What decides which cases there are, and what each of them plays."""
+"""Options that decide which cases there are, and what each of them plays."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Ended(msgspec.Struct, frozen=True):
     outcome: CaseOutcome
     plays: int
     leaks: list[CaseOutcome] = []
-    """What its plays left behind, whatever it is that they were to show."""
+    """Leaks of its plays, whatever it is that they were to show."""
 
 
 class Kept:
@@ -65,13 +65,13 @@ def taken_up(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def can_go_on(folder: Path) -> bool:
-    """Whether anything has ended of the run in a folder."""
+    """Return whether any case of the run in a folder has ended."""
     file = folder / _ENDED
     return file.is_file() and file.stat().st_size > 0
 
 
 def _read(file: Path) -> list[Ended]:
-    """Those that are there whole: of the last one a part may have been written."""
+    """Return the whole entries: of the last one a part may have been written."""
     found: list[Ended] = []
     for line in file.read_bytes().splitlines() if file.is_file() else []:
         try:

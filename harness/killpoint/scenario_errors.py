@@ -1,4 +1,4 @@
-"""Where a scenario's text is wrong, and what was expected there."""
+"""Place of an error in a scenario's text, and what was expected there."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _find(bare: str, key: str, at: int, end: int) -> re.Match[str] | None:
 
 
 def _table(bare: str, at: int, end: int, index: int) -> int:
-    """Where the ``index``-th inline table after ``at`` begins."""
+    """Return where the ``index``-th inline table after ``at`` begins."""
     depth = seen = 0
     for place in range(at, end):
         if bare[place] == "{":
@@ -112,7 +112,7 @@ def _words(root: type, text: str, place: Place) -> list[str]:
 
 
 def _walk(root: type, text: str, place: Place) -> tuple[list[inspect.Type], object]:
-    """What may stand at a place, and what does."""
+    """Return the types that may stand at a place, and the value that does."""
     kinds, value = [inspect.type_info(root)], cast("object", tomllib.loads(text))
     for part in place:
         if isinstance(part, int):

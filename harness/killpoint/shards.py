@@ -11,10 +11,10 @@ from killpoint.durations import Expected
 def shard(
     cases: Sequence[Case], expected: Mapping[str, Expected], part: int, parts: int
 ) -> list[Case]:
-    """The cases of one part; every case is in exactly one, and who asks does not matter.
+    """Return the cases of one part; every case is in exactly one, whichever machine asks.
 
-    The longest is given out first, to whoever has least to do so far. Cases that judge one play are
-    one machine's, which plays it once for them all.
+    The longest is given out first, to the part with the least to do so far. Cases that judge one
+    play are one machine's, which plays it once for them all.
 
     Args:
         cases: what all parts do together, each once.
@@ -35,5 +35,5 @@ def shard(
 
 
 def _share(case: Case) -> str:
-    """What is given to one machine."""
+    """Return the key of cases that are given to one machine together."""
     return case.play or case.id

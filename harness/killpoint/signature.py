@@ -6,7 +6,7 @@ import hashlib
 import re
 
 _DIGITS = 10
-"""Of the hash: enough that among a million causes no two are likely to meet."""
+"""Digits of the hash: enough that among a million causes no two are likely to meet."""
 
 _KEPT = re.compile(r"\b(signal|status) (\d+)")
 """Signal 9 is another cause than signal 11."""

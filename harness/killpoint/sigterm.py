@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def ending_on_sigterm() -> Generator[None]:
-    """Until it is left, SIGTERM raises ``SystemExit`` (143) where the main thread is.
+    """Let SIGTERM raise ``SystemExit`` (143) in the main thread, until the context is left.
 
     Other threads cannot choose what a signal does: for them it changes nothing.
     """

@@ -1,4 +1,4 @@
-"""What came out: of a case an outcome, of an invariant a verdict with its strength."""
+"""Verdicts: of a case an outcome, of an invariant a verdict with its strength."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Kind = Literal[
 _A_SWEEP = 10
 _PLURAL = re.compile(r"\b([a-z]{2,}?)(ies|(?<=s)ses|xes|ches|shes|(?<!s)s)\b(?!')")
 _TAIL = 0.025
-"""What a 95 % interval leaves out at either end."""
+"""Probability that a 95 % interval leaves out at either end."""
 FailureClass = Kind | Literal["inconclusive", "unsupported", "infrastructure"]
-"""Why a case did not hold, in a word."""
+"""Reason why a case did not hold, in a word."""
 CaseWord = Literal["held", "violated", "inconclusive", "unsupported"]
 VerdictWord = Literal["holds", "violated", "inconclusive", "unsupported"]
 
 
 _SEARCHED = ("schedules", "orders' states")
-"""What searches count, and no other cases."""
+"""Units that only searches count."""
 
 
 WORST_FIRST: tuple[Kind, ...] = (
@@ -56,37 +56,37 @@ WORST_FIRST: tuple[Kind, ...] = (
     "growth",
     "late",
 )
-"""Of several violations of one case, the first of these stands for the case."""
+"""Kinds by gravity: of several violations of one case, the first of these stands for the case."""
 
 TIMED: frozenset[Kind] = frozenset({"hang", "late", "starved", "lost", "no-error", "leak"})
 """Kinds that a machine may make which keeps processes from running: what did not come in time."""
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One broken promise: of which kind, and the cause in one sentence."""
+    """One broken promise: its kind, and the cause in one sentence."""
 
     kind: Kind
     cause: str
     evidence: list[str] = []
     """The few history lines that show it."""
     level: Level | None = None
-    """Where the clause that is broken is of another level than its invariant."""
+    """Level of the clause that is broken, where it is another than its invariant's."""
     of: str = ""
-    """Of what it is, where one kind has several that have nothing to do with each other: a leak of
-    ``processes``, or of the ``names`` of segments, sockets and files."""
+    """Subject of the violation, where one kind has several that have nothing to do with each other:
+    a leak of ``processes``, or of the ``names`` of segments, sockets and files."""
 
 
 class TargetLine(msgspec.Struct, frozen=True):
     """A line of the target's own code."""
 
     file: str
-    """Its path in the target's package."""
+    """Path of the file in the target's package."""
     function: str = ""
     """The qualified name of the function that it stands in; empty outside of all."""
     line: int | None = None
 
     def words(self) -> str:
-        """Such as ``queue.py:16 in MessageQueue.recv``."""
+        """Return words such as ``queue.py:16 in MessageQueue.recv``."""
         number = "" if self.line is None else f":{self.line}"
         return f"{self.file}{number}" + (f" in {self.function}" if self.function else "")
 
@@ -100,31 +100,32 @@ class CaseViolation(msgspec.Struct):
     level: Level = "MUST"
     replay: str | None = None
     plays: int = 1
-    """In how many plays of the case it was seen."""
+    """Number of plays of the case in which it was seen."""
     alone: list[int] = []
-    """How many plays alone showed it again, of how many; empty if it does not rest on time."""
+    """Number of plays alone that showed it again, and of all such plays; empty if it does not rest
+    on time."""
     place: TargetLine | None = None
-    """Where it shows in the target's own code; None if nothing names a line of it."""
+    """Place in the target's own code; None if nothing names a line of it."""
     finding: str | None = None
-    """Whose it is: the id of an entry of the registry, ``new``, or ``not-reproduced``; None: that
-    was not asked."""
+    """Finding it belongs to: the id of an entry of the registry, ``new``, or ``not-reproduced``;
+    None: that was not asked."""
     how: str = ""
-    """What decided that, in words."""
+    """Reason for that attribution, in words."""
     of: str = ""
     """See :attr:`Violation.of`."""
 
     def is_like(self, other: CaseViolation) -> bool:
-        """Whether two violations are of one kind, and of the same thing as far as both say it."""
+        """Return whether both are of one kind, and of one subject as far as both have it."""
         return self.kind == other.kind and (self.of == other.of or not (self.of and other.of))
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How often something came of a fault at a random time, and how often it can be said to."""
+    """Rate of an effect of faults at random times, with its 95 % interval."""
 
     what: str
-    """What came of it, such as ``writer hung``."""
+    """Effect, such as ``writer hung``."""
     of: str
-    """What was done, such as ``kills of reader-0 at random times inside receive``."""
+    """Fault, such as ``kills of reader-0 at random times inside receive``."""
     hits: int
     trials: int
 
@@ -143,20 +144,20 @@ class Rate(msgspec.Struct, frozen=True):
         return _solved(lambda p: self._at_most(self.hits, p) <= _TAIL)
 
     def _at_most(self, hits: int, p: float) -> float:
-        """How likely it is to see no more hits than these, at a rate of ``p``."""
+        """Return the probability of no more hits than these, at a rate of ``p``."""
         n, whole = self.trials, math.lgamma(self.trials + 1)
         ways = [whole - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(hits + 1)]
         rest = [k * math.log(p) + (n - k) * math.log1p(-p) for k in range(hits + 1)]
         return sum(math.exp(a + b) for a, b in zip(ways, rest, strict=True))
 
     def words(self) -> str:
-        """Such as ``writer hung after 2 of 60 kills … (95 %: 0.4 … 11.5 %)``."""
+        """Return words such as ``writer hung after 2 of 60 kills … (95 %: 0.4 … 11.5 %)``."""
         interval = f"{_percent(self.low)} … {_percent(self.high)} %"
         return f"{self.what} after {self.hits} of {self.trials} {self.of} (95 %: {interval})"
 
 
 def _solved(reached: Callable[[float], bool]) -> float:
-    """Where between 0 and 1 this becomes true."""
+    """Return the number between 0 and 1 from which on this is true."""
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -170,7 +171,7 @@ def _percent(part: float) -> str:
 
 
 class CaseOutcome(msgspec.Struct):
-    """How one named case ended, over all the runs it took."""
+    """Outcome of one named case, over all the runs it took."""
 
     id: str
     invariant: str
@@ -182,36 +183,38 @@ class CaseOutcome(msgspec.Struct):
     shrunk: str | None = None
     """File of the smallest scenario found that violates in the same way."""
     shrinkage: str = ""
-    """What shrinking came to, in words; empty if it was not tried."""
+    """Result of shrinking, in words; empty if it was not tried."""
     evidence: list[str] = []
     level: Level | None = None
-    """Of the clause that is violated."""
+    """Level of the clause that is violated."""
     violations: list[CaseViolation] = []
-    """All that were found, the worst first; ``kind`` and the like are the first one's."""
+    """All violations that were found, the worst first; ``kind`` and the like are the first
+    one's."""
     beyond: str = ""
-    """Where the target says that it does not promise this, and what: *beyond contract*."""
+    """Source in which the target says that it does not promise this, and what: *beyond
+    contract*."""
     unconfirmed: list[str] = []
-    """What was seen beside other plays, and not again in plays alone: no violation."""
+    """Violations seen beside other plays, and not again in plays alone: they count as none."""
     runs: int = 0
     struck: int | None = None
-    """Of the runs with a placed fault, how many reached their point and saw the fault act."""
+    """Number of runs with a placed fault that reached their point and saw the fault act."""
     counts: dict[str, int] = {}
-    """What the strength is made of: sizes, points, wake-ups…"""
+    """Parts of the strength: sizes, points, wake-ups…"""
     searched: list[str] = []
-    """How far each search of schedules came: ``all 815 schedules with ≤ 2 preemptions``."""
+    """Extent of each search of schedules: ``all 815 schedules with ≤ 2 preemptions``."""
     measured: list[str] = []
-    """What was measured besides: goodput around a fault."""
+    """Other measurements: goodput around a fault."""
     rates: list[Rate] = []
-    """What came of faults at random times, how often."""
+    """Rates of the effects of faults at random times."""
     seconds: float = 0.0
     crash_runs: int = 0
     """Whole plays in which a role was ended at a point."""
     crash_seconds: float = 0.0
-    """How long they took, from the making of the roles to the ledger and the judgement."""
+    """Duration of those plays, from the making of the roles to the ledger and the judgement."""
     by_machine: bool = False
-    """Whether it is ``unsupported`` by this machine: it says nothing of the target."""
+    """True if it is ``unsupported`` by this machine: it says nothing of the target."""
     by_harness: bool = False
-    """Whether it is ``inconclusive`` since the harness could not do its work: a play was not
+    """True if it is ``inconclusive`` since the harness could not do its work: a play was not
     brought to its end, or a judge failed."""
 
     def add(
@@ -235,7 +238,7 @@ class InvariantVerdict(msgspec.Struct):
 
     id: str
     level: Level
-    """Of the clause; where only one of another level is violated, that one's."""
+    """Level of the clause; where only one of another level is violated, that one's."""
     verdict: VerdictWord
     strength: str
     cases: list[CaseOutcome]
@@ -295,7 +298,7 @@ def combine(
 
 
 def shortfall(invariant: Invariant, cases: Sequence[CaseOutcome]) -> str:
-    """What is missing to the invariant's minimum strength, empty if nothing is."""
+    """Return the evidence missing to the invariant's minimum strength; empty if none is."""
     have = _totals(cases)
     # A case that the target cannot be asked is no evidence, and none is expected of it.
     have["cases"] += sum(case.outcome == "unsupported" for case in cases)
@@ -331,7 +334,7 @@ def _singular(noun: re.Match[str]) -> str:
 
 
 def pace(case: CaseOutcome) -> str:
-    """How fast a sweep of crashes went, in words; empty for fewer than ten."""
+    """Return how fast a sweep of crashes went, in words; empty for fewer than ten."""
     if case.crash_runs < _A_SWEEP or not case.crash_seconds:
         return ""
     rate = case.crash_runs / case.crash_seconds
@@ -339,7 +342,7 @@ def pace(case: CaseOutcome) -> str:
 
 
 class Evidence(Protocol):
-    """What a case rests on."""
+    """Evidence that a case rests on."""
 
     runs: int
     struck: int | None
@@ -355,7 +358,7 @@ def _aimed(case: Evidence) -> int:
 
 
 def case_strength(case: Evidence) -> str:
-    """How much evidence one case gave, in words: ``20 runs, 18 sizes, 20 of 20 faults struck``."""
+    """Return the evidence of one case, in words: ``20 runs, 18 sizes, 20 of 20 faults struck``."""
     parts = [counted(case.runs, "runs")] if case.runs else []
     parts += [counted(count, unit) for unit, count in case.counts.items() if count]
     if case.struck is not None:

@@ -1,4 +1,4 @@
-"""Who is compared: the target, other targets, and what every machine has."""
+"""Opponents of a comparison: the target, other targets, and what every machine has."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Opponent(msgspec.Struct, frozen=True):
 
     name: str
     spec: str
-    """As the zygote takes it; for ``limit`` it depends on the row."""
+    """Spec that the zygote loads; for ``limit`` it depends on the row."""
     has_ring: bool
-    """Whether it is a target, which takes memory as its shape says."""
+    """True for a target, which takes memory as its shape says."""
     largest: int | None = None
     """Payloads above this size it does not take, in bytes."""
 
     def spec_for(self, row: Row) -> str:
-        """What to load for a row."""
+        """Return the spec to load for a row."""
         if self.name != LIMIT:
             return self.spec
         return "limit-copy" if row == "throughput" else "limit-wake"
 
     def refusal(self, row: Row, size: int) -> str | None:
-        """Why this opponent has no figure there; None if it may have."""
+        """Return why this opponent has no figure there; None if it may have one."""
         if self.name == LIMIT and row == "cpu":
             return "nothing to count"
         if self.largest is not None and size > self.largest:
@@ -47,10 +47,10 @@ class Opponent(msgspec.Struct, frozen=True):
 
 
 def opponent(name: str) -> Opponent:
-    """The opponent of that name, fetched if it must be.
+    """Return the opponent of that name; it is fetched if it must be.
 
     Raises:
-        BadUsage: nobody has that name.
+        BadUsage: no opponent has that name.
         CannotWork: it cannot be had on this machine.
     """
     if name == "posix-mq":
@@ -65,10 +65,10 @@ def opponent(name: str) -> Opponent:
 def opponents(
     target: str, names: Sequence[str], asked_for: Sequence[str]
 ) -> tuple[list[Opponent], dict[str, str]]:
-    """The target first, then who was found; and why others were not.
+    """Return the target followed by the opponents found, and why the others are missing.
 
     Raises:
-        BadUsage: the target, or somebody who was asked for by name, does not exist.
+        BadUsage: the target, or an opponent that was asked for by name, does not exist.
         CannotWork: one of these cannot be had on this machine.
     """
     found, missing = [opponent(target)], dict[str, str]()

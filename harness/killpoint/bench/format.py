@@ -1,4 +1,4 @@
-"""What every report of a bench says alike: the machine, how quiet it was, a ratio, a spread."""
+"""Text that all benchmark reports share: the machine, how quiet it was, a ratio, a spread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUIET = 0.1
 
 
 def title(bench: str, target: str, versions: dict[str, str]) -> str:
-    """What was measured, and which."""
+    """Return the title: the benchmark, the target and its version."""
     return f"killpoint bench {bench}: {target} {versions.get(target, '')}"
 
 
@@ -26,7 +26,7 @@ def where(machine: Machine, seed: int) -> str:
 
 
 def quietness(meanwhile: Meanwhile) -> Iterator[str]:
-    """Who used it at the same time, and what that is to the figures."""
+    """Yield how much of the machine others used meanwhile, and what that means for the figures."""
     yield (
         f"cores in use meanwhile: {meanwhile.ours:.2f} by this run, {meanwhile.others:.2f} by "
         f"others, {meanwhile.stolen:.2f} stolen by other guests of the host"

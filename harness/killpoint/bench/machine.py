@@ -15,7 +15,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What does not change during a run, and the load when it was looked at."""
+    """The machine as it stays for a run, and its load when it was read."""
 
     cores: int
     processor: str
@@ -26,7 +26,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Meanwhile(msgspec.Struct, frozen=True):
-    """What the run shared the machine with. Cores' worth of processor time, mean over the run."""
+    """Use of the machine during the run, in cores' worth of processor time (mean over the run)."""
 
     seconds: float
     ours: float
@@ -56,7 +56,7 @@ def shm_free() -> int:
 
 
 class Watch:
-    """From its making to ``read``: who used the processors."""
+    """Measures who used the processors, from its creation to ``read``."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -78,7 +78,7 @@ class Watch:
 
 
 def _busy() -> tuple[float, float]:
-    """Seconds in which the processors worked for anybody, and seconds stolen by other guests."""
+    """Return the processors' busy seconds, and the seconds stolen by other guests."""
     try:
         fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     except OSError:

@@ -65,7 +65,7 @@ class Crew:
 
     @contextlib.contextmanager
     def _blame(self) -> Generator[None]:
-        """Who is stuck waits for somebody: say where the others are."""
+        """Add to a ``Stuck`` error where the other members are: one of them is waited for."""
         try:
             yield
         except Stuck as error:
@@ -80,7 +80,7 @@ class Crew:
         return payload if self._checked else None
 
     def start(self) -> None:
-        """Make the processes. What exists of them is ended by ``leave`` or ``kill`` alike."""
+        """Create the processes. Those that exist are ended by ``leave`` and by ``kill`` alike."""
         raise NotImplementedError
 
     def leave(self) -> list[str]:
@@ -153,7 +153,7 @@ class Stream(Crew):
 
 
 class Alone(Stream):
-    """The limit's copy: a writer whose messages nobody receives."""
+    """The limit's copy: a writer whose messages no process receives."""
 
     def start(self) -> None:
         """Make the one process."""

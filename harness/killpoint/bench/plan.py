@@ -1,4 +1,4 @@
-"""What is measured: rows, cells, and the plan of a run."""
+"""Plan of a run: its rows and cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READERS = (1, 2, 4)
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How long and how often."""
+    """Repetitions and durations of a measurement."""
 
     groups: int
     """Times that every process of a cell is started afresh."""
@@ -30,7 +30,7 @@ class Pace(msgspec.Struct, frozen=True):
     count: float = 5.0
     """Seconds for which it is counted."""
     together: bool = False
-    """Whether the processor time of all peers is counted at the same time."""
+    """True if the processor time of all peers is counted at the same time."""
 
 
 FULL = Pace(groups=4, rounds=3, seconds=0.15, idle=2.0, wakes=9)
@@ -45,7 +45,7 @@ class Cell(msgspec.Struct, frozen=True):
     readers: int = 1
 
     def title(self) -> str:
-        """For progress and messages."""
+        """Return the cell's title, for progress and messages."""
         if self.payload is None:
             return self.row
         size = show_size(self.payload.size)
@@ -74,7 +74,7 @@ def plan(
     *,
     quick: bool = False,
 ) -> list[Cell]:
-    """Every cell, in the order of rows. ``quick`` has a short list where nothing was chosen."""
+    """Return every cell, in the order of rows; ``quick``: a short list where nothing was chosen."""
     if quick and sizes is None and readers is None:
         cells = [cell for cell in _QUICK if cell.row in rows and _kind_of(cell) in kinds]
     else:

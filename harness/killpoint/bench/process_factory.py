@@ -1,4 +1,4 @@
-"""Where measuring processes come from: a zygote for each peer; and how they end."""
+"""Creation of measuring processes, by a zygote for each peer, and their end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stuck(NotMeasured):
 
 
 class TooSlow(NotMeasured):
-    """A sample would take longer than anybody wants to wait; nothing is wrong."""
+    """A sample would take unreasonably long; nothing is wrong."""
 
 
 class Nursery:
@@ -119,7 +119,7 @@ class Member:
         self._order = "nothing"
 
     def order(self, name: str, *arguments: Any) -> None:
-        """Tell it to do something; ``answer`` or ``armed`` follows."""
+        """Send an order to the process; ``answer`` or ``armed`` follows."""
         self._order = name
         try:
             self._channel.send((name, arguments))
@@ -127,17 +127,17 @@ class Member:
             raise NotMeasured(self._ended()) from error
 
     def armed(self, within: float) -> None:
-        """Wait until it is about to enter the loop it was told to run."""
+        """Wait until the process is about to enter the loop that it was ordered to run."""
         word, text = self._hear(within)
         if word != "armed":
             raise NotMeasured(f"{self.role}: {text}")
 
     def answer(self, within: float) -> Any:
-        """What came of the order.
+        """Return the result of the order.
 
         Raises:
-            NotMeasured: an error, or the process has ended.
-            Stuck: nothing in that time.
+            NotMeasured: the order failed, or the process has ended.
+            Stuck: no answer came in that time.
         """
         word, value = self._hear(within)
         if word != "ok":
@@ -155,12 +155,12 @@ class Member:
         return not self._channel.poll(seconds)
 
     def leave(self) -> None:
-        """Tell it to close its ends and exit."""
+        """Order the process to close its ends and exit."""
         with contextlib.suppress(OSError):
             self._channel.send(("leave", ()))
 
     def has_ended(self, within: float) -> bool:
-        """Whether it ends by itself within that time. It stays to be reaped."""
+        """Return whether the process ends by itself within that time (s); it stays unreaped."""
         return bool(select.select([self._pidfd], [], [], max(0.0, within))[0])
 
     def end(self) -> str | None:
@@ -186,7 +186,7 @@ class Member:
             Path("/dev/shm", name).unlink(missing_ok=True)
 
     def where(self) -> str:
-        """What it is doing, innermost call first."""
+        """Return the innermost calls of the process, innermost first."""
         return " < ".join(stack(self.pid)[:3])
 
     def _hear(self, within: float) -> tuple[str, Any]:

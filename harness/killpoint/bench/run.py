@@ -34,14 +34,14 @@ class Figures(msgspec.Struct):
     trips: list[float] = []
     missing: str | None = None
     failed: bool = False
-    """Whether it should have been measured and could not be."""
+    """True if the peer should have been measured and could not be."""
 
     def summary(self) -> Summary | None:
         """Median, least and most of the samples."""
         return summary(self.samples) if self.samples else None
 
     def trip(self, share: float) -> float | None:
-        """That quantile of all round trips, in microseconds."""
+        """Return that quantile of all round trips, in microseconds."""
         return quantile(self.trips, share) if self.trips else None
 
 
@@ -87,10 +87,10 @@ class Outcome(msgspec.Struct):
     entries: list[Entry]
     notes: list[str]
     interrupted: str = ""
-    """How far it came, if somebody broke it off."""
+    """Progress at the time of an interrupt; empty: the run was not interrupted."""
 
     def failures(self) -> list[str]:
-        """What should have been measured and was not."""
+        """Return what should have been measured and was not, with the reasons."""
         broken_off = [self.interrupted] if self.interrupted else []
         return broken_off + [
             f"{entry.what}: {name}: {figures.missing}"
@@ -114,7 +114,7 @@ class Bench:
         self._chunks = _CHUNKS
 
     def run(self, cells: Sequence[Cell], missing: dict[str, str]) -> Outcome:
-        """Measure every cell; if it is interrupted, those measured by then are told.
+        """Measure every cell; if interrupted, return those measured by then, if there are any.
 
         Raises:
             CannotWork: the target cannot be measured at all, or there is no room for its memory.
@@ -256,7 +256,7 @@ class Bench:
                 crew.kill() if figures.failed else crew.leave()
 
     def _processor_time(self, cell: Cell, folder: Path) -> list[Entry]:
-        """Of an idle reader and of a blocked writer, in percent of a core."""
+        """Measure the idle reader and the blocked writer, in percent of a core."""
         idle = {one.name: Figures() for one in self._found}
         blocked = {one.name: Figures() for one in self._found}
         pace = self._pace

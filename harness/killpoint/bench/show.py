@@ -1,4 +1,4 @@
-"""How a run is told: ratios first, then figures; the machine at the head; and the same as JSON."""
+"""Rendering of a run: ratios first, then figures; the machine at the head; the same as JSON."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """How many times as good the target is as a peer; above 1 the target is better."""
+    """Ratio of the target's result to a peer's, turned so that above 1 the target is better."""
 
     median: float
     low: float

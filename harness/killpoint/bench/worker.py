@@ -1,4 +1,4 @@
-"""A measuring process: makes or attaches its ends, and runs the loop it is told, on the clock.
+"""Measuring process: makes or attaches its ends, and times the loop that it is ordered to run.
 
 The clock is the machine's monotonic one, so that the times of two processes can be compared. An
 order is ``(name, arguments)``; the answer ``("ok", value)`` or ``("error", text)``. Before a loop
@@ -34,7 +34,7 @@ class Measurer(PoolOrders, PipeOrders):
         self._made: tuple[Payload, Callable[[int], Any]] | None = None
 
     def serve(self) -> None:
-        """One order after the other."""
+        """Carry out one order after the other."""
         while True:
             try:
                 name, arguments = self._channel.recv()
@@ -125,4 +125,4 @@ class Measurer(PoolOrders, PipeOrders):
 
 
 def _no_look(number: int, message: Any) -> None:
-    """For a peer that carries nothing."""
+    """Ignore the message: the peer carries nothing."""

@@ -15,7 +15,7 @@ SIZES = (64, 4 << 10, 256 << 10, 1 << 20, 4 << 20, 23 << 20, 32 << 20, 64 << 20)
 
 _NUMBER = struct.Struct("<Q")
 _MADE = 2
-"""How many `bytes` payloads of a large size are made, to be sent in turn."""
+"""Number of `bytes` payloads of a large size that are made, to be sent in turn."""
 _MANY = 64
 """The same for payloads of up to 64 KiB."""
 

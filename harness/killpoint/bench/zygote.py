@@ -26,7 +26,7 @@ _LEAVE_WITHIN = 5.0
 
 
 class _BeMeasurer(BaseException):
-    """In a forked child: leave the zygote's stack."""
+    """Raised in a forked child, to leave the zygote's stack."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()

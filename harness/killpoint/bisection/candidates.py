@@ -1,4 +1,4 @@
-"""What is searched: candidates in order, each of which can be had as a target for a while."""
+"""Candidates of a search, in order, each of which can be had as a target for a while."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Line(Protocol):
 
     @property
     def unit(self) -> str:
-        """What one of them is called: ``release``."""
+        """Noun for one candidate: ``release``."""
         ...
 
     @property
     def names(self) -> Sequence[str]:
-        """Each of them, for people; two at least."""
+        """Name of each candidate, for people; two at least."""
         ...
 
     def at(self, candidate: int) -> AbstractContextManager[str]:

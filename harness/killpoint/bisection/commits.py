@@ -22,10 +22,10 @@ class Commits(msgspec.Struct, frozen=True):
     tree: Path
     project: str
     inside: str
-    """Where in its repository the tree is: empty, or a folder."""
+    """Path of the tree in its repository: empty, or a folder."""
     hashes: Sequence[str]
     names: Sequence[str]
-    """For people: abbreviated, with the subject."""
+    """Names for people: abbreviated, with the subject."""
     unit: str = "commit"
 
     @contextmanager
@@ -53,7 +53,7 @@ class Commits(msgspec.Struct, frozen=True):
 
 
 def single(tree: Path, revision: str, project: str) -> Commits:
-    """One commit of a working tree, for :meth:`Commits.at` to check out.
+    """Return one commit of a working tree, for :meth:`Commits.at` to check out.
 
     Raises:
         BadUsage: there is no such tree or commit.
@@ -68,7 +68,7 @@ def single(tree: Path, revision: str, project: str) -> Commits:
 
 
 def between(tree: Path, one: str, other: str, project: str | None) -> tuple[Commits, bool]:
-    """Every commit from one to another, both included; whether the first is the older one.
+    """Return every commit between two, both included, and whether the first is the older one.
 
     Of a merge only the first parent is followed: what it merged counts as one step.
 

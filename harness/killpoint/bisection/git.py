@@ -21,13 +21,13 @@ class Refused(Exception):
 
 
 def git(tree: Path, *words: str) -> str:
-    """What git prints about a tree, without the end of the last line.
+    """Return what git prints about a tree, without the end of the last line.
 
     No hook of the tree is run. An interrupt does not reach git: it ends whole, and then we do.
 
     Raises:
-        Refused: it ended with another status than 0.
-        CannotWork: there is no git here, or it did not end.
+        Refused: git ended with another status than 0.
+        CannotWork: there is no git here, or git did not end in time.
     """
     command = ["git", "-C", str(tree), "-c", f"core.hooksPath={os.devnull}", *words]
     environment = {name: text for name, text in os.environ.items() if name not in _ELSEWHERE}

@@ -1,6 +1,6 @@
-"""What is asked of each candidate: a case, judged as ``check`` does, or a file played again.
+"""Question to each candidate: a case, judged as ``check`` does, or a file played again.
 
-Of a finding, the case that shows it best is asked.
+For a finding, it is the case that shows the finding best.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from killpoint.verdict import CaseOutcome
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a target said."""
+    """Result of asking a target."""
 
     word: Word
     kind: str = ""
-    """Of a violation."""
+    """Kind of the violation."""
     cause: str = ""
-    """Of a violation, or why the target could not be judged."""
+    """Cause of the violation, or why the target could not be judged."""
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is asked, by its name, and the way to ask a target, written as after ``--target``."""
+    """Question by its name, and the function that asks a target, given as after ``--target``."""
 
     name: str
     ask: Callable[[str], Reply]

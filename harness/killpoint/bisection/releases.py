@@ -25,7 +25,7 @@ class Releases(msgspec.Struct, frozen=True):
 
 
 def between(one: str, other: str, project: str | None) -> tuple[Releases, bool]:
-    """Every release from one to another, both included; whether the first is the older one.
+    """Return every release between two, both included, and whether the first is the older one.
 
     Args:
         one: ``vllm==0.26.0``, or ``0.26.0`` of ``project``; ``other`` likewise.

@@ -1,4 +1,4 @@
-"""What a bisection came to: one sentence, and all that was tried."""
+"""Result of a bisection: one sentence, and all that was tried."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Tried(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(name: str, reply: Reply, seconds: float) -> Tried:
-        """What a candidate replied, and how long that took."""
+        """Return the record of a candidate's reply, and of the time that it took."""
         return Tried(name, reply.word, reply.kind, reply.cause, round(seconds, 1))
 
     def line(self) -> str:
-        """For people: ``vllm==0.25.0: violated (duplicate), 2.1 s``."""
+        """Return a line for people: ``vllm==0.25.0: violated (duplicate), 2.1 s``."""
         kind = f" ({self.kind})" if self.kind else ""
         return f"{self.name}: {self.outcome}{kind}, {self.seconds:.1f} s" + self._why()
 
@@ -50,7 +50,7 @@ class Answer(msgspec.Struct, frozen=True):
     between: list[str] = []
     """Skipped, and so possibly the first that differs."""
     tried: list[Tried] = []
-    """In the order of the plays, the ends first."""
+    """Candidates that were tried, in the order of the plays, the ends first."""
 
     def status(self) -> int:
         """Exit status: 0 the change was found; 3 only a range, or nothing."""
@@ -58,13 +58,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def undecided(asked: str, end: Tried, tried: list[Tried]) -> Answer:
-    """Nothing can be searched between an end that says nothing and another."""
+    """Return the answer where an end could not be judged: nothing can be searched then."""
     sentence = f"{asked}: nothing can be said, since {end.name} could not be judged: {end.cause}"
     return Answer(asked, "nothing", sentence, tried=tried)
 
 
 def answer(asked: str, names: Sequence[str], bracket: Bracket, tried: list[Tried]) -> Answer:
-    """What a search that is over has found."""
+    """Return the answer of a search that is over."""
     older, newer = names[bracket.low], names[bracket.high]
     between = list(names[bracket.low + 1 : bracket.high])
     sentence = f"{asked}: {bracket.older} up to {older}, {OPPOSITE[bracket.older]} from {newer}"

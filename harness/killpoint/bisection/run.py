@@ -50,7 +50,7 @@ def _tried(question: Question, line: Line, candidate: int) -> Tried:
 
 
 def _tried_or_skipped(question: Question, line: Line, candidate: int) -> Tried:
-    """One that cannot be had says nothing, and its neighbours are asked instead."""
+    """Try a candidate; one that cannot be had is skipped, and its neighbours are asked instead."""
     began = time.monotonic()
     try:
         return _tried(question, line, candidate)

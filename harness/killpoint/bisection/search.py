@@ -8,19 +8,19 @@ import msgspec
 
 Decided = Literal["held", "violated"]
 Word = Literal["held", "violated", "skipped"]
-"""What a candidate says; ``skipped``: nothing, it cannot be judged."""
+"""Outcome of a candidate; ``skipped``: it could not be judged."""
 
 
 class Bracket(msgspec.Struct, frozen=True):
     """Two candidates that differ, and those between them that were not asked yet.
 
-    Candidates are numbered from the oldest. What was skipped is neither an end nor left.
+    Candidates are numbered from the oldest. A skipped one is neither an end nor left.
     """
 
     low: int
     high: int
     older: Decided
-    """What ``low`` says; ``high`` says the opposite."""
+    """Outcome of ``low``; ``high`` has the opposite one."""
     left: tuple[int, ...]
     """Between them and not asked yet, in order."""
 
@@ -37,11 +37,11 @@ class Bracket(msgspec.Struct, frozen=True):
         return self.left[len(self.left) // 2] if self.left else None
 
     def steps(self) -> int:
-        """How many more candidates must be asked at most, if none of them is skipped."""
+        """Return the largest number of candidates still to be asked, if none of them is skipped."""
         return len(self.left).bit_length()
 
     def told(self, candidate: int, word: Word) -> Bracket:
-        """What is known once a candidate that was left has been asked."""
+        """Return the bracket after a candidate that was left has been asked."""
         if word == "skipped":
             left = tuple(each for each in self.left if each != candidate)
             return msgspec.structs.replace(self, left=left)

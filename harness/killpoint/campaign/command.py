@@ -39,8 +39,8 @@ _FREE = ("jobs", "ray")
 """Options that say who plays it."""
 _OFF = "off"
 _ATTRIBUTES_WITHIN, _ATTRIBUTES_PART = 300.0, 20
-"""Seconds after a session in which its findings are told by root causes, and the part of the
-session that it may be if that is longer; what is left is told after the next session."""
+"""Seconds after a session in which its findings are attributed to root causes, and the part of the
+session that this may be if that is longer; what is left is attributed after the next session."""
 _DESCRIPTION = """\
 Plays every case once, as check does, then gives each invariant its share of the time and goes
 deeper with each round: other seeds, full strength, sweeps by opcode. What is violated is kept
@@ -82,7 +82,7 @@ def add_parser(commands: Any) -> None:
 
 
 def campaign(options: argparse.Namespace) -> int:
-    """Begin a campaign, go on with one, or tell of one."""
+    """Begin a campaign, resume one, or show the status of one."""
     if options.status is not None:
         return _tell(options.status)
     if options.resume is not None:
@@ -101,7 +101,7 @@ def campaign(options: argparse.Namespace) -> int:
 
 
 def _resume(options: argparse.Namespace) -> int:
-    """What is played stays as it was begun; who plays may be another."""
+    """Resume a campaign: what is played stays as it was begun, and who plays may change."""
     for name in (*_FIXED, "out"):
         if getattr(options, name) is not None:
             raise BadUsage(f"--{name}: a campaign that is resumed keeps its own; expected none")
@@ -162,7 +162,7 @@ def _crew(chosen: Settings) -> Crew:
 
 @contextmanager
 def _stopped() -> Generator[Callable[[], str]]:
-    """Tells by which signal the campaign was asked to stop; empty while it was by none."""
+    """Record stop signals; yield a function that returns the first one, in words, or nothing."""
     asked: list[str] = []
 
     def note(number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Hypothesis' examples of a case: a folder each, so that no case is told another's choices."""
+"""Hypothesis' examples of a case: a folder each, so that no case gets another's choices."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def folder_of(root: Path, case: str) -> Path:
-    """Where a case's examples are kept, in a campaign's ``examples`` folder."""
+    """Return the folder of a case's examples, in a campaign's ``examples`` folder."""
     return root / re.sub(r"[^\w.-]+", "-", case)
 
 
 def pack(folder: Path) -> dict[str, bytes]:
-    """Every example in a folder, by its path there."""
+    """Return every example in a folder, by its path there."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 

@@ -1,4 +1,4 @@
-"""What a campaign has found: a folder for each signature, kept once, and every time it was seen."""
+"""Findings of a campaign: a folder for each signature, kept once, and each time it was seen."""
 
 from __future__ import annotations
 
@@ -137,12 +137,12 @@ class Findings:
         return path.read_text("utf-8") if path.exists() else ""
 
     def convicted(self, name: str) -> CaseOutcome:
-        """How it was violated."""
+        """Return the outcome of the case that the finding violated."""
         case = run_folder.read(self.place(name)).cases()[0]
         return CaseOutcome(case.id, case.invariant, "violated", case.kind, case.cause)
 
     def all(self) -> list[Finding]:
-        """Every finding, in the order of their signatures."""
+        """Return every finding, in the order of their signatures."""
         found: list[Finding] = []
         for place in sorted(self._folder.glob("*")):
             if seen := _sights(place):
@@ -156,14 +156,14 @@ class Findings:
 
 
 def _as_stored(run: run_folder.StoredRun) -> dict[str, object]:
-    """Without what was never stored."""
+    """Return the run as it is stored: without its folder."""
     plain: dict[str, object] = msgspec.to_builtins(run, enc_hook=str)
     plain.pop("folder")
     return plain
 
 
 def _sights(place: Path) -> list[Sight]:
-    """Each line but a torn one."""
+    """Read the sights; a torn last line is left out."""
     path = place / _SEEN
     if not path.exists():
         return []

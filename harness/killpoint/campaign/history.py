@@ -1,4 +1,4 @@
-"""What a journal says: which items are done, what each took, and what was left half-way."""
+"""State of a campaign by its journal: items that are done, their times, and those half-way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIRST_GUESS = 5.0
 _LEAST = 1.0
 """Seconds that count for an item of less: what is over at once is not to have every turn."""
 _MORE = {(True, "line"): 10.0, (False, "opcode"): 3.0, (True, "opcode"): 60.0}
-"""How many times as long as by default a case is taken to be, where it was not played yet."""
+"""Factor over the default duration that is assumed for a case which was not played yet."""
 
 
 class Past:
@@ -33,7 +33,8 @@ class Past:
         self.open: dict[str, Item] = {}
         """Begun, and neither ended nor given back."""
         self.losses: dict[str, int] = {}
-        """How often an item has taken its player along: a worker, or the whole campaign."""
+        """Number of times that an item has taken its player along: a worker, or the whole
+        campaign."""
         self.spent = 0.0
         """Seconds that the campaign has been played."""
         self.shares: dict[str, float] = {}

@@ -13,7 +13,7 @@ _DEEPER = 3
 
 
 class Item(msgspec.Struct, frozen=True):
-    """What is played at one go, and told at one go."""
+    """Unit of a campaign's work, whose result is reported as a whole."""
 
     case: str
     round: int = 0
@@ -25,7 +25,7 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What the journal knows it by: the same in every session of a campaign."""
+        """Key of the item in the journal: the same in every session of a campaign."""
         return f"shrink {self.shrinks}" if self.shrinks else f"{self.case}@{self.round}"
 
     @property
@@ -35,12 +35,12 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def strength(self) -> tuple[bool, Depth]:
-        """How much of the case is played; what one play of it takes depends on it."""
+        """Extent and depth to which the case is played; the time of one play depends on them."""
         return self.full, self.depth
 
 
 def of_round(case: str, number: int, seed: int, *, swept: bool) -> Item:
-    """What a case's turn in a round is.
+    """Return the item that a case has in a round.
 
     Round 0 is what ``check`` plays. From then on each has a seed of its own, by turns: at default
     strength, at full strength, and, where the case has sweeps, by opcode; from the second time on

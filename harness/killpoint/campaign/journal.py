@@ -67,7 +67,7 @@ _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 def read(path: Path) -> list[Entry]:
-    """Every entry. What an end without a word tore off the last line is left out.
+    """Return every entry; a last line that was torn by an abrupt end is left out.
 
     Raises:
         BadUsage: there is no journal, or a whole line is damaged: file, line, what is wrong.
@@ -89,7 +89,7 @@ class Journal:
     """The end of the file, where entries are added. Use as a context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Open it, and take away a torn last line: what it told of never counted."""
+        """Open the journal, and remove a torn last line: what it recorded never counted."""
         self._file = path.open("a+b", buffering=0)
         self._file.seek(0)
         whole = self._file.read()

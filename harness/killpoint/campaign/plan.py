@@ -1,4 +1,4 @@
-"""What is played next: every case once, then each invariant its share of time, ever deeper."""
+"""Choice of the next item: every case once, then by invariants' shares of time, ever deeper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AHEAD = 4
 
 
 class Plan:
-    """Chooses items; what is done it learns from the past, what is under way it is told."""
+    """Chooses items; the past has what is done, and the caller reports what is under way."""
 
     def __init__(self, cases: Sequence[Case], seed: int, past: Past) -> None:
         """``cases``: those of the campaign, in the order of the first round."""
@@ -45,19 +45,19 @@ class Plan:
         return min(turns, key=self._turn, default=None)
 
     def begin(self, item: Item) -> None:
-        """It is being played from now on."""
+        """Note that the item is being played from now on."""
         if item in self._shrinks:
             self._shrinks.remove(item)
         self._running[item.key] = item
 
     def leave(self, item: Item, *, again: bool) -> None:
-        """It is no longer being played; ``again``: it was given back."""
+        """Note that the item is no longer being played; ``again``: it was given back."""
         self._running.pop(item.key, None)
         if again and item.shrinks:
             self._shrinks.insert(0, item)
 
     def _turn(self, item: Item) -> tuple[bool, float]:
-        """The first round before all others; then whoever has had the least time."""
+        """Return an item's sort key: the first round, then the invariant with the least time."""
         running = [each for each in self._running.values() if each.invariant == item.invariant]
         ahead = sum(self._past.expected(each) for each in running)
         return item.round > 0, self._past.shares.get(item.invariant, 0.0) + ahead

@@ -1,4 +1,4 @@
-"""How a campaign goes while it goes: findings at once, and how far it is."""
+"""Progress of a campaign while it runs: findings at once, and how far it is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from killpoint.campaign.history import Past
 from killpoint.campaign.journal import Ended, GivenBack
 
 _A_WORD_EVERY = 60.0
-"""Seconds between two lines about how far it is, where nobody is looking."""
+"""Seconds between two lines of progress, where there is no terminal."""
 
 
 class Teller:
-    """Tells it on a console: a status line in a terminal, a line a minute elsewhere."""
+    """Progress on a console: a status line in a terminal, a line a minute elsewhere."""
 
     def __init__(self, console: Console, status: Status | None) -> None:
         """``status``: the terminal's line."""
@@ -28,7 +28,7 @@ class Teller:
         self._done = self._found = 0
 
     def going(self, past: Past, left: float) -> None:
-        """How far it is, where there is a line for it, or nothing was said for long."""
+        """Show how far the campaign is, on its line, or if nothing was printed for long."""
         now = time.monotonic()
         rate = self._done / max(now - self._began, 1e-3)
         text = (
@@ -49,7 +49,7 @@ class Teller:
             self._say(f"infrastructure: {entry.key}: {entry.cause}")
 
     def lost(self, entry: GivenBack) -> None:
-        """Its player is gone; it is played again."""
+        """Report that an item's player is gone; the item is played again."""
         self._say(f"lost, begun again: {entry.key}: {entry.cause}")
 
     def found(self, finding: Finding) -> None:

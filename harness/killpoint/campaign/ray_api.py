@@ -10,10 +10,10 @@ from killpoint.errors import BadUsage
 
 
 class Ref(Protocol):
-    """What a task will have given."""
+    """Reference to the result of a task."""
 
     def hex(self) -> str:
-        """Its name in the cluster."""
+        """Return the result's name in the cluster."""
         ...
 
 
@@ -56,21 +56,21 @@ class Ray(Protocol):
         ...
 
     def get(self, ref: Ref, *, timeout: float) -> object:
-        """What the task gave, or its error."""
+        """Return the task's result, or raise its error."""
         ...
 
     def wait(
         self, refs: Sequence[Ref], *, num_returns: int, timeout: float
     ) -> tuple[list[Ref], list[Ref]]:
-        """Those that are done, and those that are not."""
+        """Return the references that are done, and those that are not."""
         ...
 
     def cluster_resources(self) -> dict[str, float]:
-        """All that the cluster has now."""
+        """Return all resources that the cluster has now."""
         ...
 
     def nodes(self) -> list[dict[str, object]]:
-        """Its nodes, with their ``Resources`` and whether they are ``Alive``."""
+        """Return the cluster's nodes, with their ``Resources`` and whether they are ``Alive``."""
         ...
 
 

@@ -73,7 +73,7 @@ class Cluster:
         self._largest = max((each.get("CPU", 0.0) for each in has), default=0.0)
 
     def room(self, item: Item) -> bool:
-        """Whether there are cores for it that no item of ours uses."""
+        """Return whether the cluster has cores for the item that no other item uses."""
         if time.monotonic() - self._looked > _LOOKS_EVERY:
             self._look()
         if not self._running:
@@ -83,7 +83,7 @@ class Cluster:
         return few and used + cores_for(item, self._largest) <= self._cores
 
     def begin(self, order: Order) -> None:
-        """On a node that has what it needs; it is not tried again by Ray, but by the journal."""
+        """Begin an item on a node that suffices; retries are the journal's, and not Ray's."""
         item = order.item
         cores, gpus = cores_for(item, self._largest), gpus_for(order, self._gpus)
         task = self._task.options(num_cpus=cores, num_gpus=gpus, max_retries=0, name=item.key)

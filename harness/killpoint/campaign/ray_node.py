@@ -1,4 +1,4 @@
-"""What a node of a Ray cluster does for a campaign: it has a lane for each of Ray's workers."""
+"""Work of a Ray cluster's node for a campaign: it has a lane for each of Ray's workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from killpoint.campaign.work_order import Order
 from killpoint.campaign.worker_slot import Lane
 
 _lanes: dict[tuple[str, str, str], Lane] = {}
-"""This worker's lane: one, for Ray gives a worker one item at a time."""
+"""Lane of this worker: one, since Ray gives a worker one item at a time."""
 
 
 def play(order: bytes) -> bytes:
@@ -30,5 +30,5 @@ def play(order: bytes) -> bytes:
 
 
 def greet() -> str:
-    """Of which version killpoint and Python are there."""
+    """Return the versions of killpoint and of Python on this node."""
     return f"killpoint {__version__}, Python {platform.python_version()}"

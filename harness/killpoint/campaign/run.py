@@ -19,9 +19,9 @@ from killpoint.campaign.worker_pool import Crew
 from killpoint.errors import CannotWork
 
 _TRIES = 3
-"""How often an item may take its player along before it is told as a failure of the harness."""
+"""Number of times that an item may take its player along before the harness has failed."""
 _HOPELESS = 20
-"""So many failures of the harness in a row are no bad luck."""
+"""Number of harness failures in a row that end the session: they are no bad luck."""
 _LOOKS_EVERY = 0.5
 """Seconds within which an interrupt is obeyed."""
 _SHRINKING = 60.0
@@ -32,10 +32,10 @@ _HANGS = {False: 600.0, True: 7200.0}
 
 
 class Tell(Protocol):
-    """Who is told how it goes."""
+    """Receiver of a campaign's progress."""
 
     def going(self, past: Past, left: float) -> None:
-        """It goes on, for so many seconds more; called every now and then."""
+        """The campaign goes on, for so many seconds more; called every now and then."""
         ...
 
     def ended(self, entry: Ended) -> None:
@@ -43,7 +43,7 @@ class Tell(Protocol):
         ...
 
     def lost(self, entry: GivenBack) -> None:
-        """Its player is gone; it is played again."""
+        """An item's player is gone; the item is played again."""
         ...
 
     def found(self, finding: Finding) -> None:
@@ -103,7 +103,7 @@ class Campaign:
         return why
 
     def _take_up(self) -> None:
-        """What sessions before this one have left half-way."""
+        """Take up what sessions before this one have left half-way."""
         for key, times in list(self._past.losses.items()):
             if times >= _TRIES and key not in self._past.ended:
                 self._give_up(key, "the campaign ended over it")
@@ -143,9 +143,10 @@ class Campaign:
         return order
 
     def _examples(self, item: Item) -> Path:
-        """Those of its case.
+        """Return the folder of the case's examples.
 
-        One that was convicted is not to find the same for ever: it has new ones in each round.
+        An item of a case that was convicted gets new ones in each round, so as not to find the same
+        for ever.
         """
         name = item.key if item.case in self._convicted else item.case
         return examples.folder_of(self._folder / "examples", name)
@@ -182,7 +183,7 @@ class Campaign:
         self._tell.ended(entry)
 
     def _keep(self, item: Item, played: Played) -> list[tuple[str, str]]:
-        """What was found, on disk before it counts; signatures with their cases."""
+        """Store what was found, on disk before it counts; return signatures with their cases."""
         if played.examples:
             examples.unpack(played.examples, self._examples(item))
         if item.shrinks and played.word != "infrastructure":

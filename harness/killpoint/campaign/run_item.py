@@ -105,5 +105,8 @@ def _shrink(order: Order, stage: Stage, folder: Path) -> Played:
 
 
 def _real(scenario: Scenario) -> bool:
-    """Whether processes play it; a simulated finding is a list of choices, shrunk when found."""
+    """Return whether processes play it.
+
+    A simulated finding is a list of choices, shrunk when found.
+    """
     return scenario.simulated is scenario.orders is scenario.wakes is None

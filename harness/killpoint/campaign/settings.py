@@ -1,4 +1,4 @@
-"""What a campaign was begun with, kept in its folder: a resumed one has the same."""
+"""Settings of a campaign, kept in its folder: a resumed one has the same."""
 
 from __future__ import annotations
 
@@ -73,22 +73,22 @@ def load(folder: Path) -> Settings:
 
 
 def journal_of(folder: Path) -> Path:
-    """Where its journal is."""
+    """Return the path of the campaign's journal."""
     return folder / "journal.jsonl"
 
 
 def entries_of(folder: Path) -> list[Entry]:
-    """What its journal says; nothing if it was never played."""
+    """Return the entries of the campaign's journal; none if it was never played."""
     journal = journal_of(folder)
     return read(journal) if journal.exists() else []
 
 
 @contextmanager
 def owned(folder: Path) -> Generator[None]:
-    """Until it is left, no other process plays this campaign.
+    """Keep every other process from playing this campaign, until the context is left.
 
     Raises:
-        BadUsage: another one does.
+        BadUsage: another process plays it.
     """
     with (folder / "lock").open("w") as lock:
         try:

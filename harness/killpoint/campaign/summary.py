@@ -1,4 +1,4 @@
-"""What has come of a campaign, for people: a line an invariant, then its findings."""
+"""Summary of a campaign for people: a line for each invariant, then its findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from killpoint.verdict import counted
 
 _WORDS = ("held", "violated", "inconclusive", "unsupported", "infrastructure")
 _FAILURES = 10
-"""How many failures of the harness are told one by one."""
+"""Most failures of the harness that are listed one by one."""
 
 
 def print_summary(

@@ -1,4 +1,4 @@
-"""What a campaign asks of a player, and what it is told back; all of it may cross machines."""
+"""Messages between a campaign and its players, which may cross machines."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Order(msgspec.Struct):
     sent: dict[str, bytes] | None = None
     """The examples themselves, where it does not."""
     scenario: str = ""
-    """Of a finding that is to be shrunk, as TOML."""
+    """Scenario of a finding that is to be shrunk, as TOML."""
     convicted: CaseOutcome | None = None
-    """How it was violated."""
+    """Outcome of the case that the finding violated."""
     seconds: float = 0.0
-    """For the shrinking."""
+    """Seconds for the shrinking."""
 
 
 class Found(msgspec.Struct):
@@ -34,13 +34,13 @@ class Found(msgspec.Struct):
 
     outcome: CaseOutcome
     scenario: str
-    """Its replay file."""
+    """Replay file of the violation, as TOML."""
     record: dict[str, bytes]
     """The files of its play's record, by name."""
 
 
 class Target(msgspec.Struct):
-    """What was played on, as it names itself."""
+    """Target that the item was played on, by its own name."""
 
     name: str
     version: str
@@ -48,7 +48,7 @@ class Target(msgspec.Struct):
 
 
 class Played(msgspec.Struct):
-    """How an item ended."""
+    """Result of an item."""
 
     key: str
     word: str
@@ -63,7 +63,7 @@ class Played(msgspec.Struct):
     """The smallest scenario found, as TOML."""
     shrinkage: str = ""
     examples: dict[str, bytes] = {}
-    """Of those that were sent, all there are now."""
+    """All examples that there are now, if some were sent."""
     target: Target | None = None
 
 

@@ -27,7 +27,7 @@ def _no_name() -> IO[bytes]:
 
 
 class Player:
-    """A process that plays orders; it ends when told, or when whoever began it has died."""
+    """A process that plays orders; it ends on request, or when the process that began it dies."""
 
     def __init__(self, target: str, device: str) -> None:
         """Start it.

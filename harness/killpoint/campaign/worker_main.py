@@ -59,7 +59,7 @@ def _tell(line: Connection[bytes, bytes], played: Played) -> None:
 
 
 def _end_with(descriptor: int) -> None:
-    """End this process once nobody is at the other end of the line, whatever it does then."""
+    """End this process once the other end of the line is closed, whatever it does then."""
     poller = select.poll()
     poller.register(descriptor, 0)  # a hang-up is told unasked
     poller.poll()

@@ -1,4 +1,4 @@
-"""Who plays a campaign's items: lanes on this machine, or a cluster."""
+"""Workers that play a campaign's items: lanes on this machine, or a cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from killpoint.cases import select
 
 
 class Crew(Protocol):
-    """Plays several items at a time, and tells of each how it ended."""
+    """Plays several items at a time, and returns the result of each."""
 
     local: bool
-    """Whether its players see the campaign's folder."""
+    """True if its players see the campaign's folder."""
 
     def room(self, item: Item) -> bool:
-        """Whether it can be begun now. There is room for any item where nothing is played."""
+        """Return whether the item can be begun now; always true while nothing is played."""
         ...
 
     def begin(self, order: Order) -> None:
@@ -37,7 +37,7 @@ class Crew(Protocol):
 
 
 def alone(item: Item) -> bool:
-    """Whether it keeps all cores busy by itself: a search, beside which no deadline is kept."""
+    """Return whether it keeps all cores busy: a search, beside which no deadline is kept."""
     (case,) = select([item.case])
     return case.tier != "process" and not item.shrinks
 
@@ -65,7 +65,7 @@ class Machine:
         return used == 0 or used + self._needs(item) <= len(self._lanes)
 
     def begin(self, order: Order) -> None:
-        """On a lane that is free."""
+        """Begin an order on a free lane."""
         with self._lock:
             self._used[order.item.key] = self._needs(order.item)
         self._pool.submit(self._play, order)
@@ -81,7 +81,7 @@ class Machine:
         return played
 
     def close(self) -> None:
-        """All lanes at a time, for each may take some seconds."""
+        """Close all lanes at a time, since each may take some seconds."""
         with concurrent.futures.ThreadPoolExecutor(len(self._lanes)) as pool:
             list(pool.map(Lane.close, self._lanes))
         self._pool.shutdown()

@@ -1,4 +1,4 @@
-"""One pytest item for each case of the catalogue, on the target given by ``--target``."""
+"""The conformance suite: one pytest item for each case, on the target given by ``--target``."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A violation is played again with candidates' switch-offs; the one that ends it is its finding. Where
 none does so by itself, two or three that do so together are looked for, and it belongs to the
-likeliest of them. An entry without a switch-off has words instead that its mechanism alone is told
-in. What neither explains is ``new``; what does not come again, ``not-reproduced``.
+likeliest of them. An entry without a switch-off has words instead that only its mechanism has. A
+violation that neither explains is ``new``; one that does not come again, ``not-reproduced``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ from killpoint.verdict import CaseViolation, counted
 _TRIES = 3
 """Plays that a violation is given to show itself once more."""
 _MOST_TRIES = 6
-"""And to show itself twice: how often it does so says what a play is worth that does not."""
+"""Plays that it is given to show itself twice: its rate says how much a play without it is
+worth."""
 _BY_CHANCE = 0.05
-"""With which what comes and goes may stay away in as many plays as are taken for one."""
+"""Probability with which an intermittent violation may stay away in as many plays as count for
+one."""
 _MOST_PLAYS = 12
 _LIKELY = 3
 """Candidates that are tried one by one, before the others are searched."""
@@ -53,7 +55,7 @@ _IDLE = 2
 """Stages that are kept for the next violation, for each of those that are settled at a time."""
 
 Says = Literal["shows", "held", "nothing"]
-"""What a play says of a violation; nothing, where it did not come to its point."""
+"""Result of a play for a violation; ``nothing``, where it did not come to its point."""
 Off = tuple[str, ...]
 
 
@@ -70,16 +72,16 @@ def without(spec: str, findings: Sequence[str]) -> str:
 
 
 def entries_of(spec: str) -> list[Finding]:
-    """What the registry has of a target; nothing of the reference, nor of anybody's own module.
+    """Return the registry's entries of a target; none of the reference, nor of a user's own module.
 
-    Of vLLM's server it has what a whole server shows, and what its parts show by themselves.
+    For vLLM's server, they are those of a whole server, and those of its parts by themselves.
     """
     projects = projects_of(spec)
     return [each for each in findings().values() if projects & {*each.projects}]
 
 
 def projects_of(spec: str) -> set[str]:
-    """Whose code a target is, as entries name it."""
+    """Return the projects whose code a target is, as entries name them."""
     if is_server(spec):
         return {SERVER, "vllm"} if server.is_vllm(spec) else set()
     return {re.split("[=@~]", spec)[0]}
@@ -96,7 +98,7 @@ def release_of(spec: str) -> str:
 
 
 class _Leaving(Exception):
-    """It was interrupted: nothing more is played."""
+    """Raised after an interrupt: nothing more is played."""
 
 
 class Attribution:
@@ -105,7 +107,8 @@ class Attribution:
     Args:
         spec: the target, as after ``--target``.
         tell: is given a line on each violation as it is settled.
-        plays: else words alone decide, and what none tells is nobody's.
+        plays: else words alone decide, and a violation that no entry has words for is attributed
+            to none.
     """
 
     def __init__(
@@ -124,7 +127,7 @@ class Attribution:
 
     @property
     def plays(self) -> bool:
-        """Whether anything is to be played: the registry knows of this target."""
+        """True if anything is to be played: the registry knows of this target."""
         return bool(self._known) and self._may_play
 
     def __enter__(self) -> Attribution:
@@ -186,7 +189,7 @@ class Attribution:
             self._tell(f"{case}: {violation.kind}: {said}")
 
     def _told(self, violation: CaseViolation) -> None:
-        """Whose words it is told in, if it is anybody's."""
+        """Attribute a violation by its words alone, if an entry has them."""
         able = [each for each in self._known if self._may(each)]
         told = [each for each in able if _tells(each, violation)]
         known = [each for each in able if _is_like(each, violation)]
@@ -211,11 +214,11 @@ class Attribution:
         return self._ended_by(scenario, case, violation, plays)
 
     def _may(self, entry: Finding) -> bool:
-        """Whether the release can have it, by what was measured; a tree is like the newest."""
+        """Return whether the release can have it, as far as measured; a tree is like the newest."""
         return entry.projects[0] not in self._projects or affects(entry, self._release)
 
     def _comes_again(self, scenario: Scenario, violation: CaseViolation) -> int:
-        """How many plays it is to be given to show itself, by how often it did; 0: it did not."""
+        """Return how many plays it is to be given to show itself, by its rate; 0: it did not."""
         shown = tries = 0
         while shown < 2 and tries < (_MOST_TRIES if shown else _TRIES):
             tries += 1
@@ -243,7 +246,7 @@ class Attribution:
             return said
 
         def surely(off: Sequence[str]) -> bool:
-            """Whether what stayed away once with these off did not do so by chance."""
+            """Return whether it is no chance that a violation stayed away once with these off."""
             expected = any(self._expects(each, case, violation) for each in off)
             stays = all(says(off) != "shows" for _ in range(_EXPECTED if expected else _SURE))
             return stays and (expected or says(()) == "shows")
@@ -280,18 +283,18 @@ class Attribution:
 
     @cached_property
     def _switchable(self) -> frozenset[str]:
-        """Those whose switch-off changes this target: another one would be tried for nothing."""
+        """Findings whose switch-off changes this target: another one would be tried for nothing."""
         return frozenset(switch_offs_of(self._spec))
 
     def _candidates(self, case: str, violation: CaseViolation) -> list[str]:
-        """Those with a switch-off, the likeliest first: the same ones in every run."""
+        """Return findings with a switch-off, the likeliest first: the same ones in every run."""
         text = " ".join((violation.cause, *violation.evidence))
         able = [each for each in self._known if each.id in self._switchable]
         able.sort(key=lambda each: -_near(each, case, violation, text))
         return [each.id for each in able]
 
     def _expects(self, id: str, case: str, violation: CaseViolation) -> bool:
-        """Whether not plays alone point to it: its exhibit, its place, what it breaks."""
+        """Return whether more than plays point to it: its exhibit, its place, what it breaks."""
         entry = next(each for each in self._known if each.id == id)
         likely = _of_its_kind(entry, case, violation) or _at(entry, violation)
         return likely or case == entry.exhibit
@@ -304,11 +307,11 @@ class Attribution:
         *,
         confirms: bool = True,
     ) -> Says:
-        """What a play with these switched off says of a violation of that kind.
+        """Return what a play with these switched off says of a violation of that kind.
 
         Args:
-            confirms: with something off, what rests on time is told only if it comes again in a
-                play alone, which others have to wait for; else it is told at once.
+            confirms: with something off, a violation that rests on time counts only if it comes
+                again in a play alone, which others have to wait for; else it counts at once.
         """
         if self._leaving.is_set():
             raise _Leaving
@@ -340,7 +343,7 @@ class Attribution:
 
 
 def _seen(violation: CaseViolation) -> str:
-    """How often it was seen, such as ``seen in 1 play, 1 of 2 alone``."""
+    """Return how often it was seen, such as ``seen in 1 play, 1 of 2 alone``."""
     alone = f", {violation.alone[0]} of {violation.alone[1]} alone" if violation.alone else ""
     return f"seen in {counted(violation.plays, 'plays')}{alone}"
 
@@ -371,7 +374,7 @@ def _needed(candidates: list[str], ends: Callable[[Sequence[str]], bool]) -> lis
 
 
 def _without_chance(needed: list[str], ends: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Those without which it shows again: one play that showed it by chance may have added one."""
+    """Remove findings that are not needed: a play that showed it by chance may have added one."""
     for each in needed:
         others = [other for other in needed if other != each]
         if others and ends(others):
@@ -388,7 +391,7 @@ def _is_like(entry: Finding, violation: CaseViolation) -> bool:
 
 
 def _near(entry: Finding, case: str, violation: CaseViolation, text: str) -> int:
-    """How likely an entry is: by its exhibit, what it breaks, its place, names that are told."""
+    """Return a score of how likely an entry is: by exhibit, kind, place, and names in the text."""
     own = entry.place
     names = (own.file.rpartition("/")[2], own.function, own.function.rpartition(".")[2])
     score = sum(bool(name) and name in text for name in names)

@@ -78,7 +78,7 @@ def issue_of_replay(file: Path, scenario: Scenario) -> str:
 
 
 def seen(text: str) -> str:
-    """What a replay file says was seen when it was kept."""
+    """Return what was seen when a replay file was kept, by its text."""
     found = re.search(rf"^{re.escape(_SEEN)}(.*(?:\n#   .*)*)", text, re.MULTILINE)
     return " ".join(found[1].replace("\n#", " ").split()) if found else ""
 

@@ -1,8 +1,8 @@
 """Programs that show a finding without killpoint: a script, or a test, put together from parts.
 
 ``scripts/`` has a file for each finding that has one, named as its id, and the parts that several
-share (``_loader``, ``_bounded``, ``_pool``). A file there runs where it lies. What is exported is
-one file: the parts that it imports are put into it, without what it does not use.
+share (``_loader``, ``_bounded``, ``_pool``). A file there runs where it lies. A program is exported
+as one file: the parts that it imports are put into it, without what it does not use.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _stem(id: str) -> str:
 
 
 class _Part:
-    """One file: its docstring, what it imports, and the statements after that as text."""
+    """One file: its docstring, its imports, and the statements after them as text."""
 
     def __init__(self, name: str, text: str) -> None:
         tree = ast.parse(text)
@@ -102,11 +102,11 @@ class _Part:
         ]
 
     def names(self) -> set[str]:
-        """What its statements refer to."""
+        """Return the names that its statements refer to."""
         return {name for each, _ in self.statements for name in _names(each)}
 
     def keep(self, used: set[str]) -> None:
-        """Leave out the functions, classes and constants that nobody uses."""
+        """Leave out the functions, classes and constants that are not used."""
         while True:
             inner = {n for e, _ in self.statements for n in _names(e) if n not in _defined(e)}
             kept = [
@@ -128,7 +128,7 @@ class _Part:
 
 
 def _parts(entry: Finding) -> list[_Part]:
-    """Those that a finding's script is made of, each before who imports it."""
+    """Return the parts that a finding's script is made of, each before the one that imports it."""
     if entry.id not in with_script():
         raise BadUsage(f"{entry.id} has no script; those that have: {', '.join(with_script())}")
     found: dict[str, _Part] = {}

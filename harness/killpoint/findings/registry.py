@@ -15,7 +15,7 @@ from killpoint.errors import BadUsage
 Impact = Literal["bites", "minor", "placed", "hostile", "beyond-contract", "new", "not-reproduced"]
 
 SERVER = "vllm serve"
-"""As a project: what vLLM's server as a whole shows, and none of its parts by itself."""
+"""Project of what vLLM's server as a whole shows, and none of its parts by itself."""
 
 IMPACTS: dict[Impact, str] = {
     "bites": "ordinary use, or an ordinary fault",
@@ -26,17 +26,17 @@ IMPACTS: dict[Impact, str] = {
     "new": "no entry of the registry explains it",
     "not-reproduced": "seen, and not shown again: nobody can say whose it is",
 }
-"""What it takes, by impact; the worst first."""
+"""Conditions of each impact; the worst first."""
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where in a target's tree: a file, and a function in it by its qualified name."""
+    """Place in a target's tree: a file, and a function in it by its qualified name."""
 
     file: str
     function: str = ""
 
     def words(self) -> str:
-        """Such as ``multiproc_executor.py collective_rpc``."""
+        """Return words such as ``multiproc_executor.py collective_rpc``."""
         return f"{self.file} {self.function}".rstrip()
 
 
@@ -45,14 +45,14 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     symptom: str
-    """What a user sees, in one line."""
+    """Symptom that a user sees, in one line."""
     place: Place
     mechanism: str
     impact: Impact
     reason: str
-    """Why it has this impact."""
+    """Reason for this impact."""
     trigger: str
-    """What ordinary event leads to it; for a placed one, what has to be arranged."""
+    """Ordinary event that leads to it; for a placed one, what has to be arranged."""
     consequence: str
     exhibit: str
     """The case that shows it best."""
@@ -61,24 +61,24 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fixed: str = ""
     """The first release that was seen without it."""
     breaks: tuple[str, ...] = ()
-    """What its switch-off was seen to end: an invariant and a kind of violation, ``Q6 hang``."""
+    """Violations that its switch-off was seen to end: an invariant and a kind, ``Q6 hang``."""
     masked: str = ""
-    """What of the whole engine hides it, or keeps it small."""
+    """Part of the whole engine that hides it, or keeps it small."""
     reach: str = ""
-    """What came of it in a whole engine, measured by ``killpoint bench reach``; begins with that
-    engine's name and release. Empty: not measured."""
+    """Reach in a whole engine, measured by ``killpoint bench reach``; begins with that engine's
+    name and release. Empty: not measured."""
     threads: tuple[str, ...] = ()
     """Threads of trackers, as ``owner/name#number``."""
     projects: tuple[str, ...] = ("vllm",)
-    """Whose code has it; ``since`` and ``fixed`` are releases of the first one."""
+    """Projects whose code has it; ``since`` and ``fixed`` are releases of the first one."""
     cited: str = ""
-    """Where the target says that it does not promise this."""
+    """Source in which the target says that it does not promise this."""
     no_switch_off: str = ""
-    """Why no small edit removes it, where none does."""
+    """Reason why no small edit removes it, where none does."""
     told_as: tuple[str, ...] = ()
-    """Of an entry without a switch-off: patterns of causes that only its mechanism has."""
+    """Patterns of causes that only its mechanism has, for an entry without a switch-off."""
     known_by: tuple[str, ...] = ()
-    """Of a whole server's: patterns of causes by which it is named where nothing is played again;
+    """Patterns of causes by which a whole server's entry is named where nothing is played again;
     whether its switch-off ends them is then not known."""
 
     def target(self, release: str) -> str:
@@ -89,7 +89,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def findings() -> dict[str, Finding]:
-    """Every entry, by id, in the order of the registry.
+    """Return every entry, by id, in the order of the registry.
 
     Raises:
         msgspec.ValidationError: an entry is not one.
@@ -118,7 +118,7 @@ def finding(id: str) -> Finding:
 
 
 def affects(entry: Finding, release: str) -> bool:
-    """Whether a release is in an entry's range; a tree, which has no number, is the newest.
+    """Return whether a release is in an entry's range; a tree, which has no number, is the newest.
 
     The range is that of its first project's releases.
     """

@@ -11,11 +11,11 @@ from killpoint.findings.registry import IMPACTS, Finding, Impact, findings
 from killpoint.verdict import WORST_FIRST, CaseViolation, TargetLine, counted
 
 NEW: Literal["new"] = "new"
-"""In the place of an entry's id: no entry of the registry explains it."""
+"""Stands for an entry's id: no entry of the registry explains the violation."""
 UNREPRODUCED: Literal["not-reproduced"] = "not-reproduced"
-"""In the place of an entry's id: nobody can say whose it is, since it was not shown again."""
+"""Stands for an entry's id: unknown, since the violation was not shown again."""
 NO_REGISTRY = "the registry has no finding of this target"
-"""Why each violation of the reference, or of somebody's own module, is new."""
+"""Reason why each violation of the reference, or of a user's own module, is new."""
 
 
 class Case(Protocol):
@@ -35,29 +35,29 @@ class Row(msgspec.Struct):
     place: TargetLine | None
     cases: list[str]
     exhibit: str = ""
-    """Of the cases, the one that shows it best."""
+    """Case that shows it best."""
     replay: str | None = None
     """File that plays the exhibit again."""
 
     @property
     def is_entrys(self) -> bool:
-        """Whether it has an entry in the registry, as far as this killpoint knows."""
+        """True if it has an entry in the registry, as far as this killpoint knows."""
         return self.id not in (NEW, UNREPRODUCED)
 
     def words(self) -> str:
-        """Such as ``bites: late-replies: after one worker call that failed …``."""
+        """Return words such as ``bites: late-replies: after one worker call that failed …``."""
         named = f"{self.impact}: " if self.is_entrys else ""
         return f"{named}{self.id}: {self.symptom}"
 
     def where(self) -> str:
-        """Its place, how many cases show it, and which one does so best."""
+        """Return its place, how many cases show it, and which one does so best."""
         place = f"{self.place.words()}; " if self.place is not None else ""
         best = f", best by {self.exhibit}" if self.exhibit else ""
         return f"{place}{counted(len(self.cases), 'cases')}{best}"
 
 
 def rows(cases: Iterable[Case]) -> list[Row]:
-    """One row a finding, the worst impact first; a violation that is nobody's yet is in none."""
+    """Return one row a finding, the worst impact first; unattributed violations are in none."""
     gathered: dict[str, list[tuple[str, CaseViolation]]] = {}
     for case in cases:
         for violation in case.violations:
@@ -69,13 +69,13 @@ def rows(cases: Iterable[Case]) -> list[Row]:
 
 
 def listed(cases: Sequence[Case]) -> list[Row]:
-    """The same for people; nothing where that all is new says no more than that all is told."""
+    """Return the rows for people; none where all violations are new for want of a registry."""
     told = {v.how for case in cases for v in case.violations if v.finding is not None}
     return [] if told <= {NO_REGISTRY} else rows(cases)
 
 
 def named_finding(case: Case) -> str:
-    """Whose its worst violation is, as ``bites: late-replies``; empty where that is unasked."""
+    """Return the worst violation's finding, as ``bites: late-replies``; empty: not asked."""
     whose = [v.finding for v in case.violations[:1] if v.how != NO_REGISTRY]
     if not whose or whose[0] is None:
         return ""
@@ -84,7 +84,7 @@ def named_finding(case: Case) -> str:
 
 
 def unattributed(cases: Iterable[Case]) -> int:
-    """How many violations nobody has said the finding of."""
+    """Return the number of violations that are not attributed."""
     return sum(violation.finding is None for case in cases for violation in case.violations)
 
 
@@ -109,7 +109,7 @@ def _rank(entry: Finding | None, case: str, violation: CaseViolation) -> tuple[b
 
 
 def _line(entry: Finding, shown: Sequence[tuple[str, CaseViolation]]) -> int | None:
-    """Where in the entry's own function a violation of it shows, if one does."""
+    """Return the line in the entry's own function where a violation shows, if one does."""
     places = [violation.place for _, violation in shown]
     return next((place.line for place in places if place and _is_in(entry, place)), None)
 

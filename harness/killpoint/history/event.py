@@ -14,7 +14,7 @@ class Event(msgspec.Struct):
     """CLOCK_MONOTONIC, ns; one clock for all processes of a machine."""
     role: str
     kind: str
-    """One of the kinds in docs/history.md, which also lists the fields of each."""
+    """Kind, one of those in docs/history.md, which also lists the fields of each."""
     data: dict[str, object] = {}
 
     def text(self, key: str) -> str:

@@ -57,7 +57,7 @@ class History:
     def late_tick(self, since: int, until: int) -> int:
         """Worst lateness, ns, of the control waits that touched this interval.
 
-        What the same machine made a plain wait wait beyond its time then.
+        It is the time by which this machine delayed a plain wait then.
         """
         return max(
             (

@@ -1,4 +1,4 @@
-"""The wait graph of a process tree and of everybody in the machine whom it reaches."""
+"""The wait graph of a process tree and of the other processes that its waits reach."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def weave(
     holders: Holders,
     proc: Path = Path("/proc"),
 ) -> Graph:
-    """The graph.
+    """Build the wait graph.
 
     Args:
         processes: The tree, by pid, with Python stacks.
-        others: Processes beside it that are known, with their stacks.
-        before: Its threads at an earlier look: who has not moved since then sleeps.
-        edges: What the rings tell.
-        holders: Who in the machine holds what. Of those that may not be looked into, the ones
-            that descend from the tree are kept: who has a pipe has it by descent.
-        proc: Where the kernel tells of processes.
+        others: Other processes that are known, with their stacks.
+        before: Threads of the tree at an earlier look: one that has not moved since then sleeps.
+        edges: Waits that the rings show.
+        holders: Holders of the machine's open files. Of processes that may not be looked into,
+            those that descend from the tree are kept: a pipe is inherited.
+        proc: The kernel's folder of processes.
     """
     now = {pid: calls(pid, proc) for pid in processes}
     earlier = {(c.pid, c.tid): c.switches for each in before.values() for c in each}

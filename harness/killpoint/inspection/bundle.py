@@ -1,8 +1,8 @@
 """Bundles: a look in a file that may leave the machine, without tokens, keys and prompts.
 
-What stays: process numbers, states and ages, names of programs, functions, files and lines, rings
-and their flags, who waits for whom. What is taken out: the values of options, whatever looks like a
-secret wherever it stands, source lines (a program may have a key in one), home folders, addresses
+These stay: process numbers, states and ages, names of programs, functions, files and lines, rings
+and their flags, who waits for whom. These are taken out: the values of options, all that looks like
+a secret wherever it stands, source lines (a program may have a key in one), home folders, addresses
 of other machines.
 """
 
@@ -24,7 +24,7 @@ from killpoint.inspection.model import Picture
 SCHEMA = 1
 _GONE = "…"
 _VALUES = re.compile(r"(?<![\w.-])(?!-m\b)(--?[A-Za-z][\w-]*)(=|\s+)(?!-)(\"[^\"]*\"|'[^']*'|\S+)")
-"""An option and its value, whatever it is for: nobody can list the names of all secrets."""
+"""An option and its value, whatever it is for: no list has the names of all secrets."""
 _SECRETS = re.compile(
     r"(?i:bearer|basic)\s+\S+"
     r"|\b(?:sk|hf|ghp|gho|xox[abp]|AKIA|eyJ)[-_A-Za-z0-9.]{8,}"
@@ -37,20 +37,20 @@ _REMOTE = re.compile(r"\b(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}\b")
 
 
 class Bundle(msgspec.Struct, frozen=True):
-    """One look, and where and when it was taken."""
+    """One look, with its time and machine."""
 
     picture: Picture
     taken: str
-    """In UTC, as ISO 8601 has it."""
+    """Time of the look in UTC, as ISO 8601 has it."""
     system: dict[str, str]
     missing: tuple[str, ...] = ()
-    """What could not be read there, each with the reason."""
+    """Parts that could not be read there, each with the reason."""
     killpoint: str = __version__
     schema: int = SCHEMA
 
 
 def bundle(picture: Picture) -> Bundle:
-    """A look, with everything taken out that is nobody's business."""
+    """Return a look without anything that is private."""
     taken = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     system = {
         "kernel": platform.release(),
@@ -74,7 +74,7 @@ def plain(text: str) -> str:
 
 
 def missing(picture: Picture) -> list[str]:
-    """What of a living tree could not be seen, and what it takes to see it."""
+    """Return what of a living tree could not be seen, and what it takes to see it."""
     alive = [process for process in picture.processes if not process.dead]
     blind = [process.pid for process in alive if not process.threads]
     if not blind:

@@ -1,4 +1,4 @@
-"""System calls in which threads sleep, as ``/proc/PID/task/TID`` tells them: number and arguments.
+"""System calls in which threads sleep, from ``/proc/PID/task/TID``: their number and arguments.
 
 Nothing is stopped for it. What the arguments point to (the descriptors of a ``poll``, a time limit)
 is read from the process's memory, by the right to trace it.
@@ -30,7 +30,7 @@ _ARM = (
 )
 _NUMBERS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), "").split()
 NAMES = dict(zip(map(int, _NUMBERS[::2]), _NUMBERS[1::2], strict=True))
-"""By number, those in which a thread may sleep long."""
+"""Calls in which a thread may sleep long, by number."""
 
 _ACCEPTS = frozenset({"accept", "accept4"})
 READS = _ACCEPTS | {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "splice"}
@@ -49,21 +49,21 @@ SHORT = 5.0
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One thread, and the call in which it is."""
+    """One thread, and its system call."""
 
     pid: int
     tid: int
     state: str
     """The kernel's letter, of this thread."""
     name: str = ""
-    """Of the call; ``running``: in none; a bare number: one that is not known; empty: hidden."""
+    """Name of the call; ``running``: in none; a bare number: an unknown one; empty: hidden."""
     args: tuple[int, ...] = ()
     wchan: str = ""
     """The kernel's function in which it sleeps, where it tells."""
     comm: str = ""
-    """What the thread calls itself."""
+    """Name that the thread gave itself."""
     switches: str = ""
-    """How often it has been on a processor; equal at two looks: it has not moved."""
+    """Number of times that it has been on a processor; equal at two looks: it has not moved."""
 
     def limit(self, proc: Path = Path("/proc")) -> float:
         """Seconds after which the kernel ends the call by itself, counted from its begin.
@@ -104,7 +104,7 @@ class Call(msgspec.Struct, frozen=True):
         return memory(self.pid, address, count, proc)
 
     def files(self, proc: Path = Path("/proc")) -> list[tuple[int, bool]] | None:
-        """The descriptors it waits for, and whether it would write; None: it cannot be told."""
+        """Return the descriptors it waits for, and whether it would write; None: unknown."""
         if self.name in READS or self.name in WRITES:
             return [(self.args[0] & _MASK, self.name in WRITES)]
         try:
@@ -136,7 +136,10 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def epolled(pid: int, fd: int, proc: Path = Path("/proc")) -> list[tuple[int, bool]]:
-    """What an epoll descriptor watches, as :meth:`Call.files` tells it; OSError if it is hidden."""
+    """Return the descriptors that an epoll descriptor watches, as :meth:`Call.files` does.
+
+    Raises OSError if they are hidden.
+    """
     found: list[tuple[int, bool]] = []
     for line in (proc / str(pid) / "fdinfo" / str(fd)).read_text().splitlines():
         words = line.split()
@@ -147,7 +150,7 @@ def epolled(pid: int, fd: int, proc: Path = Path("/proc")) -> list[tuple[int, bo
 
 
 def _writes(events: int) -> bool:
-    """Whether a poll is for room to write, and not for something to read."""
+    """Return whether a poll is for room to write, and not for data to read."""
     return bool(events & _POLLOUT and not events & _POLLIN)
 
 
@@ -165,7 +168,7 @@ def memory(pid: int, address: int, count: int, proc: Path = Path("/proc")) -> by
 
 
 def calls(pid: int, proc: Path = Path("/proc")) -> list[Call]:
-    """Every thread of a process; those that end meanwhile are left out."""
+    """Return the call of every thread of a process; those that end meanwhile are left out."""
     found: list[Call] = []
     with contextlib.suppress(OSError):
         for task in sorted((proc / str(pid) / "task").iterdir(), key=lambda at: int(at.name)):

@@ -1,4 +1,4 @@
-"""One look at a running engine: two quick readings of rings and threads, stacks between them."""
+"""Inspection of a running engine: two quick readings of rings and threads, stacks in between."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from killpoint.inspection.standstill import Contents, Suspect, standing, suspect
 _APART = 0.3
 """Seconds between two readings of the flags: what did not change in that time did not move."""
 _PATIENCE = 1.0
-"""Seconds until a second look, where time alone can tell."""
+"""Seconds until a second look, where only time shows whether a ring stands still."""
 
 
 def look(
     pid: int, pause: Callable[[float], None] = time.sleep, proc: Path = Path("/proc")
 ) -> Picture:
-    """What the process and all below it are doing.
+    """Return what the process and all below it are doing.
 
-    Where nobody is to blame by itself, and somebody may be if nothing moves for longer, it is
-    looked at once more, a second later.
+    If no party is to blame by itself, and one may be if nothing moves for longer, the tree is read
+    once more, a second later.
 
     Args:
-        pid: The engine's; whatever it has begun is looked at, too.
-        pause: How to let time go by between two readings.
-        proc: Where the kernel tells of processes.
+        pid: The engine's; its descendants are inspected, too.
+        pause: Waits for so many seconds between two readings.
+        proc: The kernel's folder of processes.
 
     Raises:
         BadUsage: there is no such process, or it ended meanwhile.

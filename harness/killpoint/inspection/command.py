@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """0: all clear; 1: somebody is to blame, and was named; 3: it cannot be told."""
+    """Inspect; return 0 if all is clear, 1 if a culprit was named, 3 if it cannot be told."""
     console = Console(soft_wrap=True, highlight=False, markup=False)
     if options.bundle_on_hang is not None and not options.watch:
         raise BadUsage("--bundle-on-hang waits for a hang; expected --watch beside it")
@@ -87,7 +87,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def _read(file: Path, options: argparse.Namespace, console: Console) -> int:
-    """Tell what somebody saw elsewhere."""
+    """Show a look that was taken elsewhere."""
     if options.watch or options.bundle is not None:
         raise BadUsage("--watch and --bundle look at a process; expected a PID beside them")
     found = bundle.read(file)
@@ -118,7 +118,7 @@ def _keep(picture: Picture, file: Path) -> None:
 
 
 _BLAMED = 2
-"""Looks that blame somebody, one after another: what is busy for a moment is no hang."""
+"""Looks that blame a party, one after another: what is busy for a moment is no hang."""
 _BLAMED_IN_DOUBT = 20
 """The same where it may be a long step."""
 _EACH = 1.0
@@ -142,7 +142,7 @@ def status(picture: Picture) -> int:
 
 
 class Since:
-    """For how long each ring's readers have not moved, over several looks."""
+    """Times for which each ring's readers have not moved, over several looks."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], tuple[object, float]] = {}

@@ -19,7 +19,7 @@ def unseen(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
 
 
 def zombies(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
-    """The dead whom nobody has reaped, each with what its parent does."""
+    """Return the dead that no parent has reaped, each with what its parent does."""
     found: list[str] = []
     for pid, process in processes.items():
         if process.dead:
@@ -33,7 +33,7 @@ def zombies(graph: Graph, processes: Mapping[int, Process]) -> list[str]:
 
 
 def ended(pid: int, before: Process, processes: Mapping[int, Process]) -> list[str]:
-    """That the process in question is gone, while others that it had begun are there."""
+    """Return a line if the process in question is gone, and has left others behind."""
     if pid in processes:
         return []
     return [

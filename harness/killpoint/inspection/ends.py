@@ -15,24 +15,24 @@ _STREAM = 1
 
 
 class End(msgspec.Struct, frozen=True):
-    """What is at the other end of a descriptor."""
+    """The other end of a descriptor."""
 
     name: str
-    """Of this end, for a person."""
+    """Name of the waiter's end, for a person."""
     holders: tuple[int, ...] = ()
     """Living processes that hold the other one."""
     watchers: tuple[int, ...] = ()
-    """Those of them that sleep at it right now: it is theirs."""
+    """Holders that sleep at the other end right now: it is theirs."""
     outside: bool = False
-    """Whether anybody may come: a listener, a terminal, a timer that runs."""
+    """True if any process may come: a listener, a terminal, a timer that runs."""
     doubt: str = ""
-    """What cannot be seen of it."""
+    """Text on what cannot be seen of it."""
     own: bool = False
-    """Whether its holders are its parties for certain, the waiter's own process, too."""
+    """True if its holders are its parties for certain, the waiter's own process, too."""
     missing: str = "has no other end"
 
     def alone(self, pid: int) -> str:
-        """Why nobody but the waiter itself could do anything at it."""
+        """Return why only the waiter itself could do anything at it."""
         if pid in self.holders:
             return f"the other end of {self.name} is held by it itself alone"
         return f"{self.name} {self.missing}"
@@ -141,7 +141,10 @@ class Ends:
         return False
 
     def _unseen(self, pid: int, file: File, holders: tuple[int, ...]) -> str:
-        """Why somebody else might hold it: the kernel ends waits at what nobody holds."""
+        """Return why a hidden process might hold it.
+
+        The kernel ends waits at an end that no process holds.
+        """
         if not holders:
             return f"who holds the other end of {file.text} cannot be seen"
         if not self._holders.whole and self._standard(pid, file):
@@ -153,11 +156,11 @@ class Ends:
 
 
 _LOOPBACK, _LOOPBACK_6 = "7F", "0" * 24 + "01000000"
-"""How ``127.…`` ends, and all of ``::1``, as the kernel prints them."""
+"""Ending of ``127.…``, and all of ``::1``, as the kernel prints them."""
 
 
 def _here(tcp: Tcp) -> bool:
-    """Whether the far address of a TCP socket is one of this machine's own."""
+    """Return whether the far address of a TCP socket is one of this machine's own."""
     host = tcp.far.partition(":")[0]
     loop = host == _LOOPBACK_6 or (len(host) == 8 and host.endswith(_LOOPBACK))
     return loop or host == tcp.local.partition(":")[0]

@@ -20,11 +20,11 @@ _HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 def orphans(
     processes: Mapping[int, Process], holders: Holders, proc: Path = Path("/proc")
 ) -> list[Culprit]:
-    """Those whom another process has adopted, and who have pipes both ways that nobody else has.
+    """Return adopted processes that have pipes both ways without another process at the other end.
 
-    A child of ``multiprocessing`` has such pipes once its parent is dead: whoever had begun it is
-    to blame. A server that was left by its shell is adopted, too, but has no pipes to it, or one
-    that was left open by mistake.
+    A child of ``multiprocessing`` has such pipes once its parent is dead: the process that had
+    begun it is to blame. A server that was left by its shell is adopted, too, but has no pipes to
+    it, or one that was left open by mistake.
     """
     found: list[Culprit] = []
     for pid, process in processes.items():
@@ -41,7 +41,7 @@ def orphans(
 
 
 def starved(processes: Mapping[int, Process], proc: Path = Path("/proc")) -> list[Culprit]:
-    """Those who have every descriptor open that they may have, while clients wait to be let in."""
+    """Return processes that have no free descriptor, while clients wait to be accepted."""
     found: list[Culprit] = []
     for pid, process in processes.items():
         most = None if process.dead else _most_descriptors(pid, proc)
@@ -62,12 +62,12 @@ def starved(processes: Mapping[int, Process], proc: Path = Path("/proc")) -> lis
 def deserted(
     processes: Mapping[int, Process], peerless: Iterable[int], proc: Path = Path("/proc")
 ) -> list[Culprit]:
-    """Servers whose clients wait for answers that nobody makes any more.
+    """Return servers whose clients wait for answers that no process makes any more.
 
     Args:
         processes: By pid.
-        peerless: Those who poll ZeroMQ sockets of which none has a peer.
-        proc: Where the kernel tells of processes.
+        peerless: Processes that poll ZeroMQ sockets of which none has a peer.
+        proc: The kernel's folder of processes.
     """
     found: list[Culprit] = []
     for pid in dict.fromkeys(peerless):
@@ -87,7 +87,7 @@ def deserted(
 
 
 def _works(pid: int, processes: Mapping[int, Process], proc: Path) -> bool:
-    """Whether a child lives, and is more than a helper of Python's own library."""
+    """Return whether a child lives, and is more than a helper of Python's own library."""
     if pid in processes and processes[pid].dead:
         return False
     with contextlib.suppress(OSError):
@@ -99,9 +99,9 @@ def _works(pid: int, processes: Mapping[int, Process], proc: Path) -> bool:
 class _Connection(NamedTuple):
     state: str
     port: int
-    """Its own."""
+    """Port of this end."""
     queued: int
-    """Of a listening one, the connections that nobody has accepted."""
+    """Number of connections to a listening socket that have not been accepted."""
 
 
 def _connections(pid: int, proc: Path) -> Iterable[_Connection]:

@@ -40,16 +40,16 @@ def node(
     holders: Holders,
     proc: Path,
 ) -> Node:
-    """A thread that sleeps until a word of memory changes.
+    """Return the node of a thread that sleeps until a word of memory changes.
 
     Args:
-        bare: It, without its wait.
+        bare: Its node, without the wait.
         call: Its ``futex``.
         thread: Its Python stack.
-        calls: Of all processes that are known.
-        processes: With their Python stacks.
-        holders: Who maps what.
-        proc: Where the kernel tells of processes.
+        calls: Those of all processes that are known.
+        processes: All, with their Python stacks.
+        holders: Mappings of shared memory.
+        proc: The kernel's folder of processes.
     """
     make = msgspec.structs.replace
     own = calls.get(bare.pid, [])
@@ -70,7 +70,7 @@ def node(
 
 
 def _owner(call: Call, command: int, proc: Path) -> int:
-    """The thread that holds a mutex; 0: it is no mutex, or does not tell."""
+    """Return the id of the thread that holds a mutex; 0: it is no mutex, or has no owner in it."""
     try:
         if command in _LOCK_PI:
             return struct.unpack("i", memory(call.pid, call.args[0], 4, proc))[0] & _TID
@@ -89,7 +89,7 @@ def _within(
     process: Process | None,
     proc: Path,
 ) -> Node:
-    """For another thread of its own process, and nothing says for which."""
+    """Complete the node of a wait for another thread of its process, which is not known."""
     make = msgspec.structs.replace
     others = [c for c in own if c.tid != bare.tid and not _beside(c, call) and c.state != "Z"]
     rests, joins = _idiom(thread, process)
@@ -117,12 +117,12 @@ def _within(
 
 
 def _beside(other: Call, call: Call) -> bool:
-    """Whether it waits for the same word, and therefore does not hold it."""
+    """Return whether a thread waits for the same word, and therefore does not hold it."""
     return other.name == "futex" and other.args[:1] == call.args[:1]
 
 
 def _idiom(thread: Thread | None, process: Process | None) -> tuple[bool, bool]:
-    """Whether a thread rests in a pool, and whether it waits for another thread's end."""
+    """Return whether a thread rests in a pool, and whether it waits for another thread's end."""
     if thread is None:
         return bool(process and any(t.tid for t in process.threads)), False
     frames = [frame.partition(":")[0] for frame in thread.frames]
@@ -132,12 +132,12 @@ def _idiom(thread: Thread | None, process: Process | None) -> tuple[bool, bool]:
 
 
 def _beats(call: Call, proc: Path) -> bool:
-    """Whether it sleeps for moments, at nothing: a heart, of which nobody knows what it is for."""
+    """Return whether a thread sleeps for moments, at nothing: a heartbeat of unknown purpose."""
     return call.limit(proc) <= SHORT and not call.files(proc)
 
 
 def _for_an_event(thread: Thread | None) -> bool:
-    """Whether it waits until something comes, and not until a lock is free."""
+    """Return whether a thread waits until an event comes, and not until a lock is free."""
     if thread is None:
         return False
     frames = [frame.partition(":")[0] for frame in thread.frames[:3]]
@@ -152,7 +152,7 @@ def _shared(
     processes: Mapping[int, Process],
     holders: Holders,
 ) -> Node:
-    """For whoever maps the same memory: nothing there says who holds it."""
+    """Complete the node of a wait for any process that maps the memory: the holder is unknown."""
     there = [p for p in where.pids if p == bare.pid or p not in processes or not processes[p].dead]
     beside = {(c.pid, c.tid) for pid in there for c in calls.get(pid, []) if _at(c, where, holders)}
     free: dict[int, list[int]] = {}
@@ -178,7 +178,7 @@ def _shared(
 
 
 def _at(call: Call, where: Mapped, holders: Holders) -> bool:
-    """Whether a thread waits for the same word of shared memory."""
+    """Return whether a thread waits for the same word of shared memory."""
     if call.name != "futex" or call.args[1] & _PRIVATE:
         return False
     found = holders.mapping(call.pid, call.args[0])

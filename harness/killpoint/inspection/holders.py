@@ -28,17 +28,17 @@ INITIAL_PIDS = "pid:[4026531836]"
 
 
 class File(msgspec.Struct, frozen=True):
-    """What a descriptor is."""
+    """An open file: the object behind a descriptor."""
 
     kind: str
     """``pipe``, ``fifo``, ``socket``, ``eventfd``, ``timerfd``, ``pidfd``, ``epoll``, ``device``,
     ``file`` or another word of the kernel's."""
     id: int = 0
-    """Its inode, the number of an event, or a process."""
+    """Inode, number of an event, or process id."""
     way: str = ""
     """``r``, ``w`` or ``rw``."""
     text: str = ""
-    """As the kernel calls it."""
+    """Name that the kernel gives it."""
 
 
 class Tcp(msgspec.Struct, frozen=True):
@@ -54,12 +54,12 @@ class Mapped(msgspec.Struct, frozen=True):
     """A word of a shared mapping."""
 
     key: tuple[str, int]
-    """Of the file: device and inode."""
+    """Device and inode of the file."""
     offset: int
-    """In the file."""
+    """Offset in the file, in bytes."""
     name: str
     pids: tuple[int, ...]
-    """All who map the file."""
+    """Processes that map the file."""
 
 
 class Holders:
@@ -71,7 +71,7 @@ class Holders:
         self.hidden: list[int] = []
         """Processes whose descriptors may not be listed."""
         self.whole = True
-        """Whether every process of the machine can be seen from here, outside of a container."""
+        """True if every process of the machine can be seen from here, outside of a container."""
         with contextlib.suppress(OSError):
             self.whole = str((proc / "self/ns/pid").readlink()) == INITIAL_PIDS
         self.locks: dict[int, set[int]] = defaultdict(set)
@@ -85,7 +85,7 @@ class Holders:
 
     @property
     def unreadable(self) -> str:
-        """That processes are hidden, in words; empty if none is."""
+        """Number of processes that are hidden, in words; empty if none is."""
         count = len(self.hidden)
         return f"{count} processes of the tree may not be looked into" if count else ""
 
@@ -111,7 +111,7 @@ class Holders:
                 self.locks[int(inode)].add(pid)
 
     def file(self, pid: int, fd: int) -> File | None:
-        """What a descriptor is; None if it is closed or hidden."""
+        """Return the file behind a descriptor; None if it is closed or hidden."""
         at = self._proc / str(pid)
         try:
             text = str((at / "fd" / str(fd)).readlink())
@@ -153,7 +153,7 @@ class Holders:
         return sorted(pid for pid, ways in found.items() if not way or way in ways)
 
     def lost(self, pid: int) -> list[File]:
-        """Pipes of a process, but for its standard streams, whose other end nobody has."""
+        """Return a process's pipes, but for standard streams, whose other end no process has."""
         files: list[File | None] = []
         with contextlib.suppress(OSError):
             names = os.listdir(self._proc / str(pid) / "fd")  # noqa: PTH208 # names, no paths
@@ -165,7 +165,7 @@ class Holders:
         """The inode at the other end of a Unix socket.
 
         Raises:
-            OSError: the kernel does not tell.
+            OSError: the kernel does not reveal it.
         """
         space = self._space(pid)
         if space not in self._peers:

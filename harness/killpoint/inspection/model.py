@@ -1,4 +1,4 @@
-"""What one look at an engine found: processes, rings, who waits for whom, and who is to blame."""
+"""Result of one look at an engine: processes, rings, waits, and culprits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ class Thread(msgspec.Struct, frozen=True):
     at: str = ""
     """The frame that says most to a person: the innermost outside of Python's own library."""
     waits: str = ""
-    """For what, as :mod:`killpoint.inspection.waits` names it; empty: it runs, or nobody knows."""
+    """Kind of the wait, as :mod:`killpoint.inspection.waits` names it; empty: none, or an unknown
+    one."""
     tid: int = 0
     """The kernel's number of it, where that is known."""
     gil: bool = False
-    """Whether it holds Python's global lock."""
+    """True if the thread holds Python's global lock."""
     line: str = ""
     """The source line that the innermost frame is at, where that can be read."""
 
@@ -37,12 +38,12 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def stopped(self) -> bool:
-        """Whether a signal or a debugger holds it."""
+        """True if a signal or a debugger holds the process."""
         return self.state in ("T", "t")
 
     @property
     def dead(self) -> bool:
-        """Whether it has ended, and its parent has not looked."""
+        """True if the process has ended, and its parent has not reaped it."""
         return self.state in ("Z", "X")
 
     def waits(self, *kinds: str) -> Thread | None:
@@ -59,7 +60,7 @@ class Slot(msgspec.Struct, frozen=True):
     unread: tuple[int, ...]
     """Readers that have not marked it read, while it is written."""
     number: int | None = None
-    """Of its message, where the ring says."""
+    """Number of its message, where the ring has it."""
 
 
 class Ring(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ class Ring(msgspec.Struct, frozen=True):
 
     name: str
     kind: str
-    """Whose layout it has."""
+    """Name of the target whose layout the ring has."""
     readers: int
     slots: tuple[Slot, ...]
     mappers: tuple[int, ...]
@@ -75,58 +76,58 @@ class Ring(msgspec.Struct, frozen=True):
     writer: int | None = None
     """The writing process, as far as it is known."""
     reader_pids: dict[int, int] = {}
-    """By reader, as far as they are known."""
+    """Process of each reader, as far as they are known."""
     guessed: bool = False
-    """Whether ``reader_pids`` follows from the order in which the processes started alone."""
+    """True if ``reader_pids`` follows from the order alone in which the processes started."""
     closed: tuple[int, ...] = ()
     """Readers that have closed it cleanly."""
 
     @property
     def short(self) -> str:
-        """Its name for a person: names of the reference's carry more than one wants to read."""
+        """Name for a person: names of the reference's carry more than one wants to read."""
         head, _, tail = self.name.rpartition("-")
         return f"{head.partition('-')[0]}…{tail}" if head else self.name
 
     def lag(self, reader: int) -> int:
-        """How many messages are there that this reader has not read."""
+        """Return the number of messages in the ring that this reader has not read."""
         return sum(reader in slot.unread for slot in self.slots)
 
     @property
     def full(self) -> bool:
-        """Whether the writer has to wait: every slot is written, and unread by somebody."""
+        """True if the writer has to wait: every slot is written, and unread by a reader."""
         return all(slot.unread for slot in self.slots)
 
     @property
     def missing(self) -> int:
-        """How many parties there ought to be, and are not."""
+        """Number of parties that are missing."""
         return max(0, self.readers - len(self.closed) + 1 - len(self.mappers))
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """One process waits for another."""
+    """Wait of one process for another."""
 
     waiter: int
     on: int | None
-    """None: somebody who is not there any more, or is not known."""
+    """None: a party that is not there any more, or is not known."""
     why: str
     idle: bool = False
-    """Whether it may well be a rest: a child waits for work of its parent's, or of one above."""
+    """True if it may well be a rest: a child waits for work of its parent's, or of one above."""
     ring: str = ""
-    """The ring that tells of it."""
+    """The ring that shows the wait."""
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """The one that everybody waits for."""
+    """The process that all others wait for."""
 
     pid: int | None
     sentence: str
     waiters: tuple[int, ...] = ()
     doubt: str = ""
-    """Why it may go on all the same; empty: it will not by itself."""
+    """Reason why it may go on all the same; empty: it will not by itself."""
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """All of it."""
+    """Result of one look."""
 
     pid: int
     processes: tuple[Process, ...]
@@ -134,10 +135,10 @@ class Picture(msgspec.Struct, frozen=True):
     sockets: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
     culprits: tuple[Culprit, ...] = ()
-    """The gravest first; none: nobody is seen to be."""
+    """The gravest first; none: no party is seen to be one."""
     unsure: tuple[str, ...] = ()
-    """Of whom it cannot be told whether they wait in vain, each with what cannot be seen."""
+    """Threads that may wait in vain, each with what cannot be seen."""
     resting: int = 0
-    """Threads that wait without a time limit for somebody who goes on."""
+    """Number of threads that wait without a time limit for a party that goes on."""
     seconds: float = 0.0
-    """That the look took."""
+    """Duration of the look."""

@@ -1,4 +1,4 @@
-"""The process tree, as the kernel tells it."""
+"""The process tree, from the kernel's ``/proc``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tree(pid: int, proc: Path = Path("/proc")) -> list[Process]:
 
 
 def look(pid: int, proc: Path = Path("/proc")) -> Process | None:
-    """One process; None if it is gone."""
+    """Return one process; None if it is gone."""
     try:
         name, _, rest = (proc / str(pid) / "stat").read_text().partition("(")[2].rpartition(")")
         fields = rest.split()
@@ -37,7 +37,7 @@ def look(pid: int, proc: Path = Path("/proc")) -> Process | None:
 
 
 def above(process: Process, proc: Path = Path("/proc")) -> dict[int, Process]:
-    """All that it descends from, by pid."""
+    """Return all its ancestors, by pid."""
     found: dict[int, Process] = {}
     at = look(process.parent, proc)
     while at is not None and at.pid not in found:
@@ -47,7 +47,7 @@ def above(process: Process, proc: Path = Path("/proc")) -> dict[int, Process]:
 
 
 def adopted(process: Process, proc: Path = Path("/proc")) -> bool:
-    """Whether its parent has not begun it: the one that had is gone, and this one stepped in."""
+    """Return whether the process was adopted: the parent that had begun it is gone."""
     own, theirs = _session(process.pid, proc), _session(process.parent, proc)
     return process.parent == 1 or (bool(own and theirs) and own not in (theirs, process.pid))
 
@@ -71,7 +71,7 @@ def _command(pid: int, name: str, proc: Path) -> str:
 
 
 def children(pid: int, proc: Path = Path("/proc")) -> list[int]:
-    """Those that it has begun, or adopted, and not reaped."""
+    """Return the processes that it has begun, or adopted, and not reaped."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in (proc / str(pid) / "task").iterdir():

@@ -1,4 +1,4 @@
-"""Which memory processes share, and a way to read it: through one that maps it, unasked."""
+"""Shared memory of processes, and a way to read it through one that maps it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _LINE = re.compile(
 
 
 class Region(NamedTuple):
-    """One file of shared memory that somebody maps whole."""
+    """One file of shared memory that a process maps whole."""
 
     name: str
     size: int
     mappers: tuple[int, ...]
     starts: tuple[int, ...]
-    """Where each of them has it."""
+    """Address at which each mapper has it."""
     inode: int = 0
 
     def read(self, offset: int, count: int, proc: Path = Path("/proc")) -> bytes:
-        """So many bytes as they are now; OSError if nobody is left who maps it."""
+        """Return so many bytes as they are now; OSError if no process maps it any more."""
         for pid, start in zip(self.mappers, self.starts, strict=True):
             with contextlib.suppress(OSError), (proc / str(pid) / "mem").open("rb", 0) as memory:
                 memory.seek(start + offset)
@@ -34,7 +34,7 @@ class Region(NamedTuple):
 
 
 def shared(pids: Iterable[int], proc: Path = Path("/proc")) -> list[Region]:
-    """Every region that these processes map, oldest first."""
+    """Return every region that these processes map, oldest first."""
     found: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     names: dict[tuple[str, int], str] = {}
     for pid in pids:
@@ -62,7 +62,11 @@ def shared(pids: Iterable[int], proc: Path = Path("/proc")) -> list[Region]:
 
 
 def _size(name: str, inode: int, at: dict[int, tuple[int, int]], proc: Path) -> int:
-    """To the byte, where a descriptor or the name is left; else as it is mapped, in whole pages."""
+    """Return the size in bytes.
+
+    It is exact where a descriptor or the name is left; else the size of the mapping, in whole
+    pages.
+    """
     for pid in at:
         with contextlib.suppress(OSError):
             found = (proc / str(pid) / "root/dev/shm" / name).stat()

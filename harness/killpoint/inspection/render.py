@@ -1,4 +1,4 @@
-"""A look as text: the one to blame first, then who waits for whom, then what there is."""
+"""Rendering of a look as text: the culprits first, then the waits, then all that was found."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _ring(ring: Ring, ages: Mapping[tuple[str, int], float]) -> Iterator[str]:
 
 
 def _slot(ring: Ring, at: int) -> str:
-    """``.`` free, ``#`` read by nobody, ``+`` by some, ``=`` by all."""
+    """Return a slot's sign: ``.`` free, ``#`` read by no reader, ``+`` by some, ``=`` by all."""
     slot = ring.slots[at]
     if not slot.written:
         return "."

@@ -1,4 +1,4 @@
-"""From what was seen to who waits for whom, and to the one that everybody waits for. Pure."""
+"""Waits and culprits that rings show: from what was seen to the party all wait for. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Computing = tuple[Process, str, tuple[int, ...]]
 
 
 def edges(processes: Mapping[int, Process], rings: Sequence[Ring]) -> list[Edge]:
-    """Every wait that can be seen."""
+    """Return every wait that can be seen."""
     found: list[Edge] = []
     for process in processes.values():
         if process.stopped or process.dead:
@@ -66,7 +66,7 @@ def _ancestors(process: Process, processes: Mapping[int, Process]) -> set[int]:
 
 
 def _for_a_message(process: Process, rings: Sequence[Ring], ancestors: set[int]) -> list[Edge]:
-    """For a message of any of the rings that it reads; one that is there is a lost wake-up."""
+    """Return waits for a message of its rings; a ring that has one is a lost wake-up instead."""
     found: list[Edge] = []
     for ring in rings:
         if process.pid not in ring.mappers or ring.writer == process.pid:
@@ -137,7 +137,7 @@ def _widest(process: Process, rings: Sequence[Ring]) -> Ring | None:
 def _peers(
     process: Process, processes: Mapping[int, Process], rings: Sequence[Ring]
 ) -> list[Process]:
-    """Its fellow workers: who reads the same ring; else its brothers who run Python."""
+    """Return its fellow workers: readers of the same ring, or else its siblings that run Python."""
     widest = _widest(process, rings)
     if widest is not None and widest.readers > 1:
         pids = [pid for pid in widest.mappers if pid != widest.writer]
@@ -156,7 +156,7 @@ def culprits(
     running: frozenset[int] = frozenset(),
     evident: Sequence[Culprit] = (),
 ) -> list[Culprit]:
-    """Who is to blame, the gravest first.
+    """Return the culprits, the gravest first.
 
     Args:
         processes: By pid.
@@ -164,11 +164,11 @@ def culprits(
         found: :func:`edges`.
         unmoved: Names of rings whose flags were the same at two looks: a sleeper in one that has
             a message for it was not woken, and is not just about to be.
-        vain: Whom the wait graph names, whatever the rings tell.
-        moving: Names of rings that have changed between two looks: whoever is waited for there
-            goes on.
+        vain: Culprits that the wait graph names, whatever the rings show.
+        moving: Names of rings that have changed between two looks: a party that is waited for
+            there goes on.
         running: Processes whose main thread runs: see :func:`computing`.
-        evident: Whom :mod:`killpoint.inspection.evidence` names.
+        evident: Culprits that :mod:`killpoint.inspection.evidence` names.
     """
     out: list[tuple[int, int, Culprit]] = []
     for process in processes.values():
@@ -209,7 +209,10 @@ def computing(
     moving: frozenset[str],
     running: frozenset[int],
 ) -> list[Computing]:
-    """Who is waited for and runs, what it does, and who waits: it may come to an end, or not."""
+    """Return each process that runs and is waited for, what it does, and its waiters.
+
+    It may come to an end, or not.
+    """
     return [
         (process, _doing(process), _waiters(process.pid, found))
         for process in _busy(processes, found, moving)
@@ -230,9 +233,9 @@ def unsure(running: Sequence[Computing]) -> list[str]:
 def _busy(
     processes: Mapping[int, Process], found: Sequence[Edge], moving: frozenset[str]
 ) -> list[Process]:
-    """Those who wait for nobody, and are waited for by one who got nothing between two looks.
+    """Return processes that wait for none, and that another awaits in vain between two looks.
 
-    Who reads several rings, as of several ranks of which one answers, goes on by any of them.
+    A reader of several rings, as of several ranks of which one answers, goes on by any of them.
     """
     blocked = {edge.waiter for edge in found}
     served = {edge.waiter for edge in found if edge.ring in moving}
@@ -251,7 +254,7 @@ def _culprit(process: Process, what: str, waiters: tuple[int, ...]) -> Culprit:
 
 
 def _waiters(pid: int, found: Sequence[Edge]) -> tuple[int, ...]:
-    """Everybody who waits for it, or for somebody who does."""
+    """Return all processes that wait for it, directly or through others."""
     reached: set[int] = set()
     todo = [pid]
     while todo:

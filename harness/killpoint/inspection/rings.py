@@ -17,7 +17,7 @@ _RANK = re.compile(r"^refengine:(\d+)\b|[Ww]orker[-_ ]?(?:[A-Za-z]+)?(\d+)")
 
 
 def decoders() -> list[RingDecoder]:
-    """For every layout whose target is installed here."""
+    """Return a decoder for every layout whose target is installed here."""
     from killpoint.targets.vllm.ring_view import VllmRings
 
     found: list[RingDecoder] = []
@@ -31,7 +31,7 @@ def decoders() -> list[RingDecoder]:
 def views(
     regions: Iterable[Region], known: Sequence[RingDecoder], proc: Path = Path("/proc")
 ) -> list[tuple[Region, RingView]]:
-    """Those of the regions that are rings."""
+    """Return the regions that are rings, each with its view."""
     found: list[tuple[Region, RingView]] = []
     for region in regions:
         for decoder in known:
@@ -58,7 +58,7 @@ def rings(
 def contents(
     seen: Iterable[tuple[Region, RingView]], proc: Path = Path("/proc")
 ) -> dict[str, tuple[object, ...]]:
-    """What changes in a ring with each message, by its name: flags, and how messages begin."""
+    """Return what changes in each ring with a message, by its name: flags, and message heads."""
     found: dict[str, tuple[object, ...]] = {}
     for region, view in seen:
         begins: list[bytes] = []
@@ -73,7 +73,7 @@ _BEGIN = 4096
 
 
 def ownerless(known: Iterable[Ring]) -> list[str]:
-    """Rings that somebody maps still, of which a party is gone, and which have no known writer."""
+    """Return lines on mapped rings of which a party is gone, and which have no known writer."""
     return [
         f"ring {ring.short} ({ring.kind}) has no living writer that can be told: of its"
         f" {ring.readers - len(ring.closed) + 1} parties {ring.missing} do not map it, gone or not"
@@ -135,7 +135,7 @@ def _writer(
     seen: Sequence[tuple[Region, RingView]],
     processes: Mapping[int, Process],
 ) -> int | None:
-    """Who writes: who is seen to, or who has begun the others, or whom the others do not know."""
+    """Return the party seen to write, the parent of the others, or the only quiet party."""
     parties = [processes[pid] for pid in region.mappers if pid in processes]
     for party in parties:
         if party.waits(SLOT) and not party.waits(MESSAGE):
@@ -160,7 +160,7 @@ def _writer(
 
 
 def _by_rank(pids: Sequence[int], readers: int, processes: Mapping[int, Process]) -> dict[int, int]:
-    """By the ranks that processes call themselves by, if those are all different."""
+    """Assign readers by the ranks in the processes' names, if those are all different."""
     if readers == 1:
         return {0: pids[0]} if len(pids) == 1 else {}
     found: dict[int, int] = {}

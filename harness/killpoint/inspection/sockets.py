@@ -1,4 +1,4 @@
-"""The sockets that processes have: where they listen, whom they talk to, what nobody has read."""
+"""Sockets of processes: where they listen, their peers, and the data that is still unread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STATES = {"01": "connected", "02": "connecting", "08": "left by its peer", "0A"
 
 
 def lines(pids: Sequence[int], proc: Path = Path("/proc")) -> Iterator[str]:
-    """One line for each, those of TCP first: ``pid 7 connected 127.0.0.1:80 → 127.0.0.1:4711``."""
+    """Yield a line for each, TCP first: ``pid 7 connected 127.0.0.1:80 → 127.0.0.1:4711``."""
     for pid in pids:
         own = _inodes(pid, proc)
         if own:

@@ -41,7 +41,7 @@ _dumps = msgspec.json.Decoder(list[_Dumped])
 
 
 def stacks(pids: Sequence[int], within: float = 2.0) -> dict[int, tuple[Thread, ...]]:
-    """Each process's threads; none for one that is no Python, or cannot be looked into."""
+    """Return each process's threads; none for one that is no Python, or cannot be traced."""
     tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if tool is None or not pids:
         return {}
@@ -89,5 +89,5 @@ def _source(pid: int, frame: _Frame) -> str:
 
 
 def _is_pythons(path: str) -> bool:
-    """Whether it is code of Python's own library, wherever that is installed."""
+    """Return whether it is code of Python's own library, wherever that is installed."""
     return path.startswith("<") or bool(_LIBRARY.search(path))

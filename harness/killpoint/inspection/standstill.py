@@ -1,8 +1,8 @@
-"""What only time can tell: whether a ring in which nothing moves stands still.
+"""Standstill of rings: suspects that only time can tell from a process in a long step.
 
 A party that computes while others wait for it may be in a long step, and a worker that waits for
-work while its parent waits for its answer may just have sent it. Both are suspects; who is one
-still a second later, with not a flag of its rings changed, is named. Pure.
+work while its parent waits for its answer may just have sent it. Both are suspects; one that is
+still a suspect a second later, with not a flag of its rings changed, is named. Pure.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from killpoint.inspection.model import Culprit, Edge, Process
 from killpoint.inspection.wait_graph import Node
 
 Contents = Mapping[str, tuple[object, ...]]
-"""What changes in a ring with each message, by its name."""
+"""Contents of a ring that change with each message, by the ring's name."""
 
 
 class Suspect(NamedTuple):
-    """A process that may be what everybody waits for."""
+    """A process that may be the one that all others wait for."""
 
     pid: int
     rings: frozenset[str]
-    """In which nothing may move meanwhile."""
+    """Rings in which nothing may move meanwhile."""
     sentence: str
     waiters: tuple[int, ...]
     doubt: str
-    """What cannot be seen of it all the same."""
+    """Text on what cannot be seen of it all the same."""
     at: str = ""
     """The function that it is in."""
 
@@ -38,14 +38,14 @@ def suspects(
     mains: Mapping[int, Node],
     used: Container[str] = (),
 ) -> list[Suspect]:
-    """Those of one reading.
+    """Return the suspects of one reading.
 
     Args:
         processes: By pid.
-        edges: Who waits for whom, as rings tell.
-        computing: Of each process that runs and is waited for: what it does, and who waits.
-        mains: What the main thread of each process does.
-        used: Rings in which there has been a message: of several that somebody may wait at, one
+        edges: Waits that rings show.
+        computing: Each process that runs and is waited for, what it does, and its waiters.
+        mains: The main thread of each process.
+        used: Rings in which there has been a message: of several that a party may wait at, one
             that never had any is not it.
     """
     found = [
@@ -66,7 +66,7 @@ def suspects(
 def _absent(
     processes: Mapping[int, Process], edges: Sequence[Edge], mains: Mapping[int, Node]
 ) -> list[Suspect]:
-    """Those for whose next message others rest, and who are not where they would be at rest.
+    """Return processes that do not rest, while others rest and await a message from them.
 
     A loop that serves rests in a poll, or at a queue; in a computation, a long sleep or at a bare
     lock it does not.
@@ -88,7 +88,7 @@ def _absent(
 
 
 def _doing(node: Node) -> tuple[str, str]:
-    """What a thread does that is no rest, and what cannot be seen; nothing: it may be at rest."""
+    """Return what a busy thread does, and what cannot be seen; nothing: it may be at rest."""
     if node.runs:
         return "runs", "a long step, or a loop without an end"
     if node.what.startswith("sleeps for ") and "moment" not in node.what:
@@ -101,7 +101,7 @@ def _doing(node: Node) -> tuple[str, str]:
 def _unanswered(
     processes: Mapping[int, Process], edges: Sequence[Edge], used: Container[str]
 ) -> list[Suspect]:
-    """Of two who wait for each other: the one that rests, and whose answer the other waits for."""
+    """Return, of two that wait for each other, the one that rests and owes the other an answer."""
     answered = {edge.waiter for edge in edges if not edge.idle and edge.ring in used}
     rests = {(edge.waiter, edge.on): edge for edge in edges if edge.idle and edge.ring}
     found: list[Suspect] = []
@@ -128,14 +128,14 @@ def standing(
     since: Contents,
     seconds: float,
 ) -> list[Culprit]:
-    """Those who are suspects at both readings, and in whose rings nothing has moved.
+    """Return the suspects of both readings in whose rings nothing has moved.
 
     Args:
-        before: At the first one.
-        now: At the second one.
-        then: What was in the rings at the first one.
-        since: And at the second one.
-        seconds: Between them.
+        before: Suspects of the first reading.
+        now: Suspects of the second reading.
+        then: Contents of the rings at the first reading.
+        since: Contents of the rings at the second reading.
+        seconds: Time between the two.
     """
     known = {_key(suspect) for suspect in before}
     return [

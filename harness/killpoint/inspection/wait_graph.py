@@ -1,8 +1,8 @@
-"""The wait graph: each thread with the parties that could end its wait, and what comes of it. Pure.
+"""The wait graph: each thread with the parties that could end its wait, and its fate. Pure.
 
-A thread *goes on* if it runs, has a time limit, waits for the outside, or waits for somebody who
-goes on. What is not shown to go on in this way, from the ends of the graph upward, waits in vain;
-in between is what cannot be told.
+A thread *goes on* if it runs, has a time limit, waits for the outside, or waits for a party that
+goes on. A thread that is not shown to go on in this way, from the ends of the graph upward, waits
+in vain; in between are threads of which it cannot be told.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from killpoint.inspection.model import Culprit, Process
 
 
 class Fate(enum.IntEnum):
-    """What comes of a thread; of several parties the best counts."""
+    """Fate of a thread; of several parties the best counts."""
 
     VAIN = 0
     UNSURE = 1
@@ -24,13 +24,13 @@ class Fate(enum.IntEnum):
 
 
 class Party(msgspec.Struct, frozen=True):
-    """Somebody who could end a wait."""
+    """A process or thread that could end a wait."""
 
     pid: int
     tid: int | None = None
-    """The one thread that could; None: any thread of the process."""
+    """Thread that could end it; None: any thread of the process."""
     doubt: str = ""
-    """Why it cannot be said that it would; empty: it is the other party for certain."""
+    """Reason why it is not certain that it would; empty: it is the other party for certain."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -39,32 +39,32 @@ class Node(msgspec.Struct, frozen=True):
     pid: int
     tid: int
     name: str
-    """As a person calls it; empty: it runs no Python."""
+    """Name for a person; empty: it runs no Python."""
     at: str = ""
-    """Its Python frame."""
+    """Python frame of the thread."""
     what: str = ""
-    """What it does, in words: ``reads pipe 77``."""
+    """Description of what it does: ``reads pipe 77``."""
     fate: Fate | None = None
-    """Where that is known without a look at anybody else."""
+    """Fate, where it is known without a look at any other thread."""
     worst: Fate = Fate.VAIN
-    """It is no worse than this: it has a time limit, or waits for something unseen."""
+    """Lower bound of the fate: the thread has a time limit, or waits for something unseen."""
     parties: tuple[Party, ...] = ()
     every: bool = False
-    """Whether one of the parties is meant, and it is not known which."""
+    """True if one of the parties is meant, and it is not known which."""
     doubt: str = ""
-    """What cannot be seen of its wait, or why nobody should count on it."""
+    """Text on what cannot be seen of its wait, or why no other should count on it."""
     waits: bool = False
-    """Whether it sleeps without a time limit, so that it has to be explained."""
+    """True if it sleeps without a time limit, so that its wait has to be explained."""
     alone: str = ""
-    """Why no other living process could end its wait; empty: one could."""
+    """Reason why no other living process could end its wait; empty: one could."""
     servant: bool = False
-    """A library's thread that acts only for others: nobody's other party."""
+    """True for a library's thread that acts only for others: it is no party of any wait."""
     told: bool = False
-    """Whether the rings tell of its wait already."""
+    """True if the rings show its wait already."""
     runs: bool = False
-    """Whether it was on a processor during the look."""
+    """True if it was on a processor during the look."""
     beside: str = ""
-    """What it waits for in vain, perhaps, while it goes on with something else."""
+    """Text on a wait, perhaps in vain, beside something else with which the thread goes on."""
 
 
 Key = tuple[int, int]
@@ -74,7 +74,7 @@ class Graph:
     """All threads, and the fate of each."""
 
     def __init__(self, nodes: Sequence[Node], processes: Mapping[int, Process]) -> None:
-        """``processes`` may tell of others than those that ``nodes`` are of."""
+        """``processes`` may have others than those that ``nodes`` are of."""
         self.nodes = {(node.pid, node.tid): node for node in nodes}
         self._processes = processes
         self._of: dict[int, list[Key]] = {}
@@ -103,19 +103,19 @@ class Graph:
         return min(fate, Fate.UNSURE) if party.doubt else fate
 
     def threads(self, node: Node, party: Party) -> list[Key]:
-        """Those of a party that could end a wait: never the waiting thread itself."""
+        """Return the threads of a party that could end a wait: never the waiting thread itself."""
         keys = [(party.pid, party.tid)] if party.tid is not None else self._of.get(party.pid, [])
         own = (node.pid, node.tid)
         return [k for k in keys if k in self.nodes and k != own and not self.nodes[k].servant]
 
     def waiters(self, pids: Sequence[int]) -> Iterator[Node]:
-        """Those threads of these processes that have to be explained."""
+        """Yield the threads of these processes that have to be explained."""
         for key, node in self.nodes.items():
             if key[0] in pids and node.waits:
                 yield node
 
     def resting(self, pids: Sequence[int]) -> int:
-        """How many wait for somebody who goes on."""
+        """Return the number of threads that wait for a party that goes on."""
         return sum(self.fates[n.pid, n.tid] is Fate.GOES for n in self.waiters(pids))
 
     def running(self) -> frozenset[int]:
@@ -131,7 +131,7 @@ class Graph:
         return [n.pid for n in self.nodes.values() if n.pid in pids and n.beside]
 
     def unexplained(self, pids: Sequence[int]) -> list[str]:
-        """A last word, where nobody is named and yet not everybody goes on."""
+        """Return a line on unexplained threads, where no culprit is named and yet not all go on."""
         count = sum(1 for _ in self.waiters(pids)) - self.resting(pids)
         return [f"{count} waiting thread(s) are not explained"] if count else []
 
@@ -148,7 +148,7 @@ class Graph:
         ]
 
     def _ends(self, start: Node) -> list[tuple[int | None, str]]:
-        """Where the chains from a thread end: the stopped, the dead, nobody, a circle."""
+        """Return where the chains from a thread end: stopped, dead or no processes, a circle."""
         ends: dict[str, int | None] = {}
         seen: list[Key] = []
         todo = [(start.pid, start.tid)]
@@ -204,7 +204,7 @@ class Graph:
         return f"pid {pid} ({process.command})" if process else f"pid {pid}"
 
     def sentence(self, node: Node) -> str:
-        """What a thread waits for, and why nobody, or who, could end that."""
+        """Return what a thread waits for, and why that cannot end, where it cannot."""
         main = node.tid == node.pid or not node.name
         thread = "" if main else f" thread {node.name}"
         at = f", at {node.at}" if node.at else ""
@@ -212,7 +212,7 @@ class Graph:
         return f"{self.called(node.pid)}{thread} {node.what}{at}{why}"
 
     def unsure(self, pids: Sequence[int]) -> list[str]:
-        """Of whom it cannot be told whether they wait in vain, and what cannot be seen."""
+        """Return lines on threads that may wait in vain, with what cannot be seen."""
         found: dict[tuple[int, str], tuple[str, int]] = {}
         for node in self.waiters(pids):
             if self.fates[node.pid, node.tid] is not Fate.UNSURE:
@@ -234,13 +234,14 @@ class Graph:
         ]
 
     def beyond(self, pids: Sequence[int], known: Container[int | None] = ()) -> list[str]:
-        """Of others who wait in vain, are stopped or dead, and with whom these have to do.
+        """Return lines on others that wait in vain, are stopped or dead, and concern these.
 
-        A server that listens goes on, whatever became of those whom it asks for its answers.
+        A server that listens goes on, whatever became of the processes that it asks for its
+        answers.
 
         Args:
             pids: The tree's.
-            known: Those of whom something is told already.
+            known: Processes that have a line already.
         """
         found: dict[int, str] = {}
         from_: dict[Key, Node] = {key: n for key, n in self.nodes.items() if key[0] in pids}

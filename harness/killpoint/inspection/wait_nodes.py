@@ -29,22 +29,22 @@ _DO = {
     "flock": "waits for a lock of", "fcntl": "waits for a lock of",
 }  # fmt: skip
 _MODULE = re.compile(r" \[(\w+)\]$", re.MULTILINE)
-"""Of a line of a kernel's stack: the module that the function belongs to."""
+"""Module of a function, in a line of a kernel's stack."""
 _ZMQ, _ZEROMQ = "ZMQbg/", "ZeroMQ"
 
 
 class Cast(msgspec.Struct):
-    """All that is known of the processes that a graph is of."""
+    """Data on the processes that a graph is of."""
 
     processes: dict[int, Process]
-    """With Python stacks, where there are any."""
+    """Processes, with Python stacks where there are any."""
     calls: dict[int, list[Call]]
     moved: frozenset[tuple[int, int]]
     """Threads that were on a processor between two looks."""
     edges: Sequence[Edge]
-    """What the rings tell."""
+    """Waits that the rings show."""
     me: int
-    """Whose process looks: it is nobody's other party."""
+    """Process that looks: it is no party of any wait."""
 
     def python(self, pid: int, tid: int) -> Thread | None:
         """A thread's Python stack."""
@@ -53,7 +53,7 @@ class Cast(msgspec.Struct):
         return next((thread for thread in threads if thread.tid == tid), None)
 
     def related(self, one: int, other: int) -> bool:
-        """Whether one is an ancestor of the other."""
+        """Return whether one is an ancestor of the other."""
         return other in self._above(one) or one in self._above(other)
 
     def _above(self, pid: int) -> list[int]:
@@ -75,7 +75,7 @@ class Builder:
         self._ends = Ends(holders, self._watches, proc)
 
     def nodes(self, pids: Iterable[int]) -> list[Node]:
-        """One for each living thread."""
+        """Return one node for each living thread."""
         return [
             self._node(call)
             for pid in pids
@@ -126,7 +126,7 @@ class Builder:
         return node
 
     def _turning(self, node: Node, call: Call) -> Node:
-        """A thread that goes on, again and again, with those whom it has to do with."""
+        """Add the parties of its short waits to a thread that goes on again and again."""
         files = None if node.servant else call.files(self._proc)
         if not files:
             return node
@@ -134,7 +134,7 @@ class Builder:
         return msgspec.structs.replace(node, parties=found.parties, beside=found.beside)
 
     def _by_rings(self, node: Node, thread: Thread) -> Node | None:
-        """A thread of which the rings tell whom it waits for."""
+        """Return the node of a thread whose wait the rings show; None: they show none."""
         edges = [edge for edge in self._cast.edges if edge.waiter == node.pid]
         parties = tuple(Party(edge.on) for edge in edges if edge.on is not None)
         if not edges:

@@ -1,4 +1,4 @@
-"""From a thread's stack to what it waits for: the frames that tell, by file and function."""
+"""Kind of a thread's wait, by its stack: the frames that tell it, by file and function."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ SOCKET, FUTURE, LOCK, GROUP = "socket", "future", "lock", "group"
 
 class _Sign(NamedTuple):
     file: str
-    """What the file's path ends with, or contains between slashes."""
+    """Ending of the file's path, or a part of it between slashes."""
     functions: frozenset[str]
     kind: str
     named: bool = False
-    """Whether the function's name belongs to what is waited for."""
+    """True if the function's name belongs to the description of the wait."""
 
 
 def _sign(file: str, functions: str, kind: str, *, named: bool = False) -> _Sign:
@@ -63,10 +63,10 @@ _SIGNS = (
 
 
 def waits(frames: Iterable[tuple[str, str]]) -> str:
-    """For what a thread waits, from its frames as (function, path), innermost first.
+    """Return the kind of a wait, from its frames as (function, path), innermost first.
 
-    The outermost frame that tells more than a lock or a socket does is believed: a collective
-    that waits on a condition is a collective.
+    The outermost frame that says more than a lock or a socket does decides: a collective that
+    waits on a condition is a collective.
     """
     weak = ""
     for function, path in frames:

@@ -1,4 +1,4 @@
-"""Which finding each violation of a row belongs to: asked after its run, kept as it is settled."""
+"""Attribution of a row's violations to findings, after its run; each is stored as it is settled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from killpoint.verdict import CaseViolation, counted
 
 
 class _Left(msgspec.Struct):
-    """What of a case nobody has said the finding of."""
+    """Violations of a case that are not attributed yet."""
 
     id: str
     violations: list[CaseViolation]

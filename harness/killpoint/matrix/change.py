@@ -1,4 +1,4 @@
-"""What became of findings from one release to the next one that was judged."""
+"""Changes of findings from one release to the next one that was judged."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Change(msgspec.Struct):
     came: list[str]
     """The earlier release was asked, and did not show them."""
     untold: list[str]
-    """One of the two shows them, and nobody knows of the other one."""
+    """Findings that one of the two shows, while the other one does not decide."""
     unexplained: list[str]
     """Cases of the later one with a violation that no finding explains."""
 
     def lines(self) -> Iterator[str]:
-        """For people, a line for each sort of which there is one."""
+        """Return lines for people, one for each sort of findings that there is."""
         yield f"{self.after} after {self.before}:"
         for words, some in (
             ("carried over", self.carried),
@@ -43,7 +43,7 @@ class Change(msgspec.Struct):
 
 
 def changes(runs: Iterable[StoredRun]) -> list[Change]:
-    """From each release to the next one of its project, as far as both were attributed."""
+    """Return the changes from each release to its project's next one, if both were attributed."""
     ordered = [column.run for column in columns([*runs])]
     pairs = [
         (before, after)
@@ -54,7 +54,7 @@ def changes(runs: Iterable[StoredRun]) -> list[Change]:
 
 
 def _is_attributed(run: StoredRun) -> bool:
-    """Whether anybody asked whose its violations are."""
+    """Return whether the run's violations were attributed."""
     return run.schema > 1 and any(v.finding for case in run.cases() for v in case.violations)
 
 
@@ -77,7 +77,7 @@ def _found(run: StoredRun) -> dict[str, Row]:
 
 
 def _is_without(run: StoredRun, row: Row) -> bool:
-    """Whether the case that shows a finding best was decided in a run, and by nothing unknown."""
+    """Return whether the case that shows a finding best was decided, and all of it attributed."""
     best = {findings()[row.id].exhibit, row.exhibit}
     asked = [case for case in run.cases() if case.id in best]
     decided = [case for case in asked if case.outcome in ("held", "violated")]

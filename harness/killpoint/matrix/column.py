@@ -2,7 +2,7 @@
 
 Beside ``matrix.md`` lies ``matrix/``: ``data/SLUG.json`` is a column whole, ``replays/SLUG/`` has
 the files that play its violations again, and ``SLUG.md`` is what its cells lead to. A page is made
-of its columns' data alone: whoever has them needs none of the runs.
+of its columns' data alone, without the runs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from killpoint.report.table import date
 from killpoint.verdict import CaseViolation
 
 NEWEST = 1
-"""Of the schemas of a column's data, the newest that is read here."""
+"""Newest schema of a column's data that is read here."""
 OPENING = "Part of [the matrix]("
-"""How the line begins by which a page of cells is known."""
+"""Beginning of the line that marks a page of cells."""
 
 
 class Column(msgspec.Struct):
@@ -33,11 +33,11 @@ class Column(msgspec.Struct):
 
     row: Row
     run: StoredRun
-    """As far as the page tells of it; whole where the run lies here."""
+    """The run, as far as the page shows it; whole where it lies here."""
     replays: dict[str, Path]
-    """By case, where the file lies that plays its violation again."""
+    """Path of the file that replays the violation, by case."""
     confirmed: bool = False
-    """Whether the replays were played once more."""
+    """True if the replays were played once more."""
 
     @property
     def slug(self) -> str:
@@ -46,7 +46,7 @@ class Column(msgspec.Struct):
 
     @property
     def made(self) -> str:
-        """When its run was begun."""
+        """Time at which the column's run began."""
         return date(self.run)
 
     def command(self) -> list[str]:
@@ -78,11 +78,11 @@ class Column(msgspec.Struct):
         return verdict.cases if verdict is not None else []
 
     def violations(self) -> list[StoredCase]:
-        """Its violated cases, in the card's order."""
+        """Return the violated cases, in the card's order."""
         return [case for case in self.run.cases() if case.outcome == "violated"]
 
     def endings(self) -> dict[str, str]:
-        """How the replay of each violation ended, those that have none included."""
+        """Return how the replay of each violation ended, those that have none included."""
         return {
             case.id: self.row.replayed.get(case.id, "not replayed")
             if case.id in self.replays
@@ -157,10 +157,10 @@ class Beside:
         return [self._read(file)] if file.is_file() else []
 
     def columns(self) -> list[Column]:
-        """Every column that has its data here.
+        """Return every column that has its data here.
 
         Raises:
-            BadUsage: one cannot be read.
+            BadUsage: a column cannot be read.
         """
         return [self._read(file) for file in sorted(self.data("").parent.glob("*.json"))]
 
@@ -199,7 +199,8 @@ class Beside:
 
 
 _URL = re.compile(r"https?://\S*/")
-"""All but the file's name: an archive is told by its hash, wherever it came from."""
+"""Part of an archive's URL before its file name: the archive is known by its hash, wherever it came
+from."""
 _FOLDERS = "home|root|tmp|var|opt|usr|work|mnt"
 _OF_THE_MACHINE = re.compile(rf"(?<![\w./])/(?:{_FOLDERS})/(?:[^\s:'\")]*/)?")
 """Folders of the machine that a column was made on. They say nothing to a reader."""
@@ -223,7 +224,7 @@ def _text(column: Column) -> str:
 
 
 def _run(run: StoredRun) -> object:
-    """A run as far as a page tells of it, without what names the machine."""
+    """Return a run as far as a page shows it, without what names the machine."""
     kept = msgspec.structs.replace(
         run,
         findings=[],
@@ -268,7 +269,7 @@ def _unsettled(run: StoredRun) -> set[str]:
 
 
 def _told(value: object) -> object:
-    """Without what is empty and read back as such, and without the machine's folders."""
+    """Remove what is empty and read back as such, and this machine's folders."""
     if isinstance(value, str):
         return plain(value)
     if isinstance(value, list):
@@ -280,11 +281,11 @@ def _told(value: object) -> object:
 
 
 _NEEDED = ("strength", "cases", "seed")
-"""What has no default."""
+"""Fields that have no default."""
 
 
 def _is_default(name: str, value: object) -> bool:
-    """Whether it is read back where it is left out."""
+    """Return whether the value is read back where it is left out."""
     return not value and name not in _NEEDED
 
 

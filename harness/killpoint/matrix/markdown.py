@@ -81,7 +81,7 @@ def _intro(made: Sequence[Column]) -> list[str]:
 
 
 def _columns(made: Sequence[Column]) -> list[str]:
-    """When each was made, and by what."""
+    """Return the table of columns: when each was made, and by which command."""
     heads = {id(head.run): head.label for head in columns([each.run for each in made])}
     by_run = {id(each.run): each for each in made}
     lines = ["## Columns", "", "| column | made | violated | made again by |", "|---|---|--:|---|"]
@@ -105,7 +105,7 @@ def _changed(changed: Sequence[Change]) -> list[str]:
 
 
 def _releases(made: Sequence[Column]) -> list[str]:
-    """Why these releases, for those that are there because the code changed with them."""
+    """Return the reasons for those releases that are there because the code changed with them."""
     names = [each.row.target.removeprefix("vllm==") for each in made]
     told = [f"- {name}: {LANDMARKS[name]}" for name in LANDMARKS if name in names]
     said = "What changed in the judged code with a release, or shortly before it:"

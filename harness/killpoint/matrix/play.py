@@ -24,7 +24,7 @@ _LEAVING = 60.0
 def play(place: Place, asked: Asked, jobs: int | None = None, grace: float = GRACE) -> Row:
     """Judge a target, and keep the row; its folder is emptied first.
 
-    A target that cannot be had, or a check that fails, is told in the row.
+    A target that cannot be had, or a check that fails, is noted in the row.
     """
     shutil.rmtree(place.folder, ignore_errors=True)
     place.folder.mkdir(parents=True)
@@ -59,7 +59,10 @@ def _check(place: Place, asked: Asked, jobs: int | None, log: Path, within: floa
 
 
 def _status(child: subprocess.Popen[bytes], within: float) -> int:
-    """How it ended. An interrupt comes through at once: Popen.wait would hold it for 0.25 s."""
+    """Return the exit status of a child.
+
+    An interrupt comes through at once: Popen.wait would hold it for 0.25 s.
+    """
     ended = os.pidfd_open(child.pid)
     try:
         if not select.select([ended], [], [], within)[0]:

@@ -15,14 +15,14 @@ from killpoint.scenario import load
 from killpoint.targets.registry import resolve
 
 REPRODUCED = "reproduced"
-"""What :attr:`Row.replayed` says of a violation that came again."""
+"""Value of :attr:`Row.replayed` for a violation that came again."""
 
 
 def copy(run: StoredRun, into: Path, *, beside: bool = False) -> dict[str, Path]:
-    """Copy the replay of each violated case into a folder of their own: the copies, by case.
+    """Copy the replay of each violated case into a folder of their own; return them by case.
 
     The smaller scenario goes before the one that was found first, where there is one. The replay of
-    each violation that has no finding yet goes there, too: whoever settles it plays that.
+    each violation that has no finding yet goes there, too: its attribution plays it.
     ``beside``: what lies there stays.
     """
     if not beside:
@@ -51,7 +51,7 @@ def confirm(
 ) -> None:
     """Play each copy once, one after the other, and note in the row how it ended.
 
-    What was replayed before stays as it was; what cannot be replayed now may be another time.
+    An earlier replay's ending stays as it was; a replay that fails to start now may be tried later.
     ``tell``: called with each case and its ending. ``over``: whether no more are to be played.
     """
     left = {id: file for id, file in copies.items() if id not in row.replayed}
@@ -80,7 +80,7 @@ def _ending(stage: Stage, file: Path, target: str) -> str:
 
 
 def _file(case: StoredCase, folder: Path) -> Path | None:
-    """Its replay in the run's folder, wherever the run was begun and has been moved since."""
+    """Return the replay in the run's folder, wherever the run was begun or has been moved to."""
     return next(_there((case.shrunk, case.replay), folder), None)
 
 

@@ -1,4 +1,4 @@
-"""One target of a matrix: what was asked of it, and where its finished run lies."""
+"""One target of a matrix: the options of its check, and the folder of its finished run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE = "row.json"
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What ``check`` is asked of every target: runs that were asked the same are comparable."""
+    """Options of ``check`` for every target: runs with the same ones are comparable."""
 
     only: tuple[str, ...] = ()
     budget: float = 0.0
@@ -23,10 +23,10 @@ class Asked(msgspec.Struct, frozen=True):
     shrink: float = 0.0
     """Seconds for each violation, in which a smaller scenario is looked for."""
     first: bool = False
-    """Whether no further case is begun of an invariant that is violated."""
+    """True if no further case is begun of an invariant that is violated."""
 
     def words(self) -> list[str]:
-        """As options of ``check``."""
+        """Return the options as arguments of ``check``."""
         only = ["--only", ",".join(self.only)] if self.only else []
         full = ["--full"] if self.full else []
         budget, shrink = f"{self.budget:g}", f"{self.shrink:g}"
@@ -36,17 +36,18 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct):
-    """How one target's run ended."""
+    """Result of one target's run."""
 
     target: str
     asked: Asked
     run: str = ""
     """The run's folder, below the row's; empty if nothing was judged."""
     trouble: str = ""
-    """Why nothing was judged, in a line: the machine's fault or the asker's, not the target's."""
+    """Reason why nothing was judged, in a line: the machine's fault or the user's, not the
+    target's."""
     seconds: float = 0.0
     replayed: dict[str, str] = {}
-    """How the replay of a violation ended, by case: ``reproduced``, or else what happened."""
+    """Ending of each violation's replay, by case: ``reproduced``, or else what happened."""
     renewed: dict[str, str] = {}
     """Invariants whose cases were played once more after the run, and on which day."""
 

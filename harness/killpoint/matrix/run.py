@@ -27,11 +27,11 @@ Tell = Callable[[str], None]
 _SETTLED = 4
 """Violations for each core that are attributed at a time: the most of a play is a wait."""
 _PROJECTS = ("refengine", "vllm", "sglang")
-"""Whose columns come first, in this order."""
+"""Projects whose columns come first, in this order."""
 
 
 class Plan(msgspec.Struct):
-    """What is to be played, and where everything goes."""
+    """Targets to play, and the places of all results."""
 
     targets: list[str]
     asked: Asked
@@ -40,15 +40,15 @@ class Plan(msgspec.Struct):
     markdown: Path
     confirm: bool = False
     again: bool = False
-    """Whether targets are played that have a finished run."""
+    """True if targets are played again that have a finished run."""
     drop: bool = False
-    """Whether the page keeps no column but those of the targets."""
+    """True if the page keeps no column but those of the targets."""
     attribution: bool = True
     jobs: int | None = None
     renew: tuple[str, ...] = ()
     """Invariants of columns that are there whose cases are played once more."""
     report: Path | None = None
-    """Where the HTML report of the runs goes; by default beside them."""
+    """Path of the HTML report of the runs; by default beside them."""
 
 
 def run(plan: Plan, tell: Tell) -> int:
@@ -60,8 +60,8 @@ def run(plan: Plan, tell: Tell) -> int:
         The exit status: 0 all is there; 3 a replay reproduced nothing; 70 a target was not judged.
 
     Raises:
-        BadUsage: two targets would share a folder, somebody plays in this one, or the page has
-            columns that would be lost.
+        BadUsage: two targets would share a folder, another process plays in this one, or the page
+            has columns that would be lost.
     """
     places = _places(plan.out, plan.targets)
     if plan.renew and plan.again:
@@ -113,7 +113,7 @@ def _others(beside: Beside, places: Sequence[Place], plan: Plan) -> list[Column]
 
 
 def _ordered(made: list[Column]) -> list[Column]:
-    """In the order of their projects, whichever of them were made last."""
+    """Return the columns in the order of their projects, whichever of them were made last."""
     names = [*_PROJECTS, *(each.run.target.name for each in made)]
     return sorted(made, key=lambda each: names.index(each.run.target.name))
 
@@ -162,7 +162,7 @@ def _renew(
 
 
 def _kept(place: Place, asked: Asked, beside: Beside) -> Column | None:
-    """What was made before and asked the same: here, or beside the page, whichever is newer."""
+    """Return the newer earlier column that was asked the same: here, or beside the page."""
     row = place.kept(asked)
     stored = beside.column(place.target, asked)
     if row is None or (stored and (stored.row.renewed or stored.made > _made(place, row))):
@@ -201,7 +201,7 @@ def _places(out: Path, chosen: list[str]) -> list[Place]:
 
 
 def _say_changes(named: Sequence[Column], changed: Sequence[Change], tell: Tell) -> None:
-    """What became of findings with the releases that were asked for."""
+    """Print the changes of findings with the releases that were asked for."""
     mine = {each.run.target.label() for each in named}
     for change in changed:
         if change.after in mine:
@@ -212,7 +212,7 @@ def _say_changes(named: Sequence[Column], changed: Sequence[Change], tell: Tell)
 
 
 def _report(made: Sequence[Column], file: Path, tell: Tell) -> None:
-    """One file with the plays of all cells, as far as they fit."""
+    """Write one report with the plays of all cells, as far as they fit."""
     file.parent.mkdir(parents=True, exist_ok=True)
     written = document.write([each.run for each in made], file)
     tell(f"report: {written.path}, {written.size / 1e6:.2f} MB")
@@ -223,7 +223,7 @@ def _report(made: Sequence[Column], file: Path, tell: Tell) -> None:
 def _confirm(
     places: Sequence[Place], beside: Beside, named: Sequence[Column], jobs: int, tell: Tell
 ) -> None:
-    """So many targets at a time: the most of a replay is a wait."""
+    """Replay so many targets at a time: most of a replay is a wait."""
     by_target = {place.target: place for place in places}
     leaving = threading.Event()
 

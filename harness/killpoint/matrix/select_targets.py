@@ -1,4 +1,4 @@
-"""Which targets a matrix has: the reference, releases of vLLM where its code changed, SGLang."""
+"""Targets of a matrix: the reference, releases of vLLM where its code changed, SGLang."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ LANDMARKS = {
 """Releases of vLLM at which the shape of the judged code changed, and how."""
 
 COLUMNS = ("0.26.0", "0.32.0", "0.33.0")
-"""Those that a matrix has by itself: a column takes an hour on two cores. Between the first two lie
-the fixes of 0.27.0 and 0.29.0; since when an older finding is, its entry in the registry says."""
+"""Releases that a matrix has by default: a column takes an hour on two cores. Between the first
+two lie the fixes of 0.27.0 and 0.29.0; since when an older finding is, its entry in the registry
+says."""
 
 _NEWEST_SGLANG = "0.5.23"
 _RANGE = re.compile(r"(?P<project>\w+):(?P<first>[^.:][^:]*?)\.\.(?P<last>[^:]*)")
@@ -67,7 +68,7 @@ def newest(project: str, known: str) -> str:
 
 
 def thinned(all: list[str], count: int) -> list[str]:
-    """So many of them, spread evenly, the first and the last among them."""
+    """Return so many of them, spread evenly, the first and the last among them."""
     if count >= len(all):
         return all
     if count == 1:

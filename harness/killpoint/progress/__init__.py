@@ -1,1 +1,1 @@
-"""What a person who waits is shown: a live display at a terminal, a few lines elsewhere."""
+"""Progress for a person who waits: a live display at a terminal, a few lines elsewhere."""

@@ -13,26 +13,26 @@ from killpoint.progress.text import span
 
 
 class Tell(Protocol):
-    """Told what is measured now, and how many steps of how many are behind it."""
+    """Receiver of progress: what is measured now, and how many steps of how many are done."""
 
     def __call__(self, text: str, done: int = 0, total: int = 0, /) -> None:
-        """Nothing is told of the time left where ``total`` is 0."""
+        """Receive progress; the time left is not shown where ``total`` is 0."""
         ...
 
 
 def quiet(_text: str, _done: int = 0, _total: int = 0, /) -> None:
-    """A :class:`Tell` that tells nobody."""
+    """Show nothing: a :class:`Tell` without a display."""
 
 
 class Steps:
-    """What is measured, in words, with the time left at the pace of the steps so far."""
+    """Text on the current measurement, with the time left at the pace of the steps so far."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began: float | None = None
 
     def line(self, text: str, done: int, total: int) -> str:
-        """One line; the clock runs from the first step on."""
+        """Return one line; the clock runs from the first step on."""
         if not total:
             return text
         self._began = self._clock() if self._began is None or not done else self._began
@@ -45,7 +45,7 @@ class Steps:
 
 @contextlib.contextmanager
 def counting(console: Console) -> Generator[Tell]:
-    """Show what a bench tells until this is left."""
+    """Show the progress of a benchmark, until the context is left."""
     if not console.is_terminal:
         yield quiet
         return

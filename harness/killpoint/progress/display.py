@@ -16,13 +16,13 @@ from killpoint.progress.progress_state import Score
 from killpoint.verdict import CaseOutcome
 
 _EVERY = 60.0
-"""Seconds between two lines where nobody looks on."""
+"""Seconds between two lines where there is no terminal."""
 _ROWS = 8
 """Cases that a live display names."""
 
 
 class Watcher:
-    """What a judgement tells its news to; a violation is shown at once, to be replayed."""
+    """Receiver of a judgement's news; a violation is shown at once, to be replayed."""
 
     def __init__(self, score: Score, console: Console) -> None:
         self._score = score
@@ -49,7 +49,7 @@ class Watcher:
 
 
 class _FromAfar(Watcher):
-    """For a log: no more than a line a minute."""
+    """Watcher that writes to a log: no more than a line a minute."""
 
     def __init__(self, score: Score, console: Console) -> None:
         super().__init__(score, console)

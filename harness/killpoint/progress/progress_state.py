@@ -1,4 +1,4 @@
-"""How far a run has come: what ended, what goes on since when, and how long it may still take."""
+"""State of a run: cases that ended, cases that go on and since when, and the time left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Running(msgspec.Struct):
     points_done: int = 0
     points_counted: int = 0
     swept_since: float = 0.0
-    """When its first points had been counted."""
+    """Time at which its first points had been counted."""
 
     def rate(self, now: float) -> float | None:
         """Points a second; None before the first is done."""
@@ -34,7 +34,7 @@ class Running(msgspec.Struct):
 
 
 class Score:
-    """Told by a judgement, from several threads; read by whoever shows it.
+    """State of a judgement: written by it, from several threads; read by the display.
 
     Args:
         expected: the cases of this run, and what each is expected to take.
@@ -74,7 +74,7 @@ class Score:
             self.last = outcome
 
     def running(self) -> list[Running]:
-        """What goes on, the longest first."""
+        """Return the cases that go on, the longest first."""
         with self._lock:
             return sorted(map(msgspec.structs.replace, self._running.values()), key=_since)
 

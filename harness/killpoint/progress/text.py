@@ -27,7 +27,7 @@ def headline(score: Score) -> str:
 
 
 def sweep(running: Running, now: float) -> str:
-    """How far a sweep has come; empty where nothing is swept."""
+    """Return how far a sweep has come; empty where nothing is swept."""
     if not running.points_counted:
         return ""
     rate = running.rate(now)

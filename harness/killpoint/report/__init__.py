@@ -1,1 +1,1 @@
-"""What a judgement looks like: the card in a terminal, and the files scripts read."""
+"""Rendering of a judgement: the card in a terminal, and the files that scripts read."""

@@ -19,7 +19,7 @@ _STYLE = {"holds": "green", "violated": "bold red", "inconclusive": "yellow", "u
 def print_card(judgement: Judgement, console: Console, folder: str | None = None) -> None:
     """Print the findings, the worst impact first, then the verdicts, then each violation.
 
-    Invariants that the target cannot be asked are told in one line.
+    Invariants that the target cannot be asked share one line.
     """
     heading = f"\n{judgement.name} {judgement.version}  (seed {judgement.seed})"
     console.print(heading, style="bold", markup=False)
@@ -45,7 +45,7 @@ def print_card(judgement: Judgement, console: Console, folder: str | None = None
 
 
 def summary(judgement: Judgement) -> str:
-    """How many invariants ended how, in one line."""
+    """Return the number of invariants of each verdict, in one line."""
     words = [verdict.verdict for verdict in judgement.verdicts]
     counts = ", ".join(f"{words.count(word)} {word}" for word in _SIGN if word in words)
     return f"{counts or 'nothing ran'} in {judgement.seconds:.1f} s"
@@ -64,7 +64,7 @@ def _table(verdicts: list[InvariantVerdict]) -> Table:
 
 
 def print_findings(cases: Sequence[Case], console: Console) -> None:
-    """Those that violated cases belong to, the worst impact first."""
+    """Print the findings that violated cases belong to, the worst impact first."""
     for row in listed(cases):
         console.print(Text(f"✗ {row.words()}", style="bold red"), soft_wrap=True)
         lines = [row.where()] + [f"killpoint show {row.id}"] * row.is_entrys
@@ -77,7 +77,7 @@ def print_findings(cases: Sequence[Case], console: Console) -> None:
 
 
 def _unasked(verdicts: Sequence[InvariantVerdict]) -> str:
-    """What the target cannot be asked, and why, in one line."""
+    """Return what the target cannot be asked, and why, in one line."""
     why: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.verdict == "unsupported":

@@ -1,4 +1,4 @@
-"""What ``check`` leaves for CI beside the card: known failures, JUnit, annotations, a summary."""
+"""Outputs of ``check`` for CI beside the card: known failures, JUnit, annotations, a summary."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_options(check: argparse.ArgumentParser) -> None:
 
 
 class Outlets:
-    """What one call of ``check`` was asked to leave."""
+    """Outputs that one call of ``check`` was asked for."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         """Read the known failures, and see that files can be written, before anything is played.
@@ -67,7 +67,7 @@ class Outlets:
 
     @contextlib.contextmanager
     def or_why_not(self, out: TextIO) -> Generator[None]:
-        """If nothing can be judged, the files say so: a gate must not read those of yesterday."""
+        """If nothing can be judged, write so into the files: a gate must not read older ones."""
         try:
             yield
         except BadUsage:

@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write it, and tell where, how large it is, and what was left out."""
+    """Write the report, and print its path, its size, and what was left out."""
     runs = [run_folder.read(run) for run in options.runs]
     beside = runs[0].folder if len(runs) == 1 else Path()
     out: Path = options.out or beside / "report.html"

@@ -1,4 +1,4 @@
-"""Two runs beside each other: what is violated anew, what is gone, what can no longer be told."""
+"""Comparison of two runs: new violations, those that are gone, and what is undecided now."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from killpoint.verdict import Rate, counted
 
 _NOT_RUN = "not run"
 _LESS = 0.9
-"""Of what was counted before: below that a case says less than it did. Counts of lines and of what
-a deadline left time for differ a little from one run to the next."""
+"""Share of an earlier count below which a case gives less evidence than it did. Counts of lines and
+of what a deadline left time for differ a little from one run to the next."""
 
 
 class Side(msgspec.Struct):
@@ -35,9 +35,9 @@ class CaseChange(msgspec.Struct, omit_defaults=True):
     ``infrastructure``."""
     after: str
     cause: str = ""
-    """Of the second run; where nothing is told there, of the first."""
+    """Cause in the second run; where that one has none, in the first."""
     signature: str = ""
-    """Of the second run's violation, or of the one that is gone."""
+    """Signature of the second run's violation, or of the one that is gone."""
     was: str = ""
     """Signature of the first run's violation, where another one has taken its place."""
     replay: str = ""
@@ -60,12 +60,12 @@ class StrengthLoss(msgspec.Struct):
 
 
 class Difference(msgspec.Struct):
-    """What differs between two runs."""
+    """Differences between two runs."""
 
     first: Side
     second: Side
     notes: list[str]
-    """What makes the runs less alike than one would think."""
+    """Reasons why the runs are less alike than one would think."""
     new: list[CaseChange]
     """Violated now, and not before."""
     changed: list[CaseChange]
@@ -73,13 +73,13 @@ class Difference(msgspec.Struct):
     gone: list[CaseChange]
     """Violated before; it holds now."""
     undecided: list[CaseChange]
-    """It held or was violated before; now nothing tells which."""
+    """Held or violated before, and undecided now."""
     decided: list[CaseChange]
-    """It holds now; before nothing told."""
+    """Undecided before; it holds now."""
     verdicts: list[VerdictChange]
     weaker: list[StrengthLoss]
     still: int
-    """How many violations are the same in both."""
+    """Number of violations that are the same in both."""
     came: list[Row] = []
     """Findings that the second run shows, and the first had looked for and not shown."""
     fixed: list[Row] = []
@@ -98,7 +98,7 @@ class Difference(msgspec.Struct):
 
 
 def diff(first: StoredRun, second: StoredRun) -> Difference:
-    """What differs; violations are the same if their signatures are."""
+    """Compare two runs; violations are the same if their signatures are."""
     found = Difference(
         _side(first), _side(second), list(_notes(first, second)), [], [], [], [], [], [], [], 0
     )
@@ -136,9 +136,9 @@ def diff(first: StoredRun, second: StoredRun) -> Difference:
 
 
 def _set_aside(found: Difference, by_rates: set[str]) -> None:
-    """Of two runs of the same code, what is no change of it.
+    """Set aside, of two runs of the same code, the differences that are no change of it.
 
-    That is all but what was not asked of both, and what has rates, which are apart.
+    All are set aside but cases that only one run was asked, and those that rates decide.
     """
     for changes in (found.new, found.changed, found.gone, found.undecided, found.decided):
         kept = [c for c in changes if _NOT_RUN in (c.before, c.after) or c.id in by_rates]
@@ -193,12 +193,12 @@ def _case(found: Difference, before: StoredCase | None, after: StoredCase | None
 
 
 def by_chance(before: StoredCase, after: StoredCase) -> bool:
-    """Whether a case was violated in one run alone, and its rates do not tell the runs apart."""
+    """Return whether one run alone violated a case, and its rates do not tell the runs apart."""
     return {before.outcome, after.outcome} == {"held", "violated"} and _overlap(before, after)
 
 
 def _is_race(before: StoredCase | None, after: StoredCase | None) -> bool:
-    """Whether a race broke the promise in one run alone, or in two ways, about as often."""
+    """Return whether a race broke the promise in one run alone, or in two ways, about as often."""
     if before is None or after is None:
         return False
     both = before.outcome == after.outcome == "violated"
@@ -207,7 +207,7 @@ def _is_race(before: StoredCase | None, after: StoredCase | None) -> bool:
 
 
 def _overlap(before: StoredCase, after: StoredCase) -> bool:
-    """Whether there are rates, and those of both may be the same."""
+    """Return whether there are rates, and those of both runs may be the same."""
     one, other = before.chances, after.chances
     if not (one or other):
         return False

@@ -14,7 +14,7 @@ from killpoint.report import run_folder
 from killpoint.report.diff import CaseChange, Difference, diff
 
 _MOST = 12
-"""Lines of what is told but gates nothing; ``--json`` tells all."""
+"""Most lines that are printed of what gates nothing; ``--json`` has all."""
 
 
 def add_parser(commands: Any) -> None:
@@ -79,7 +79,7 @@ def lines(found: Difference) -> Iterator[str]:
 
 
 def findings(found: Difference) -> str:
-    """Such as ``findings: +1 bites: deaf-reader``, and how many are fixed; empty: the same."""
+    """Return such as ``findings: +1 bites: deaf-reader``, and how many are fixed; empty: none."""
     parts: list[str] = []
     for impact in IMPACTS:
         rows = [row for row in found.came if row.impact == impact]

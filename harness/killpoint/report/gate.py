@@ -1,4 +1,4 @@
-"""What a gate makes of a run: which violations are new, which are known, which are gone."""
+"""Gate: sorts a run's violations into new ones, known ones and those that are gone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Gate(msgspec.Struct):
     status: int
     """Exit status: 1 something new or something gone; 3 inconclusive or nothing ran; else 0."""
     new: list[StoredCase]
-    """Violations that nobody knows."""
+    """Violations that are not known."""
     known: list[tuple[StoredCase, Known]]
     """Violations that are known."""
     gone: list[Known]
@@ -28,11 +28,11 @@ class Gate(msgspec.Struct):
     """Cases that were inconclusive."""
 
     def entry_of(self, case: StoredCase) -> Known | None:
-        """What is known of a violation."""
+        """Return the known failure that a violation is, if it is one."""
         return next((known for each, known in self.known if each is case), None)
 
     def lines(self) -> list[str]:
-        """What is known and what is gone, for people."""
+        """Return lines on the known failures that were met, and on those that are gone."""
         met = [f"known failure: {known.words()}" for _, known in self.known]
         gone = [f"known failure no longer fails: {known.words()}; remove it" for known in self.gone]
         return met + gone
@@ -71,7 +71,7 @@ def _of_findings(known: Sequence[Known], case: StoredCase) -> Known | None:
 
 
 def _is_gone(entry: Known, held: set[str], shown: set[str | None]) -> bool:
-    """Whether it fails no more: its case holds; of a finding the exhibit, and nothing shows it."""
+    """Return whether a known failure is gone: its case, or its finding's unshown exhibit, holds."""
     if not entry.finding:
         return entry.case in held
     return finding(entry.finding).exhibit in held and entry.finding not in shown

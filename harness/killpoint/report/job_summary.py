@@ -108,7 +108,7 @@ def _folded(title: str, lines: Sequence[str]) -> str:
 
 
 def _fenced(lines: Sequence[str]) -> str:
-    """As it is, whatever backticks it quotes."""
+    """Fence text as it is, whatever backticks it quotes."""
     text = "\n".join(lines)
     ticks = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, ticks + 1)

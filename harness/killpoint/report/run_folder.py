@@ -23,13 +23,13 @@ from killpoint.verdict import (
 )
 
 NEWEST = 2
-"""Of the schemas of ``verdict.json``, the newest that is read here."""
+"""Newest schema of ``verdict.json`` that is read here."""
 _ALONE, _PLAYS_ALONE = "plays alone", 3
-"""What a violation that rests on time is played again by, and at most how often."""
+"""Name and largest number of the plays that confirm a violation which rests on time."""
 
 
 class StoredCase(msgspec.Struct):
-    """One case of a run, as ``verdict.json`` tells it."""
+    """One case of a run, as ``verdict.json`` has it."""
 
     id: str
     outcome: CaseWord
@@ -44,7 +44,7 @@ class StoredCase(msgspec.Struct):
     shrinkage: str = ""
     level: Level | None = None
     violations: list[CaseViolation] = []
-    """Empty in runs that were stored before cases told more than one."""
+    """All violations; empty in runs that were stored before cases had more than one."""
     unconfirmed: list[str] = []
     beyond: str = ""
     runs: int = 0
@@ -62,20 +62,20 @@ class StoredCase(msgspec.Struct):
 
     @property
     def failure_class(self) -> FailureClass | None:
-        """Why it did not hold, in a word."""
+        """Reason why the case did not hold, in a word."""
         return failure_class(self.outcome, self.kind, by_harness=self.by_harness)
 
     @property
     def signatures(self) -> set[str]:
-        """Of all its violations; of runs that told one alone, of that one."""
+        """Signatures of all its violations; in runs that stored one alone, of that one."""
         told = {signature(self.id, v.kind, v.cause) for v in self.violations}
         return told or ({self.signature} - {""})
 
     @property
     def chances(self) -> dict[str, Rate]:
-        """What depends on a race, by what was done: how often it was violated, of how many plays.
+        """Rates of what depends on a race, by what was done: violations, of how many plays.
 
-        That is a fault at random times, and a violation that not every play alone showed again.
+        Such are faults at random times, and a violation that not every play alone showed again.
         """
         found = {rate.of: Rate("", rate.of, 0, rate.trials) for rate in self.rates}
         for rate in self.rates:
@@ -89,12 +89,12 @@ class StoredCase(msgspec.Struct):
 
     @property
     def strength(self) -> str:
-        """How much evidence it gave, in words."""
+        """Amount of evidence that the case gave, in words."""
         return case_strength(self)
 
     @property
     def signature(self) -> str:
-        """Of its violation; empty if it is none."""
+        """Signature of its violation; empty if there is none."""
         if self.outcome != "violated":
             return ""
         return signature(self.id, self.kind or "", self.cause)
@@ -110,13 +110,13 @@ class StoredVerdict(msgspec.Struct):
 
 
 class StoredTarget(msgspec.Struct):
-    """What was judged."""
+    """Target that was judged."""
 
     name: str
     version: str
     code: str = ""
-    """Digest of its own files and how it was asked for; empty if they were not known, or the run is
-    from before it was told."""
+    """Digest of the target's own files and its spec; empty if the files were not known, or the run
+    is older than the digest."""
 
     def label(self) -> str:
         """Name and version, in a phrase."""
@@ -137,16 +137,16 @@ class StoredRun(msgspec.Struct):
     schema: int = 1
     """1: from before there were findings in it; its violations have neither place nor finding."""
     findings: list[Row] = []
-    """What its violations belong to, the worst impact first, as it was known then."""
+    """Findings that its violations belong to, the worst impact first, as known at the time."""
     depth: str = "line"
-    """How fine the points of the sweeps were."""
+    """Depth of the sweeps: how fine their points were."""
     judge: str = ""
-    """Digest of what judged; empty if the run is from before it was told."""
+    """Digest of the judge's code; empty if the run is older than the digest."""
     folder: Path = Path()
-    """Where it lies; set by :func:`read`, never stored."""
+    """Folder of the run; set by :func:`read`, never stored."""
 
     def repeats(self, other: StoredRun) -> bool:
-        """Whether both asked the same of the same code, so that what differs is no change of it."""
+        """Return whether both asked the same of the same code: no difference is a change of it."""
         if not (self.target.code and self.judge):
             return False
         mine, theirs = (
@@ -156,7 +156,7 @@ class StoredRun(msgspec.Struct):
         return mine == theirs
 
     def cases(self) -> list[StoredCase]:
-        """Every case of every invariant, in the card's order."""
+        """Return every case of every invariant, in the card's order."""
         return [case for verdict in self.invariants.values() for case in verdict.cases]
 
 

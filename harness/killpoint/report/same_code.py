@@ -14,9 +14,9 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def target_digest(spec: str, files: Mapping[str, str]) -> str:
-    """Of a target's own files and how it was asked for; empty if its files are not known.
+    """Return the digest of a target's own files and its spec; empty if its files are not known.
 
-    Of a whole server it is its pinned packages, or the reference's files.
+    Of a whole server, the files are its pinned packages, or the reference's.
 
     ``vllm==X`` with and without a finding has the same files: they are edited as they are loaded.
     """
@@ -30,7 +30,7 @@ def target_digest(spec: str, files: Mapping[str, str]) -> str:
 
 
 def judge_digest() -> str:
-    """Of killpoint's own files, the interpreter's version, and those of all that is installed."""
+    """Return the digest of killpoint's files, Python's version, and all installed packages."""
     code = ((str(path), path.read_bytes()) for path in sorted(_PACKAGE.rglob("*.py")))
     installed = sorted(f"{each.name} {each.version}" for each in importlib.metadata.distributions())
     return _digest([*code, ("installed", "\n".join([sys.version, *installed]).encode())])

@@ -16,12 +16,12 @@ from killpoint.report.run_folder import StoredRun
 SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "\N{EN DASH}"}
 """A shape for each verdict, so that none needs colour."""
 _WHAT = {"sglang": "its copy of vLLM 0.6.4's queue"}
-"""What of a project is judged, where its name alone would promise more."""
+"""Part of a project that is judged, where its name alone would promise more."""
 LEGEND = "✓ holds, ✗ violated, ? inconclusive, \N{EN DASH} unsupported, blank: not asked"
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A run, and the heading that tells it from the others."""
+    """A run, and the heading that distinguishes it from the others."""
 
     run: StoredRun
     label: str
@@ -38,7 +38,7 @@ class Row(msgspec.Struct, frozen=True):
 def columns(runs: Sequence[StoredRun]) -> list[Column]:
     """A column for each run: targets in the order given, each one's newest version last.
 
-    What has the same name and version is told apart by seed, then by date, then by number.
+    Runs of the same name and version are distinguished by seed, then by date, then by number.
     """
     first = {run.target.name: n for n, run in reversed(list(enumerate(runs)))}
     ordered = sorted(runs, key=lambda run: (first[run.target.name], _version(run), date(run)))
@@ -58,9 +58,9 @@ def _label(run: StoredRun) -> str:
 
 
 def rows(runs: Sequence[StoredRun]) -> list[Row]:
-    """Every invariant that a run speaks of: those that MUST hold first, as the catalogue has them.
+    """Return every invariant of the runs: MUST before SHOULD, in the order of the catalogue.
 
-    What the catalogue does not know any more comes last of its level, without a clause.
+    Invariants that the catalogue does not have any more come last of their level, without a clause.
     """
     level = {id: verdict.level for run in runs for id, verdict in run.invariants.items()}
     clauses = {item.id: item.clause for item in CATALOGUE}
@@ -71,7 +71,7 @@ def rows(runs: Sequence[StoredRun]) -> list[Row]:
 
 
 def date(run: StoredRun) -> str:
-    """When a run was begun, from its folder's name, ``YYYY-MM-DD HH:MM:SS``; or was written."""
+    """Return when a run began, by its folder's name, as ``YYYY-MM-DD HH:MM:SS``; or was written."""
     stamp = re.match(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-", run.folder.resolve().name)
     if stamp:
         return "{}-{}-{} {}:{}:{}".format(*stamp.groups())
@@ -91,7 +91,7 @@ def _version(run: StoredRun) -> tuple[bool, Version, str]:
 
 
 def _told_apart(labels: list[str], more: list[str]) -> list[str]:
-    """Labels that stand more than once, with what tells them apart if anything does."""
+    """Return the labels; equal ones get a distinguishing addition, if there is one."""
     often = Counter(labels)
     variants = {label: set[str]() for label in labels}
     for label, extra in zip(labels, more, strict=True):

@@ -1,4 +1,4 @@
-"""What a play's history looks like on a time axis: spans, marks, arrows and samples of roles."""
+"""Timeline of a play's history: spans, marks, arrows and samples of roles."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ ENDS = {
     "engine-stop": ("engine-stopped", ""),
     "request": ("answer", "n"),
 }
-"""What ends a span that an event of this kind begins, and the field that both have."""
+"""Kind of the event that ends a span, by the kind that begins it, and the field that both have."""
 MAY_END_ELSEWHERE = frozenset({"request"})
-"""Without an end it is a mark, no span that never ended."""
+"""Kinds that are a mark where they have no end, and not a span that never ended."""
 ONE_AT_A_TIME = frozenset({"serving"})
-"""The next one's begin is the end of one that told no end: its work raised."""
+"""Kinds of which the next one's begin is the end of one without an end: its work raised."""
 _SAMPLES = {
     "weight": ("rss", "pss"),
     "late-tick": ("ns",),
@@ -65,7 +65,7 @@ class Span(msgspec.Struct):
     stop: int
     data: dict[str, object]
     ended: bool = True
-    """Whether it came to its end, or its role or the play did before."""
+    """True if the span came to its own end; false if its role or the play ended before."""
     lane: int = 0
     """Spans of one role and lane lie beside or inside one another, never across."""
 
@@ -118,7 +118,7 @@ def timeline(history: History) -> Timeline:
 
 
 def _spans(history: History) -> tuple[list[Span], dict[int, Span]]:
-    """All spans, and by ``id`` of an event the one that it begins or ends."""
+    """Return all spans, and by ``id`` of an event the one that it begins or ends."""
     ends = {end: (kind, key) for kind, (end, key) in ENDS.items()}
     open: dict[tuple[str, str, str], list[tuple[Event, Span]]] = {}
     spans: list[Span] = []
@@ -161,7 +161,7 @@ def _cut(open: dict[tuple[str, str, str], list[tuple[Event, Span]]], event: Even
 
 
 def _end_of(history: History, event: Event) -> int:
-    """When the role of an event ended after it, or the play did."""
+    """Return when the role of an event ended after it, or the play did."""
     for each in history.of("exit", "gone"):
         if each.text("target") == event.role and each.t >= event.t:
             return each.t
@@ -186,7 +186,7 @@ def _spread(spans: list[Span]) -> None:
 
 
 def _arrows(history: History, inside: dict[int, Span]) -> Iterator[Arrow]:
-    """Of each message whose ends lie in spans."""
+    """Yield an arrow for each message whose ends lie in spans."""
     for way in arrows(history.events):
         source, taker = history.events[way.source], history.events[way.to]
         if way.to >= 0 and id(source) in inside and id(taker) in inside:

@@ -128,7 +128,7 @@ class _Drawing:
                 yield TraceEvent("M", "thread_name", pid, lane + 1, 0.0, args=named)
 
     def _mark(self, event: Event) -> TraceEvent:
-        """On the role that it befell; what the runner means to do stays with the runner."""
+        """Return a mark on the role that an event befell; an intention stays with the runner."""
         role = event.text("target") if event.kind != "intent" else ""
         scope = "g" if event.kind in _EVERYWHERE else "p" if event.kind in _OF_A_PROCESS else "t"
         words = [event.kind, event.text("fault") or event.text("op") or event.text("name")]
@@ -159,7 +159,7 @@ class _Drawing:
 
 
 def _instead(folder: Path) -> str:
-    """What could have been meant."""
+    """Return the folders that could have been meant, in words."""
     plays = sorted(path.parent.name for path in (folder / "plays").glob("*/scenario.toml"))
     if not plays:
         return "expected the folder of a play: RUN/plays/CASE"

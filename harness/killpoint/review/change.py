@@ -17,17 +17,17 @@ class ChangedFile(msgspec.Struct, frozen=True):
     """A file whose code differs."""
 
     file: str
-    """Its path in the target's package."""
+    """Path of the file in the target's package."""
     functions: list[str]
     """Qualified names of those that differ, came or went; none where only other code differs."""
 
     def words(self) -> str:
-        """Such as ``utils.py: StatelessProcessGroup.barrier``."""
+        """Return words such as ``utils.py: StatelessProcessGroup.barrier``."""
         return f"{self.file}: {', '.join(self.functions)}" if self.functions else self.file
 
 
 def changed(before: Sources, now: Sources) -> list[ChangedFile]:
-    """Which of the files that a judgement runs, or reads settings from, differ."""
+    """Return the files that differ, of those that a judgement runs or reads settings from."""
     one, other = _texts(before), _texts(now)
     found: list[ChangedFile] = []
     for file in sorted(one.keys() | other.keys()):
@@ -49,7 +49,7 @@ def sources(resolved: str) -> Sources:
 
 
 def _texts(copy: Sources) -> dict[str, bytes]:
-    """By path in the package."""
+    """Return the files' contents, by path in the package."""
     settings = copy.root / SETTINGS
     files = [*copy.files(), *([settings] if settings.is_file() else [])]
     package = copy.root / copy.folder.parts[0]
@@ -57,7 +57,7 @@ def _texts(copy: Sources) -> dict[str, bytes]:
 
 
 def _code(text: bytes | None) -> dict[str, str]:
-    """Each function by its qualified name, and what is in none by the empty one."""
+    """Return each function by its qualified name, and the whole module by the empty one."""
     if text is None:
         return {}
     try:
@@ -79,5 +79,5 @@ def _functions(inside: ast.AST, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _innermost(names: list[str]) -> list[str]:
-    """Without those that differ by what stands in one of the others."""
+    """Remove functions that differ only by what stands in one of the others."""
     return [n for n in names if not any(other.startswith(f"{n}.") for other in names)]

@@ -16,12 +16,12 @@ _NAMED = 3
 
 
 def markdown(found: Review) -> str:
-    """The comment: what is new, what is gone, what could not be told, what was not asked."""
+    """Return the comment: what is new, gone, undecided, and not asked."""
     return "\n\n".join(_blocks(found)) + "\n"
 
 
 def ending(found: Review) -> str:
-    """What it came to, in one line: ``+1 bites: deaf-reader``, and how many are fixed."""
+    """Return the result in one line: ``+1 bites: deaf-reader``, and how many are fixed."""
     if not found.changes:
         return "no code that is judged differs: nothing was played"
     parts = [f"+{_words(each)}" for each in _by_impact(found.new)]
@@ -86,7 +86,7 @@ def _told(each: Difference) -> str:
 
 
 def _line(each: Difference) -> str:
-    """Its symptom and its cases, with whether other cases show it on both sides."""
+    """Return the symptom and the cases, with whether other cases show it on both sides."""
     more = "; other cases show it on both sides" if each.elsewhere else ""
     if each.id == NEW:
         return f"{each.kind} in {_cases(each)}"

@@ -1,4 +1,4 @@
-"""In which order a change is asked: what it touches first, then the rest, the short cases first."""
+"""Order in which a change is judged: what it touches first, then the rest, short cases first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_FILES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("envs.py", ("pool",)),
     ("utils/stale_shm_cleanup.py", ("queue",)),
 )
-"""Which systems a file is of, the first most of all; the later ones are built on it."""
+"""Systems that a file is of, the first most of all; the later ones are built on it."""
 _COORDINATORS = {"coordinator", "coordinator_process", "waves"}
 
 
@@ -55,7 +55,7 @@ def in_order(
 
 
 def systems_of(change: ChangedFile) -> tuple[str, ...]:
-    """The systems that a file is of; all of them where nobody knows."""
+    """Return the systems that a file is of; all of them where that is unknown."""
     known = (systems for part, systems in _OF_FILES if f"/{part}" in f"/{change.file}")
     return next(known, SYSTEMS)
 
@@ -73,5 +73,5 @@ def _is_file(changed: str, placed: str) -> bool:
 
 
 def _meet(one: str, other: str) -> bool:
-    """Whether one function is the other, or stands in it."""
+    """Return whether one function is the other, or stands in it."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")

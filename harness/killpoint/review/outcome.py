@@ -1,4 +1,4 @@
-"""The outcome of a review: findings new and gone, and what could not be told."""
+"""The outcome of a review: findings new and gone, and undecided cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Difference(msgspec.Struct):
     elsewhere: bool = False
     """The finding is in both copies: other cases show it in both."""
     again: bool = True
-    """Whether its replay was played again on both sides; there may be no time for it."""
+    """True if its replay was played again on both sides; there may be no time for it."""
 
     def rank(self) -> int:
         """The worst impact first."""
@@ -43,11 +43,11 @@ class Review(msgspec.Struct):
     new: list[Difference] = []
     gone: list[Difference] = []
     unsure: list[str] = []
-    """Lines on cases of which nobody can say whether the change broke them."""
+    """Lines on cases of which it cannot be told whether the change broke them."""
     chance: list[str] = []
     """Cases that ended otherwise by chance: the intervals of their rates overlap."""
     otherwise: list[str] = []
-    """Cases that both sides violate by one kind, in other words: nothing tells the two apart."""
+    """Cases that both sides violate by one kind, in other words: they cannot be distinguished."""
     as_before: int = 0
     """Violations that both sides show."""
     compared: int = 0
@@ -57,14 +57,14 @@ class Review(msgspec.Struct):
     seconds: float = 0.0
 
     def status(self) -> int:
-        """1: something is violated anew; 3: it could not be told; else 0."""
+        """Exit status: 1 if something is violated anew, 3 if it could not be told, else 0."""
         if self.new:
             return 1
         return 3 if self.unsure or (self.changes and not self.compared) else 0
 
 
 def difference(violation: CaseViolation, cases: list[str]) -> Difference:
-    """Of violations of one finding, told by the first one's words."""
+    """Return the difference of violations of one finding, in the first one's words."""
     entry = findings().get(violation.finding or NEW)
     place = violation.place
     if place is None and entry is not None:

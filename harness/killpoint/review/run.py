@@ -31,11 +31,11 @@ from killpoint.targets.registry import resolve
 BUDGET = 600.0
 """Seconds for both sides together."""
 _HEAD, _BASE = 0.45, 0.85
-"""By which part of the budget the last case of the tree, and of its base, is begun."""
+"""Parts of the budget by which the last case of the tree, and of its base, is begun."""
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How both sides are played."""
+    """Settings with which both sides are played."""
 
     without: Sequence[str] = ()
     seed: int = 0
@@ -45,7 +45,7 @@ class Settings(msgspec.Struct, frozen=True):
     device: Device = "cpu"
     depth: Depth = "line"
     attribution: bool = True
-    """Whether it is asked which finding what differs belongs to."""
+    """True if differences are attributed to findings."""
 
 
 def tree_of(target: str) -> tuple[str, str]:
@@ -144,9 +144,9 @@ def _cases(judgement: Judgement) -> dict[str, StoredCase]:
 
 
 def _worth_asking(order: Sequence[Case], head: Side) -> list[str]:
-    """What did not hold first, then what held; what could not be asked of the tree last.
+    """Return the cases for the base: violated ones first, then held, and unsupported ones last.
 
-    That costs nothing where the base cannot be asked either.
+    Those cost nothing where the base cannot be asked either.
     """
     played = [case.id for case in order if case.id in head.cases]
     turn = {"violated": 0, "inconclusive": 1, "held": 2, "unsupported": 3}

@@ -35,19 +35,19 @@ _Shown = tuple[StoredCase, CaseViolation]
 
 
 class Side(msgspec.Struct):
-    """One of the two copies, with what its cases came to."""
+    """One of the two copies, with the results of its cases."""
 
     spec: str
     cases: dict[str, StoredCase]
 
 
 class _Pairs(msgspec.Struct):
-    """What of the two sides is not the same at first sight."""
+    """Violations of the two sides, by whether they look the same."""
 
     new: list[_Shown] = []
     gone: list[_Shown] = []
     same: list[_Shown] = []
-    """Of the tree."""
+    """Violations of the tree that the base has as well."""
 
 
 def settle(
@@ -63,8 +63,8 @@ def settle(
     """Write into a review what is new, what is gone, and what could not be told.
 
     Args:
-        end: of the monotonic clock; what has not been played again by then is told as such.
-        asks: whether it is asked which finding what differs belongs to.
+        end: of the monotonic clock; what has not been played again by then is reported so.
+        asks: whether differences are attributed to findings.
     """
     pairs = _Pairs()
     for id in dict.fromkeys([*head.cases, *base.cases]):
@@ -129,7 +129,7 @@ def _attribute(
 
 
 def _drop_other_words(found: Review, pairs: _Pairs) -> None:
-    """Of one case, violations of one kind on both sides are one, but for a proof of two."""
+    """Merge violations of one kind in one case on both sides, unless they are proved to be two."""
     for new in [*pairs.new]:
         twins = [g for g in pairs.gone if g[0].id == new[0].id and g[1].kind == new[1].kind]
         others = [s for s in pairs.same if s[0].id == new[0].id and s[1].kind == new[1].kind]
@@ -154,13 +154,13 @@ def _drop_other_words(found: Review, pairs: _Pairs) -> None:
 
 
 def _are_two(one: CaseViolation, other: CaseViolation) -> bool:
-    """Whether each is ended by a switch-off of its own."""
+    """Return whether each is ended by a switch-off of its own."""
     named = (one.finding, other.finding)
     return all(id in findings() for id in named) and one.finding != other.finding
 
 
 def _grouped(shown: Iterable[_Shown]) -> dict[str, list[_Shown]]:
-    """By finding; what none explains, by its kind and place."""
+    """Group violations by finding; those that none explains, by their kind and place."""
     groups: dict[str, list[_Shown]] = {}
     for case, violation in shown:
         key = violation.finding or NEW
@@ -173,7 +173,7 @@ def _grouped(shown: Iterable[_Shown]) -> dict[str, list[_Shown]]:
 
 
 def _is_no_exhibit(shown: _Shown) -> bool:
-    """Whether another case is the one that shows its finding best."""
+    """Return whether another case is the one that shows its finding best."""
     entry = findings().get(shown[1].finding or NEW)
     return entry is None or entry.exhibit != shown[0].id
 

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace, tell: Tell) -> Score:
 
 
 def report(outcome: Score, options: argparse.Namespace) -> str:
-    """What is printed; files that were asked for are written."""
+    """Write the files that were asked for, and return the text to print."""
     if options.json:
         options.json.write_text(show.json(outcome), "utf-8")
     if options.markdown:

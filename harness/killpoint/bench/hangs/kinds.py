@@ -1,4 +1,4 @@
-"""The kinds of hangs that are put into whole servers, and whom a look has to name for each."""
+"""Kinds of hangs that are put into whole servers, and the culprit of each."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Kind(msgspec.Struct, frozen=True):
     right: tuple[str, ...] = ()
     """The parts of which one has to be named; empty: the one that was struck."""
     hangs: int = 1
-    """How many there are in one play."""
+    """Number of hangs in one play."""
     topology: Topology = "tensor-parallel"
     survivable: bool = False
-    """Whether a server may come through it without a hang: then there is nothing to look at."""
+    """True if a server may come through it without a hang: then there is nothing to inspect."""
 
     def scenario(self, seed: int) -> Scenario:
-        """What is played."""
+        """Return the scenario to play."""
         shape = ServerShape(self.topology)
         return Scenario(f"E4/{self.name}", ["E4"], self.steps, server=shape, seed=seed)
 
@@ -112,21 +112,21 @@ KINDS = (
         survivable=True,
     ),
 )
-"""In the order in which they are told."""
+"""Kinds of hang, in the order of the report."""
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 def healthy(looks: int, topology: Topology = "tensor-parallel") -> Kind:
-    """So many looks at one tree that serves."""
+    """Return a kind that inspects one healthy, serving tree so many times."""
     steps: list[AnyStep] = [*_UP, ServerInspect(times=looks)]
     return Kind(HEALTHY, "nothing is done to it, under load", steps, topology=topology)
 
 
 def chosen(names: list[str] | None) -> list[Kind]:
-    """Those of these names, in their own order; None: all.
+    """Return the kinds of these names, in their own order; None: all of them.
 
     Raises:
-        BadUsage: there is none of a name.
+        BadUsage: no kind has one of the names.
     """
     for name in names or []:
         if name not in BY_NAME:

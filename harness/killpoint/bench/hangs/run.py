@@ -21,16 +21,16 @@ from killpoint.systems.server.program import Topology
 
 SCHEMA = 1
 Says = Literal["right", "wrong", "cannot-tell", "clear"]
-"""What a look said of a hang: the process that was struck; another one; that it cannot be told; or
-that all is clear. Of a healthy tree ``wrong`` is blame, and all others are right."""
+"""Verdict of an inspection on a hang: the process that was struck; another one; that it cannot be
+told; or that all is clear. Of a healthy tree ``wrong`` is blame, and all others are right."""
 _HANGS_NOT = "it does not hang: "
 _HEALTHY_IN_A_PLAY = 50
 _HEALTHY_AS: tuple[Topology, ...] = ("tensor-parallel", "data-parallel", "front-ends")
-"""What trees that serve are made of, in turn; a server that lacks one is not looked at so."""
+"""Topologies of the healthy trees, in turn; a server that lacks one is not inspected with it."""
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """One look."""
+    """One inspection of a server."""
 
     server: str
     """The spec of the server."""
@@ -39,7 +39,7 @@ class Looked(msgspec.Struct, frozen=True):
     named: str
     """The part that it blamed first; empty: none."""
     words: str
-    """Its first line."""
+    """First line of what the inspection reported."""
     seconds: float
 
 
@@ -52,7 +52,7 @@ class Missed(msgspec.Struct, frozen=True):
 
     @property
     def lacks(self) -> bool:
-        """Whether the server has no such part, or does not hang so."""
+        """True if the server has no such part, or does not hang so."""
         return self.why.startswith((LACKS, _HANGS_NOT))
 
 
@@ -65,7 +65,7 @@ class Score(msgspec.Struct, frozen=True):
     looked: list[Looked]
     missed: list[Missed]
     asked: int
-    """How many looks there were to be at each kind of hang on each server, those that have it."""
+    """Number of inspections planned for each kind of hang on each server that has the kind."""
     seconds: float
     schema: int = SCHEMA
 
@@ -74,7 +74,7 @@ class Score(msgspec.Struct, frozen=True):
         return [x for x in self.looked if x.kind == kind and server in ("", x.server)]
 
     def failures(self) -> list[str]:
-        """What could have been looked at, and was not."""
+        """Return what could have been inspected and was not, with the reasons."""
         return [f"{x.kind} on {x.server}: {x.why}" for x in self.missed if not x.lacks]
 
 
@@ -87,7 +87,7 @@ def score(
     tell: Tell,
     opened: Callable[[str], Player] = Stage,
 ) -> Score:
-    """Every kind of hang on every server, looked at so often; and trees that do not hang.
+    """Inspect every kind of hang on every server so often, and trees that do not hang.
 
     Args:
         servers: each with its resolved spec.
@@ -131,7 +131,7 @@ def score(
 def _plays(
     servers: int, kinds: Sequence[Kind], each: int, healthy_looks: int
 ) -> Iterator[tuple[int, Kind]]:
-    """What is played on which server, the servers in turn."""
+    """Yield the index of a server and the kind to play on it, the servers in turn."""
     for kind in kinds:
         for _ in range(-(-each // kind.hangs)):
             yield from ((at, kind) for at in range(servers))
@@ -143,7 +143,7 @@ def _plays(
 
 
 def _looked(spec: str, kind: Kind, history: History) -> Iterator[Looked]:
-    """What each look said, beside what was struck before it."""
+    """Yield the verdict of each inspection, judged against the process struck before it."""
     struck = ""
     for event in history.of("struck", "inspected"):
         if event.kind == "struck":
@@ -158,7 +158,7 @@ def _looked(spec: str, kind: Kind, history: History) -> Iterator[Looked]:
 
 
 def verdict(named: str, right: Sequence[str], *, blames: bool, unsure: bool, kind: str) -> Says:
-    """What a look said, against what was done."""
+    """Judge the process that an inspection named against those that would be right."""
     if kind == HEALTHY:
         return "wrong" if blames else "cannot-tell" if unsure else "clear"
     if blames:

@@ -1,1 +1,1 @@
-"""What a target is compared with besides other targets, each as a black box of the same shape."""
+"""Peers of a target besides other targets, each as a black box of the same shape."""

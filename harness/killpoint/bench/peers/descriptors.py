@@ -45,10 +45,10 @@ class Door:
 
 
 def knock(path: str, rank: int, timeout: float | None) -> list[int]:
-    """What the writer has for this rank.
+    """Return the file descriptors that the writer holds for this rank.
 
     Raises:
-        OSError: it is not there, or did not answer in time.
+        OSError: the writer is not there, or did not answer in time.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
         visitor.settimeout(timeout)

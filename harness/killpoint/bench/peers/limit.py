@@ -1,4 +1,4 @@
-"""What no queue can beat: a wake-up with nothing sent, and a single copy that nobody reads."""
+"""Lower bounds of any queue: a wake-up with nothing sent, and a copy that no process reads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class WakePeer:
     """One eventfd for each reader: ``send`` wakes it, and carries nothing."""
 
     def load(self) -> None:
-        """Nothing to import."""
+        """Do nothing: there is nothing to import."""
 
     def make(self, shape: QueueShape) -> _Waker:
         """The eventfds."""
         return _Waker(shape.readers)
 
     def handle(self, end: _Waker) -> str:
-        """Where they are handed out."""
+        """Return the path at which the eventfds are handed out."""
         return end.door.path
 
     def attach(self, handle: str, rank: int) -> _Sleeper:
-        """One of them."""
+        """Return the end of one reader, whose eventfd arrives in ``ready``."""
         return _Sleeper(handle, rank)
 
     def ready(self, end: _Waker | _Sleeper, timeout: float | None) -> None:
@@ -90,20 +90,20 @@ class CopyPeer:
     _PLACES = 4
 
     def load(self) -> None:
-        """Nothing to import."""
+        """Do nothing: there is nothing to import."""
 
     def make(self, shape: QueueShape) -> _Copier:
         """The shared memory; the shape's chunk is the size of what will be copied."""
         return _Copier(shape.chunk_bytes, self._PLACES)
 
     def handle(self, end: _Copier) -> None:
-        """Nobody attaches."""
+        """Return None: no reader attaches."""
 
     def attach(self, handle: None, rank: int) -> None:
-        """Nobody attaches."""
+        """Return None: no reader attaches."""
 
     def ready(self, end: _Copier, timeout: float | None) -> None:
-        """Nobody comes."""
+        """Do nothing: no reader is awaited."""
 
     def send(self, end: _Copier, obj: Any, timeout: float | None) -> None:
         """Copy."""
@@ -111,7 +111,7 @@ class CopyPeer:
         end.enqueue(obj)
 
     def receive(self, end: Any, timeout: float | None) -> Any:
-        """Nothing can be received."""
+        """Raise an error: a copy has no reader."""
         raise RuntimeError("a copy has no reader")
 
     def close(self, end: _Copier) -> None:

@@ -1,4 +1,4 @@
-"""What the measuring processes ask of a peer: the black box of a target, and no more."""
+"""Interface of a peer for the measuring processes: the black box of a target, and no more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Line(Protocol):
         ...
 
     def handle(self, end: Any) -> Any:
-        """What a reader needs; picklable."""
+        """Return what a reader needs to attach; picklable."""
         ...
 
     def attach(self, handle: Any, rank: int) -> Any:
@@ -32,7 +32,7 @@ class Line(Protocol):
         ...
 
     def send(self, end: Any, obj: Any, timeout: float | None) -> None:
-        """To every reader."""
+        """Send to every reader."""
         ...
 
     def receive(self, end: Any, timeout: float | None) -> Any:
@@ -45,12 +45,15 @@ class Line(Protocol):
 
 
 def sender(line: Line, end: Any) -> Callable[[Any], Any]:
-    """How its users send. An end's own ``enqueue`` if it has one: an adapter's call would count."""
+    """Return the call by which the peer's users send.
+
+    It is the end's own ``enqueue`` if it has one: an adapter's call would count.
+    """
     own = getattr(end, "enqueue", None)
     return own if callable(own) else lambda obj: line.send(end, obj, None)
 
 
 def receiver(line: Line, end: Any) -> Callable[[], Any]:
-    """How its users receive; as for ``sender``."""
+    """Return the call by which the peer's users receive; as for ``sender``."""
     own = getattr(end, "dequeue", None)
     return own if callable(own) else lambda: line.receive(end, None)

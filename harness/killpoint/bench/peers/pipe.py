@@ -14,18 +14,18 @@ class PipePeer:
     """The standard library's way."""
 
     def load(self) -> None:
-        """Nothing to import."""
+        """Do nothing: there is nothing to import."""
 
     def make(self, shape: QueueShape) -> _Writer:
         """The writing ends of as many pipes as there are readers."""
         return _Writer(shape.readers)
 
     def handle(self, end: _Writer) -> str:
-        """Where the reading ends are handed out."""
+        """Return the path at which the reading ends are handed out."""
         return end.door.path
 
     def attach(self, handle: str, rank: int) -> _Reader:
-        """One reading end, got in ``ready``."""
+        """Return one reading end, whose descriptor arrives in ``ready``."""
         return _Reader(handle, rank)
 
     def ready(self, end: _Writer | _Reader, timeout: float | None) -> None:
@@ -33,7 +33,7 @@ class PipePeer:
         end.ready(timeout)
 
     def send(self, end: _Writer, obj: Any, timeout: float | None) -> None:
-        """To each reader."""
+        """Send to each reader."""
         del timeout
         end.enqueue(obj)
 

@@ -13,7 +13,7 @@ from killpoint.targets.protocol import QueueShape
 
 _LIMITS = Path("/proc/sys/fs/mqueue")
 _ROOM_FOR_PICKLE = 512
-"""What pickle adds to an array in a dict, at most."""
+"""Bytes that pickle adds to an array in a dict, at most."""
 
 
 class _Attributes(ctypes.Structure):
@@ -27,7 +27,7 @@ class _Attributes(ctypes.Structure):
 
 
 def unavailable() -> str | None:
-    """Why this machine has none; None if it has them."""
+    """Return why this machine has no POSIX queues; None if it has them."""
     try:
         library = _library()
         queue = _open(library, _name(0), 1, 64)
@@ -58,18 +58,18 @@ class PosixPeer:
         return _Writer(shape.readers)
 
     def handle(self, end: _Writer) -> list[bytes]:
-        """Their names."""
+        """Return the names of the queues."""
         return end.names
 
     def attach(self, handle: list[bytes], rank: int) -> _Reader:
-        """One of them."""
+        """Open the queue of this rank."""
         return _Reader(handle[rank])
 
     def ready(self, end: _Writer | _Reader, timeout: float | None) -> None:
-        """Nothing: a reader is there once it has opened its queue."""
+        """Return at once: a reader is there once it has opened its queue."""
 
     def send(self, end: _Writer, obj: Any, timeout: float | None) -> None:
-        """To each reader."""
+        """Send to each reader."""
         del timeout
         end.enqueue(obj)
 

@@ -1,4 +1,4 @@
-"""What a measuring process does with a pipe, on the clock."""
+"""Timed orders of a measuring process on a pipe."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PipeOrders:
         self._tensor: Any = None
 
     def pipe_make(self, rank: int, shape: PipeOf, host: str, port: int, nbytes: int) -> bool:
-        """One end, and what it sends; False if the target has no pipe."""
+        """Make one end, and what it sends; return False if the target has no pipe."""
         if not hasattr(self._carrier, "pipe_make"):
             return False
         torch: Any = importlib.import_module("torch")

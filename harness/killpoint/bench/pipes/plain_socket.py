@@ -15,7 +15,7 @@ class SocketPipe:
     """The few calls of a target's adapter that are measured; two ranks, one connection."""
 
     def load(self) -> None:
-        """Nothing to import."""
+        """Do nothing: there is nothing to import."""
 
     def pipe_make(
         self, rank: int, shape: Any, host: str, port: int, secret: bytes, timeout: float | None
@@ -29,7 +29,7 @@ class SocketPipe:
             return _End(listener.accept()[0])
 
     def pipe_send(self, end: _End, tensor: Any | None, timeout: float | None) -> None:
-        """Its length, then its bytes."""
+        """Send the tensor's length, then its bytes."""
         del timeout
         data = memoryview(b"") if tensor is None else memoryview(tensor.numpy())
         end.sock.sendall(len(data).to_bytes(_HEAD, "big"))

@@ -25,16 +25,16 @@ _WARM_UP = 3
 
 
 class PipePace(msgspec.Struct, frozen=True):
-    """How long and how often."""
+    """Repetitions and sizes of a measurement."""
 
     groups: int = 4
     """Times that every pipe is made afresh."""
     rounds: int = 4
     """Samples of each peer in a group; each round's are taken side by side."""
     trips: int = 8
-    """In a sample, which is their median."""
+    """Round trips in a sample, which is their median."""
     nbytes: int = 64 << 20
-    """Of a tensor."""
+    """Size of a tensor, in bytes."""
 
 
 class PipeOutcome(msgspec.Struct):
@@ -57,7 +57,7 @@ class PipeOutcome(msgspec.Struct):
         return paired(ours.samples, theirs.samples, more_is_better=False)
 
     def failures(self) -> list[str]:
-        """What should have been measured and was not."""
+        """Return what should have been measured and was not, with the reasons."""
         found = self.trips.items()
         return [f"{name}: {figures.missing}" for name, figures in found if figures.failed]
 

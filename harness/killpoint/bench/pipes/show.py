@@ -1,4 +1,4 @@
-"""How a run of ``killpoint bench pipe`` is told: ratios first, then figures."""
+"""Rendering of a run of ``killpoint bench pipe``: ratios first, then figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def text(outcome: PipeOutcome) -> str:
 
 
 def json(outcome: PipeOutcome) -> str:
-    """Every sample, and the ratios."""
+    """Return every sample and the ratios, as JSON."""
     whole = msgspec.to_builtins(outcome)
     for shown in whole["trips"].values():
         del shown["trips"]

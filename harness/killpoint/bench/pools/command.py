@@ -60,7 +60,7 @@ def measure(options: argparse.Namespace, tell: Tell) -> PoolOutcome:
 
 
 def report(outcome: PoolOutcome, path: Path | None) -> str:
-    """What is printed, once the data is written where it was wanted."""
+    """Write the data where it was asked for, and return the text to print."""
     if path:
         path.write_text(show.json(outcome), "utf-8")
     return show.text(outcome)

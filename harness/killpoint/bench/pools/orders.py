@@ -1,4 +1,4 @@
-"""What a measuring process does with a pool, on the clock."""
+"""Timed orders of a measuring process on a pool."""
 
 from __future__ import annotations
 

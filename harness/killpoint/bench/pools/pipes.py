@@ -15,7 +15,7 @@ class PipePool:
     """The few calls of a target's adapter that are measured."""
 
     def load(self) -> None:
-        """Nothing to import."""
+        """Do nothing: there is nothing to import."""
 
     def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> _Pool:
         """Fork them."""
@@ -37,11 +37,11 @@ class PipePool:
         return [pipe.recv() for pipe in end.pipes]
 
     def pool_pids(self, end: _Pool) -> list[int]:
-        """By rank."""
+        """Return the workers' process ids, by rank."""
         return [process.pid or 0 for process in end.processes]
 
     def pool_stop(self, end: _Pool) -> None:
-        """Their pipes end."""
+        """Close the pipes, which ends the workers, and wait for them."""
         for pipe in end.pipes:
             pipe.close()
         for process in end.processes:

@@ -31,14 +31,14 @@ _CHUNK, _CHUNKS = 1 << 20, 10
 
 
 class PoolPace(msgspec.Struct, frozen=True):
-    """How long and how often."""
+    """Repetitions of a measurement."""
 
     groups: int = 4
     """Times that every pool of the calls is started afresh."""
     rounds: int = 4
     """Samples of each peer in a group; each round's are taken side by side."""
     calls: int = 1500
-    """In a sample."""
+    """Calls in a sample."""
     starts: int = 5
     """Samples of a start, warm and by spawn."""
 
@@ -61,11 +61,11 @@ class PoolOutcome(msgspec.Struct):
         return _ratio(self.calls[self.target], self.calls[peer])
 
     def start_ratio(self) -> Ratio | None:
-        """How many times as soon a pool of the default kind is ready as a spawned one."""
+        """Return how many times as fast a pool of the default kind starts as a spawned one."""
         return _ratio(self.starts["default"], self.starts["spawn"])
 
     def failures(self) -> list[str]:
-        """What should have been measured and was not."""
+        """Return what should have been measured and was not, with the reasons."""
         every = [*self.calls.items(), *self.starts.items()]
         return [f"{name}: {figures.missing}" for name, figures in every if figures.failed]
 

@@ -1,4 +1,4 @@
-"""How a run of ``killpoint bench pool`` is told: ratios first, then figures."""
+"""Rendering of a run of ``killpoint bench pool``: ratios first, then figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def text(outcome: PoolOutcome) -> str:
 
 
 def json(outcome: PoolOutcome) -> str:
-    """Every sample, and the ratios; of single calls only their quantiles."""
+    """Return every sample and the ratios, as JSON; of single calls only their quantiles."""
     whole = msgspec.to_builtins(outcome)
     for name, figures in outcome.calls.items():
         shown = whole["calls"][name]

@@ -9,16 +9,16 @@ class Idle:
     """Answers at once."""
 
     def __init__(self, rank: int, workers: int) -> None:
-        """Nothing to keep."""
+        """Keep nothing."""
 
     def init_device(self) -> None:
-        """There is none."""
+        """Do nothing: there is no device."""
 
     def load_model(self) -> None:
-        """There is none."""
+        """Do nothing: there is no model."""
 
     def nothing(self) -> None:
-        """What is called."""
+        """Do nothing: the call that is measured."""
 
 
 class WithTorch(Idle):

@@ -16,21 +16,21 @@ from killpoint.systems.server.record import SECOND, Life, Request, Strike
 
 _WINDOW = 2 * SECOND
 _WHOLE = 0.7
-"""Of the text that came undisturbed: no two seconds are alike."""
+"""Share of the undisturbed rate of text that counts as whole: no two seconds are alike."""
 _UNHEARD = ("error", "torn", "no-answer", "refused", "hang", "open")
 _UNWELL = "health"
 
 
 class Health(msgspec.Struct, frozen=True):
-    """What a look at the server's health, or its readiness, said from a time on."""
+    """Status of the server's health, or its readiness, from a time on."""
 
     since_s: float
     status: int
-    """Of the HTTP answer; 0: there was none."""
+    """Status of the HTTP answer; 0: there was none."""
 
 
 class End(msgspec.Struct, frozen=True):
-    """How the process that was started ended."""
+    """End of the front: the process that was started."""
 
     after_s: float
     code: int | None = None
@@ -38,7 +38,7 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Left(msgspec.Struct, frozen=True):
-    """What was there once the play looked for the last time."""
+    """Resources that were left once the play looked for the last time."""
 
     processes: int = 0
     shm_bytes: int = 0
@@ -46,40 +46,42 @@ class Left(msgspec.Struct, frozen=True):
 
 
 class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault, and what came of it."""
+    """One fault and its aftermath."""
 
     fault: str
     part: str
     noticed_s: float | None
-    """Until anybody outside could have known; None: nobody could, for as long as it was looked."""
+    """Seconds until a party outside could have known; None: none could, for as long as it was
+    looked."""
     noticed_by: str
     """``health`` that was not 200, ``an error`` to a client, ``a restart``, ``its end``."""
     health: list[Health]
-    """What it was as the fault was done, and whenever that changed."""
+    """Health as the fault was done, and at each change after it."""
     ready: list[Health]
     """The same of readiness, where the server has an address for that."""
     in_flight: dict[str, int]
-    """How the requests ended that were open as the fault was done."""
+    """Number of requests by how they ended, of those open as the fault was done."""
     later: dict[str, int]
-    """And those that were asked after it."""
+    """The same of requests that were asked after the fault."""
     stalls_s: list[float]
-    """Of each stream that was in flight the longest time without a piece."""
+    """Longest time without a piece, of each stream that was in flight."""
     silence_s: float
     """The longest time, after the fault, in which no stream got a piece."""
     whole_s: float | None
-    """Until as much text came as undisturbed (70 % of it, for two seconds); None: it did not."""
+    """Seconds until as much text came as undisturbed (70 % of it, for two seconds); None: it did
+    not."""
     end: End | None
     """None: it lived on."""
     left: Left
     looked_s: float
-    """For how long it was looked on, under load."""
+    """Seconds for which the server was observed, under load."""
 
 
 def aftermath(of: Life, left: Left) -> Aftermath:
-    """What came of the first fault of a play.
+    """Return the aftermath of the first fault of a play.
 
     Raises:
-        Inconclusive: nothing was done, or it was not looked on under load.
+        Inconclusive: no fault struck, or no client asked anything after it.
     """
     if not of.strikes:
         raise Inconclusive("no fault struck")
@@ -115,7 +117,7 @@ def _since(strike: Strike, t: int) -> float:
 
 
 def _over(of: Life) -> int:
-    """When the play told the server to end: what comes later, the fault has not done."""
+    """Return when the play stopped the server: what comes later is not the fault's doing."""
     told = of.history.first("told-to-end")
     return of.until if told is None else min(told.t, of.until)
 
@@ -126,7 +128,7 @@ def _ends(requests: Iterable[Request], over: int) -> dict[str, int]:
 
 
 def _notices(of: Life, strike: Strike, load: list[Request]) -> Iterator[tuple[int, str]]:
-    """When somebody outside could have known of the fault, and by what."""
+    """Yield when a party outside could have known of the fault, and by what sign."""
     if strike.part != "front":
         ended = (each.t for each in of.history.of("part-ended") if each.t > strike.t)
         yield from ((t, "a restart") for t in ended if _lives_again(of, strike, t))
@@ -142,7 +144,7 @@ def _lives_again(of: Life, strike: Strike, ended: int) -> bool:
 
 
 def _changes(looks: list[tuple[int, int]], strike: Strike, until: int) -> list[Health]:
-    """What was said as the fault was done, and each other word after it."""
+    """Return the status as the fault was done, and each change of it after that."""
     told: list[Health] = []
     before = next((status for t, status in reversed(looks) if t <= strike.t), None)
     for t, status in [(strike.t, before), *((t, s) for t, s in looks if strike.t < t <= until)]:
@@ -164,7 +166,7 @@ def _silence(of: Life, strike: Strike, until: int) -> float:
 
 
 def _whole(of: Life, strike: Strike, until: int) -> float | None:
-    """When the first two seconds began in which text came as it had undisturbed."""
+    """Return when the first two seconds began in which text came as it had undisturbed."""
     try:
         enough = _WHOLE * of.undisturbed() * _WINDOW
     except Inconclusive:
@@ -177,7 +179,7 @@ def _whole(of: Life, strike: Strike, until: int) -> float | None:
 
 
 def end_of(of: Life, since: int, over: int | None = None) -> End | None:
-    """How the process that was started ended, if it did by then; ns."""
+    """Return how the front ended, if it did so by ``over``; times in ns."""
     ended = of.front_ended
     if ended is None or (over is not None and ended.t > over):
         return None

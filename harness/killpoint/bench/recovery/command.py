@@ -73,10 +73,10 @@ def add_reach_parser(things: Any) -> argparse.ArgumentParser:
 
 
 def reach(options: argparse.Namespace, tell: Tell) -> str:
-    """What is printed; files that were asked for are written.
+    """Measure the reach, write the files that were asked for, and return the text to print.
 
     Raises:
-        BadUsage: there is no play of a finding, or a target is no server.
+        BadUsage: a finding has no play, or a target is no server.
     """
     reaches = chosen_reaches(options.findings.split(",") if options.findings else None)
     targets = servers(options.target)
@@ -126,7 +126,7 @@ def servers(specs: list[str] | None) -> list[tuple[Server, str]]:
 
 
 def report(outcome: Recovery, options: argparse.Namespace) -> str:
-    """What is printed; files that were asked for are written."""
+    """Write the files that were asked for, and return the text to print."""
     if options.json:
         options.json.write_text(show.json(outcome), "utf-8")
     if options.markdown:

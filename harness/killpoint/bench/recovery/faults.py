@@ -37,16 +37,16 @@ ROWS: tuple[Row, ...] = (
     Row("replica-stopped", "one of two replicas stands still for ever", "replica-stopped"),
     Row("coordinator-killed", "the coordinator of two is killed", "coordinator-killed"),
 )
-"""In the order in which they are told."""
+"""Faults, in the order of the report."""
 BY_NAME = {row.name: row for row in ROWS}
 _PLAYS: dict[str, NamedPlay] = {play.name: play for play in (*PLAYS, *FULL_PLAYS)}
 
 
 def chosen(names: list[str] | None) -> list[Row]:
-    """Those of these names, in their own order; None: all.
+    """Return the rows of these names, in their own order; None: all of them.
 
     Raises:
-        BadUsage: there is none of a name.
+        BadUsage: no row has one of the names.
     """
     for name in names or []:
         if name not in BY_NAME:
@@ -55,6 +55,6 @@ def chosen(names: list[str] | None) -> list[Row]:
 
 
 def scenario(row: Row, seed: int) -> Scenario:
-    """What is played."""
+    """Return the scenario to play."""
     play = _PLAYS[row.play]
     return play.scenario(play.judges[0], seed)

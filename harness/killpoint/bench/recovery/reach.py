@@ -1,4 +1,4 @@
-"""How far known bugs of an engine's parts reach, in the whole engine: a play for each of them."""
+"""Reach of known bugs of an engine's parts in the whole engine: a play for each of them."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ class Reach(msgspec.Struct, frozen=True):
     """The play that has a known bug come to light in a whole engine, if it does."""
 
     finding: str
-    """Its id in the registry."""
+    """Id of the bug's finding in the registry."""
     said: str
-    """What is done."""
+    """Description of what is done."""
     steps: list[AnyStep]
     topology: Topology = "tensor-parallel"
     umask: int | None = None
     answered: bool = False
-    """Whether the last call of all workers is one that they ought to answer."""
+    """True if the last call of all workers is one that they ought to answer."""
 
     def scenario(self, seed: int) -> Scenario:
-        """What is played."""
+        """Return the scenario to play."""
         shape = ServerShape(self.topology)
         case = f"E1/{self.finding}"
         return Scenario(case, ["E1"], self.steps, server=shape, umask=self.umask, seed=seed)
 
 
 def _never_called(path: str) -> list[AnyStep]:
-    """A line that is struck if anybody comes to it."""
+    """Return steps with a fault at a line, which strikes if a process comes to it."""
     return [*_UP, ServerLine(path, fault="kill", within=5.0), *_LOOKED_ON]
 
 
@@ -181,12 +181,12 @@ REACHES = (
         [*_UP, Fault("stop", "worker-0"), ServerServe(25.0), ServerGone(1.0)],
     ),
 )
-"""In the order in which they are told: those that bite in an engine's parts first."""
+"""Plays, in the order of the report: those that bite in an engine's parts first."""
 BY_FINDING = {reach.finding: reach for reach in REACHES}
 
 
 class Call(msgspec.Struct, frozen=True):
-    """How a utility call ended."""
+    """End of a utility call."""
 
     after_s: float
     end: str
@@ -194,19 +194,19 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one play."""
+    """Result of one play."""
 
     server: str
     finding: str
     why: str = ""
-    """Why there is nothing to tell, or that nobody came to the line."""
+    """Reason why there is no result, or that no process came to the line."""
     after: Aftermath | None = None
     """None: no client asked, or nothing struck."""
     first_s: float | None = None
-    """When the first request ended otherwise than whole, in seconds since the fault."""
+    """Seconds from the fault until the first request ended otherwise than whole."""
     calls: list[Call] = []
     end: End | None = None
-    """Of the process that was started; None: it lives."""
+    """End of the front: the process that was started; None: it lives."""
     left: list[str] = []
     """Parts that lived when it was looked at last."""
     shm_bytes: int = 0
@@ -214,9 +214,10 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reaches(self) -> bool:
-        """Whether a client got anything but its whole answer, or the answer to a call.
+        """True if a client got anything but its whole answer, or the answer to a call.
 
-        What was asked later and is open to the end of the play may still have come.
+        A request that was asked later and is open at the end of the play does not count: its answer
+        may still have come.
         """
         if self.calls and BY_FINDING[self.finding].answered and self.calls[-1].end != "whole":
             return True
@@ -227,10 +228,10 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def chosen(names: list[str] | None) -> list[Reach]:
-    """Those of these findings, in their own order; None: all.
+    """Return the plays of these findings, in their own order; None: all of them.
 
     Raises:
-        BadUsage: there is no play of one.
+        BadUsage: one of the findings has no play.
     """
     for name in names or []:
         if name not in BY_FINDING:
@@ -247,7 +248,7 @@ def measure_reach(
     tell: Tell,
     opened: Callable[[str], Player] = Stage,
 ) -> list[Reached]:
-    """Each play on each server; what was played before an interrupt."""
+    """Carry out each play on each server; return what was played before an interrupt."""
     found: list[Reached] = []
     for server, resolved in servers:
         with opened(resolved) as player:

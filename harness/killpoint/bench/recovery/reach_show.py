@@ -12,7 +12,7 @@ from killpoint.bench.recovery.show import counted, ended, health
 
 
 def text(found: Sequence[Reached]) -> str:
-    """One paragraph for each play."""
+    """Return the report: one paragraph for each play."""
     lines: list[str] = []
     for each in found:
         lines += [f"{each.finding} on {each.server}: {BY_FINDING[each.finding].said}"]
@@ -33,7 +33,7 @@ def markdown(found: Sequence[Reached], servers: Sequence[Server], command: str) 
 
 
 def told(each: Reached) -> Iterator[str]:
-    """What came of a play, a line for each thing that can be said."""
+    """Yield a line for each fact that a play shows."""
     if each.why:
         yield each.why
     if each.after is not None:

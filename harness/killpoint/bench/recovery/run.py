@@ -27,7 +27,7 @@ class Server(msgspec.Struct, frozen=True):
     """A server that is measured."""
 
     spec: str
-    """As it was asked for."""
+    """Spec of the server, as it was asked for."""
     name: str
     version: str
     notes: list[str] = []
@@ -42,10 +42,10 @@ class Measured(msgspec.Struct, frozen=True):
     """The name of the row."""
     round: int
     seconds: float
-    """That the play took."""
+    """Duration of the play."""
     after: Aftermath | None
     why: str = ""
-    """Why there is nothing to tell: the server lacks the part, or the fault did not strike."""
+    """Reason why there is no result: the server lacks the part, or the fault did not strike."""
 
 
 class Recovery(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class Recovery(msgspec.Struct, frozen=True):
     servers: list[Server]
     measured: list[Measured]
     asked: int
-    """How many were to be measured."""
+    """Number of plays that were planned."""
     schema: int = SCHEMA
 
     def of(self, server: str, fault: str) -> list[Measured]:
@@ -63,11 +63,11 @@ class Recovery(msgspec.Struct, frozen=True):
         return [m for m in self.measured if (m.server, m.fault) == (server, fault)]
 
     def faults(self) -> list[str]:
-        """Those that were measured, in their order."""
+        """Return the names of the faults that were measured, in their order."""
         return list(dict.fromkeys(each.fault for each in self.measured))
 
     def failures(self) -> list[str]:
-        """What could have been measured, and was not."""
+        """Return what could have been measured and was not, with the reasons."""
         stalled = [m for m in self.measured if m.after is None and not m.why.startswith(LACKS)]
         missing = self.asked - len(self.measured)
         told = [f"{each.fault} on {each.server}: {each.why}" for each in stalled]
@@ -75,7 +75,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
 
 class Player(Protocol):
-    """What plays on one server: a :class:`killpoint.runner.stage.Stage`."""
+    """Runner of the plays on one server: a :class:`killpoint.runner.stage.Stage`."""
 
     def __enter__(self) -> Player: ...
 
@@ -91,7 +91,7 @@ class Player(Protocol):
 
 
 LACKS = "it has no such thing: "
-"""What begins the reason of a play that a server cannot be in."""
+"""Prefix of the reason where the server lacks what a play needs."""
 
 
 def measure(
@@ -102,7 +102,7 @@ def measure(
     tell: Tell,
     opened: Callable[[str], Player] = Stage,
 ) -> Recovery:
-    """Every fault on every server, so many times.
+    """Measure every fault on every server, so many times.
 
     Args:
         servers: each with its resolved spec.
@@ -145,7 +145,7 @@ def _told(play: Play) -> tuple[Aftermath | None, str]:
 
 
 def why_not(play: Play) -> str:
-    """Why a play tells nothing; empty: it does."""
+    """Return why a play has no result; empty: it has one."""
     lacking = next(iter(play.history.of("lacking")), None)
     if lacking is not None:
         return LACKS + lacking.text("error")
@@ -153,7 +153,7 @@ def why_not(play: Play) -> str:
 
 
 def left_of(history: History) -> Left:
-    """What the last look saw; nothing, if everything had gone before."""
+    """Return what the last look saw left; nothing, if everything had gone before."""
     looks = list(history.of("looked-on"))
     if not looks:
         return Left()

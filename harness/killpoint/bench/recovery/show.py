@@ -74,7 +74,7 @@ def _middle(times: Sequence[float | None]) -> str:
 
 
 def counted(ends: Counter[str] | dict[str, int]) -> str:
-    """How many requests ended how, in words."""
+    """Return the number of requests by how they ended, in words."""
     told = [f"{ends[end]} {_WORDS.get(end, end)}" for end in _ORDER if ends.get(end)]
     return ", ".join(told) or "none"
 
@@ -143,7 +143,7 @@ def _cells(server: Server, measured: Measured) -> list[str]:
 
 
 def health(told: Sequence[Health]) -> str:
-    """What its health said, from when on."""
+    """Return each status of the health in words, and from when on it held."""
     words = [f"{each.status or 'no answer'}" for each in told]
     if len(words) == 1:
         return f"{words[0]} throughout"
@@ -154,7 +154,7 @@ def health(told: Sequence[Health]) -> str:
 
 
 def ended(end: End | None) -> str:
-    """How the process that was started ended."""
+    """Return how the front ended, in words."""
     if end is None:
         return "lives"
     if end.signal is not None:

@@ -15,7 +15,7 @@ ENDS = {
     "pipe-send": "pipe-sent",
     "blocks-send": "blocks-sent",
 }
-"""What begins to send, and what says that the sender came back."""
+"""Kind of the event that ends a sending operation, by the kind that begins it."""
 
 
 class Arrow(msgspec.Struct, array_like=True, frozen=True):
@@ -26,11 +26,11 @@ class Arrow(msgspec.Struct, array_like=True, frozen=True):
     """-1: nothing shows that it arrived anywhere."""
     label: str
     odd: str = ""
-    """What is wrong with it, in a word: ``altered``, ``again``; empty if nothing is."""
+    """Fault of the message, in a word: ``altered``, ``again``; empty: it has none."""
 
 
 def arrows(events: Sequence[Event]) -> list[Arrow]:
-    """Every message that the record pairs with an arrival, and those sent that never arrived."""
+    """Return every message that the record pairs with an arrival, and those that never arrived."""
     post = _Post()
     for index, event in enumerate(events):
         post.take(index, event)
@@ -71,7 +71,7 @@ class _Post:
             self._arrive(index, event)
 
     def lost(self) -> Iterable[Arrow]:
-        """What was accepted, and nothing shows that it arrived."""
+        """Return the messages that were accepted, and of which nothing shows an arrival."""
         got = {arrow.source for arrow in self.arrived}
         return (Arrow(at, -1, label) for at, label in self._accepted.items() if at not in got)
 

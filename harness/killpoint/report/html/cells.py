@@ -1,4 +1,4 @@
-"""What the page of each cell says: the verdict of one invariant in one run, and its cases."""
+"""Pages of the cells: the verdict of one invariant in one run, and its cases."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class CaseCell(msgspec.Struct):
     cause: str
     evidence: list[str]
     facts: list[str]
-    """What its strength is made of, a phrase each."""
+    """Parts of the case's strength, a phrase each."""
     commands: list[Command]
     folder: str
-    """Where the record of its play lies; empty if none was kept."""
+    """Folder of the play's record; empty if none was kept."""
     play: str = ""
     """Name of the part of the file that holds its diagram; empty if there is none."""
     log: str = ""
     """Name of the part that holds what its processes wrote."""
     cut: str = ""
-    """What is not in this file, why, and where it is."""
+    """Text on what is not in this file, why, and where it is."""
 
 
 class Cell(msgspec.Struct):
@@ -63,7 +63,7 @@ class Cell(msgspec.Struct):
 
 
 class RunCells(msgspec.Struct):
-    """All cells of a run, and how to speak of it."""
+    """All cells of a run, and the run's address and labels."""
 
     slug: str
     """The run in the address of its pages."""
@@ -74,7 +74,7 @@ class RunCells(msgspec.Struct):
     """Root causes, those that bite first; none where the registry knows nothing of the target."""
 
     def cases(self) -> list[CaseCell]:
-        """Every case of every cell."""
+        """Return every case of every cell."""
         return [case for cell in self.cells.values() for case in cell.cases]
 
 
@@ -87,7 +87,7 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def clauses() -> dict[str, Clause]:
-    """What the catalogue says of each invariant."""
+    """Return the catalogue's clause of each invariant."""
     return {
         item.id: Clause(
             item.level,
@@ -172,7 +172,7 @@ def _commands(run: StoredRun, case: StoredCase, target: str) -> list[Command]:
 
 
 def _target(run: StoredRun) -> str:
-    """What stood after ``--target``, as the replays of the run have it; empty if none tells."""
+    """Return the argument of ``--target`` from the run's replays; empty if none has it."""
     for file in sorted(run.folder.glob("plays/*/scenario.toml"))[:1]:
         try:
             return load(file).target

@@ -61,7 +61,7 @@ class Ring(msgspec.Struct, frozen=True):
     slots: int
     readers: list[str]
     flags: list[list[int]]
-    """Of each slot, before the first event shown: written, then read by each reader."""
+    """Flags of each slot before the first event shown: written, then read by each reader."""
 
 
 class Diagram(msgspec.Struct):
@@ -70,24 +70,24 @@ class Diagram(msgspec.Struct):
     title: str
     lanes: list[str]
     kinds: list[tuple[str, str]]
-    """Each kind's name, and what it is to the drawing: fault, ended, hang, quiet or act."""
+    """Name of each kind, and its role in the drawing: fault, ended, hang, quiet or act."""
     events: list[tuple[int, int, int, dict[str, object]]]
     """Time in µs since the play's first event, lane, kind, data."""
     arrows: list[Arrow]
     spans: list[tuple[int, int, int, str, bool, str]]
-    """As :class:`Span`, with its lane."""
+    """Spans, as :class:`Span`, each with its lane."""
     waits: list[Wait]
     evidence: list[int]
     violation: int
     """The event at which the violation shows; -1: none is known."""
     ring: Ring | None
     total: int
-    """How many events the whole record has."""
+    """Number of events in the whole record."""
     folder: str
 
 
 def diagram(folder: Path, evidence: Sequence[str] = (), most: int | None = None) -> Diagram:
-    """What the record of a play shows.
+    """Build the diagram of a play from its record.
 
     Args:
         folder: the play's own, in a run's folder.

@@ -23,7 +23,7 @@ BUDGET = 5_000_000
 _PATIENCE = 0.7
 """Seconds that a check spends on plays; a long one a little more."""
 _SHARE = 1 / 300
-"""Of a check's own time."""
+"""Share of a check's own time that its report may take."""
 _MARGIN = 16 * 1024
 """Bytes for what is known only when the parts are chosen: their names, and what was cut."""
 _SCRIPTS = ("page.js", "cell.js", "diagram.js", "cursor.js")
@@ -37,7 +37,7 @@ class Written(msgspec.Struct, frozen=True):
     size: int
     """Bytes."""
     cuts: list[str]
-    """What was left out of it, a sentence each."""
+    """Parts that were left out of the report, a sentence each."""
 
 
 def write(

@@ -14,7 +14,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a process wrote to its standard error."""
+    """Standard error of a process."""
 
     file: str
     text: str
@@ -33,7 +33,7 @@ def unpack(text: str) -> bytes:
 
 
 def said(folder: Path) -> list[Said]:
-    """What the processes of a play wrote, those that wrote nothing left out."""
+    """Return the standard error of a play's processes, those that wrote nothing left out."""
     found: list[Said] = []
     for file in sorted(folder.glob("*.err")):
         raw = file.read_bytes()

@@ -1,4 +1,4 @@
-"""What fits into the file: plays of violations first, logs of what held last."""
+"""Selection of what fits into the file: plays of violations first, logs of what held last."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Selection(msgspec.Struct):
 
     parts: dict[str, str] = {}
     cuts: list[str] = []
-    """What it does not carry, a sentence each."""
+    """Parts that the file does not carry, a sentence each."""
 
 
 def select(
     cases: Sequence[CaseCell], room: int, limit: str, patience: float | None = None
 ) -> Selection:
-    """Take in as much of the cases' plays as fits; each case is told what it lost.
+    """Take in as much of the cases' plays as fits, and note in each case what it lost.
 
     Logs of what held go first, then its longest plays; then the longest plays of violations are
     shortened to what lies around the violation.
@@ -92,7 +92,7 @@ class _Choice:
                 case.play = self._add("play", text)
 
     def logs(self, cases: Sequence[CaseCell]) -> None:
-        """What the processes of plays that were taken in wrote."""
+        """Add what the processes of those plays wrote that were taken in."""
         for case in cases:
             written = said(Path(case.folder)) if case.play else []
             text = pack(written) if written else ""
@@ -102,7 +102,7 @@ class _Choice:
                 case.log = self._add("log", text)
 
     def made(self) -> Selection:
-        """What was chosen, and in words what was not."""
+        """Return the selection, with sentences on what was left out."""
         cuts: list[str] = []
         large = [_count(self._left[what], what) for what in ("record", "log") if self._left[what]]
         if large:

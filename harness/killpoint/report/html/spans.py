@@ -23,12 +23,12 @@ class Span(msgspec.Struct, array_like=True, frozen=True):
     """-1: nothing ended it in this record."""
     op: str
     order: bool
-    """Whether it is a whole order of the runner's, which may hold several calls."""
+    """True if the span is a whole order of the runner's, which may hold several calls."""
     outcome: str
 
 
 def spans(events: Sequence[Event]) -> list[Span]:
-    """Every operation of a play, in the order of their begins."""
+    """Return every operation of a play, in the order of their begins."""
     found: list[Span] = []
     inside: dict[tuple[str, str], list[int]] = {}
     for index, event in enumerate(events):

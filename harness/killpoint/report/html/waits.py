@@ -1,4 +1,4 @@
-"""Who waits for whom, and for how long: what a hang, or a long call, is about."""
+"""Waits: which role waited for which, and how long, in a hang or a long call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from killpoint.history.record import History
 from killpoint.report.html.spans import Span
 
 _LONG = 1.0
-"""Seconds from which on a call that came back with an error is told as a wait."""
+"""Seconds from which on a call that came back with an error is shown as a wait."""
 _MOST = 8
 
 
@@ -27,13 +27,13 @@ class Wait(msgspec.Struct, frozen=True):
     outcome: str
     """``hang``; or what the call gave in the end."""
     frame: str
-    """Where it stood, if anybody looked."""
+    """Frame at which the role stood, if that was sampled."""
     waits_for: list[Absent]
-    """Who was dead, stopped or cut off then."""
+    """Roles that were dead, stopped or cut off then."""
 
 
 def waits(history: History, spans: Sequence[Span]) -> list[Wait]:
-    """Those who hang, then those who waited long and in vain, the longest first."""
+    """Return the roles that hang, then those that waited long and in vain, the longest first."""
     events = history.events
     hung = [
         _hang(history, index, event) for index, event in enumerate(events) if event.kind == "hang"

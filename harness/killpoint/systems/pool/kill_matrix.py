@@ -67,7 +67,7 @@ MEANING: dict[Ending, str] = {
     "start-undone": "the start raises, and within 5 s its workers are gone; the next one works",
     "not-applicable": "there is nothing to strike",
 }
-"""What each ending is, in one sentence."""
+"""Meaning of each ending, in one sentence."""
 
 JUDGED_BY: dict[Ending, str] = {
     "start-fails": "W7",
@@ -86,14 +86,14 @@ JUDGED_BY: dict[Ending, str] = {
 
 
 class Cell(msgspec.Struct, frozen=True, order=True):
-    """One question of the matrix."""
+    """One combination of victim, phase and harm."""
 
     victim: Victim
     phase: Phase
     harm: Harm
 
     def name(self) -> str:
-        """Such as ``worker/computing/kill``."""
+        """Return a name such as ``worker/computing/kill``."""
         return f"{self.victim}/{self.phase}/{self.harm}"
 
 
@@ -102,7 +102,7 @@ class Expected(msgspec.Struct, frozen=True):
 
     ending: Ending
     why: str = ""
-    """Why there is nothing to strike, or why the target is left a choice."""
+    """Reason why there is nothing to strike, or why the target is left a choice."""
 
 
 _OFTEN_IGNORED = (
@@ -129,7 +129,7 @@ def _worker(death: Ending, stop: Ending, struck: Ending, sigint: Ending, why: st
 
 
 def _executor(stop: Ending, struck: Ending, why: str = "") -> _Row:
-    """Whatever ends the executor ends its workers."""
+    """Return the row for an executor: its end, of whatever kind, ends its workers."""
     ending = Expected("workers-gone")
     return {
         "kill": ending,
@@ -187,7 +187,7 @@ MATRIX: dict[Cell, Expected] = {
     for phase in PHASES
     for harm in HARMS
 }
-"""Every cell, decided."""
+"""Expected ending of every cell."""
 
 
 def cells(*endings: Ending, victim: Victim | None = None) -> list[Cell]:
