@@ -5,14 +5,11 @@ alone begins one, and a replica steps only once it was told so. Hence a replica 
 coordinator by the one wave that has just ended, and never by more (SPEC C1).
 """
 
-from .coordinator_wave import CoordinatorWave
-from .engine_wave import EngineWave
-from .front_end_wave import FrontEndWave
-from .links import EngineLink, FrontEndLink
-from .loop import CoordinatorSettings
-from .messages import Counts, Report, Start, State
+from .links import Addresses, EngineLink, FrontEndLink
 from .process import Coordinator
-from .sockets import Addresses
+from .protocol import Counts, Report, Start, State
+from .server import CoordinatorSettings
+from .waves import CoordinatorWave, EngineWave, FrontEndWave
 
 __all__ = [
     "Addresses",

@@ -1,15 +1,78 @@
 """A replica's and a front end's connection to the coordinator."""
 
 import logging
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import zmq
 
 from ..clock import Clock, monotonic
 from ..malformed import Dropped, Malformed
-from . import wire
-from .messages import Report, Scale, Start, State
-from .sockets import Addresses
+from ..security import Keys, is_ipv6, limit_strangers
+from . import protocol
+from .protocol import Report, Scale, Start, State
+
+
+@dataclass(frozen=True)
+class BindAddress:
+    """Where the coordinator listens: a folder of the owner's alone, or a host."""
+
+    folder: str = ""
+    host: str = ""
+    keys: Keys | None = field(default=None, repr=False)
+
+    def bind(self, context: "zmq.Context[Any]", kind: int, name: str) -> tuple[Any, str]:
+        """A listening socket, and its address as bound."""
+        socket = _socket(context, kind)
+        try:
+            if not self.host:
+                path = Path(self.folder, name)
+                socket.bind(f"ipc://{path}")
+                path.chmod(0o600)
+                return socket, f"ipc://{path}"
+            if self.keys is None:
+                raise ValueError("a coordinator that listens at a host needs keys")
+            socket.curve_publickey, socket.curve_secretkey = self.keys.curve("listens")
+            socket.curve_server = True
+            v6 = is_ipv6(self.host)
+            socket.setsockopt(zmq.IPV6, v6)
+            limit_strangers(socket)
+            socket.bind(f"tcp://[{self.host}]:*" if v6 else f"tcp://{self.host}:*")
+            return socket, str(socket.LAST_ENDPOINT, "ascii").rstrip("\0")
+        except BaseException:
+            socket.close(linger=0)
+            raise
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """What replicas and front ends need to reach a coordinator; it may be pickled."""
+
+    states: str
+    reports: str
+    starts: str
+    keys: Keys | None = field(default=None, repr=False)
+
+    def connect(self, context: "zmq.Context[Any]", kind: int, address: str) -> Any:
+        """A socket that connects, and goes on trying."""
+        socket = _socket(context, kind)
+        if self.keys is not None:
+            socket.curve_serverkey, _ = self.keys.curve("listens")
+            socket.curve_publickey, socket.curve_secretkey = self.keys.curve("connects")
+        socket.setsockopt(zmq.IPV6, "[" in address)
+        socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        socket.connect(address)
+        return socket
+
+
+def _socket(context: "zmq.Context[Any]", kind: int) -> Any:
+    socket: Any = context.socket(kind)
+    socket.setsockopt(zmq.LINGER, 0)
+    if kind == zmq.XPUB:
+        socket.setsockopt(zmq.XPUB_VERBOSER, 1)  # every subscription and its end, equal ones too
+    return socket
+
 
 _log = logging.getLogger(__name__)
 
@@ -20,27 +83,27 @@ class _Link:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
-        self._since = clock()
+        self._heard_at = clock()
         self._dropped = Dropped(_log)
 
     def close(self) -> None:
         """Leave."""
         self._context.destroy(linger=0)
 
-    def quiet(self) -> float:
+    def silent_for(self) -> float:
         """Seconds since the coordinator gave a sign of life."""
-        return self._clock() - self._since
+        return self._clock() - self._heard_at
 
     def _next(self, socket: Any, seconds: float) -> Start | State | None:
         until = self._clock() + max(0.0, seconds)
         while socket.poll(max(0.0, until - self._clock()) * 1000):
             frame = socket.recv_multipart()[-1]
             try:
-                news = wire.news(frame)
+                news = protocol.decode_published(frame)
             except Malformed:
                 self._dropped.add("what came from the coordinator")
                 continue
-            self._since = self._clock()
+            self._heard_at = self._clock()
             return news
         return None
 
@@ -52,8 +115,8 @@ class EngineLink(_Link):
         super().__init__(clock)
         self.rank = rank
         self._starts = addresses.connect(self._context, zmq.SUB, addresses.starts)
-        self._starts.subscribe(wire.ALL)  # before the topic that tells of the arrival
-        self._starts.subscribe(wire.topic(rank))
+        self._starts.subscribe(protocol.ALL_REPLICAS)  # before the topic that tells of the arrival
+        self._starts.subscribe(protocol.topic_of(rank))
         self._reports = addresses.connect(self._context, zmq.PUSH, addresses.reports)
 
     def fileno(self) -> int:
@@ -63,7 +126,7 @@ class EngineLink(_Link):
     def send(self, reports: list[Report]) -> None:
         """To the coordinator, in order."""
         for report in reports:
-            self._reports.send(wire.encode(report), zmq.NOBLOCK)
+            self._reports.send(protocol.encode(report), zmq.NOBLOCK)
 
     def alive(self) -> None:
         """Give a sign of life."""
@@ -89,4 +152,4 @@ class FrontEndLink(_Link):
 
     def scale(self, engines: int) -> None:
         """There are to be so many replicas, from the next wave on."""
-        self._states.send(wire.encode(Scale(engines)))
+        self._states.send(protocol.encode(Scale(engines)))

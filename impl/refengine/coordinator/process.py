@@ -10,10 +10,10 @@ from pathlib import Path
 from .. import ownership
 from ..errors import DeadlinePassed, PeerDied
 from ..security import Keys
-from .loop import CoordinatorSettings, Loop
-from .sockets import Addresses, Place
+from .links import Addresses, BindAddress
+from .server import CoordinatorServer, CoordinatorSettings
 
-_LEAVING = 5.0  # seconds that the child has to end once it was asked to
+_LEAVE_WITHIN = 5.0  # seconds that the child has to end once it was asked to
 
 
 class Coordinator:
@@ -42,9 +42,9 @@ class Coordinator:
         self._folder = ownership.new_directory()
         context = multiprocessing.get_context("spawn")
         self._link, theirs = context.Pipe()
-        place = Place(str(self._folder), host, keys)
+        bind_address = BindAddress(str(self._folder), host, keys)
         self._process = context.Process(
-            target=_serve, args=(engines, place, settings, theirs, os.getpid()), daemon=True
+            target=_serve, args=(engines, bind_address, settings, theirs, os.getpid()), daemon=True
         )
         try:
             self._process.start()
@@ -69,7 +69,7 @@ class Coordinator:
         """End it, and remove what it listened at. It may be called twice."""
         self._link.close()
         if self._process.pid is not None:
-            self._process.join(_LEAVING)
+            self._process.join(_LEAVE_WITHIN)
             if self._process.is_alive():
                 self._process.kill()
                 self._process.join()
@@ -81,14 +81,14 @@ class Coordinator:
             raise DeadlinePassed("the coordinator's process to listen", timeout)
         with contextlib.suppress(EOFError, OSError):
             return self._link.recv()
-        self._process.join(_LEAVING)
+        self._process.join(_LEAVE_WITHIN)
         code = self._process.exitcode or 0
         raise PeerDied("the coordinator", self.pid, "its addresses", -code if code < 0 else None)
 
 
 def _serve(
     engines: int,
-    place: Place,
+    bind_address: BindAddress,
     settings: CoordinatorSettings | None,
     link: Connection,
     parent: int,
@@ -101,12 +101,12 @@ def _serve(
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text("refengine:coord")
     os.umask(0o077)
-    loop = Loop(engines, place, settings)
+    server = CoordinatorServer(engines, bind_address, settings)
     try:
-        link.send(loop.addresses)
-        loop.watch(link.fileno())
-        while not loop.turn() and os.getppid() == parent:
+        link.send(server.addresses)
+        server.watch(link.fileno())
+        while not server.turn() and os.getppid() == parent:
             pass
     finally:
-        loop.close()
-        ownership.remove_directory(Path(place.folder))
+        server.close()
+        ownership.remove_directory(Path(bind_address.folder))

@@ -52,3 +52,11 @@ class StreamEnded(RefengineError):
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
         super().__init__(f"nothing comes of request {request_id} after its finish", request_id)
+
+
+class RequestRefused(RefengineError, ValueError):
+    """This request can never be served here; nothing was begun."""
+
+    def __init__(self, request_id: str, reason: str) -> None:
+        self.request_id, self.reason = request_id, reason
+        super().__init__(f"request {request_id!r} is refused: {reason}", request_id, reason)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-ReplicaState = Literal["starting", "ready", "stuck", "dead"]
+ReplicaStatus = Literal["starting", "ready", "stuck", "dead"]
 STUCK_AFTER = 2.0
 """Seconds without a step, or without a sign of life, after which a replica makes no progress."""
 
@@ -15,7 +15,7 @@ class ReplicaHealth:
     name: str
     pid: int
     """0 while it has no process."""
-    state: ReplicaState
+    state: ReplicaStatus
     waiting: int
     running: int
     since_step: float

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .model_size import ModelSize
+from .model.size import ModelSize
 
 
 @dataclass(frozen=True)

@@ -11,27 +11,26 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .completions import Completions
-from .pages import Pages
-from .refused import Refused
+from .http import ApiError
+from .routes import Completions, StatusRoutes
 from .service import Service
 
 
 def application(service: Service, key: bytes = b"") -> ASGIApp:
     """Everything that is served; with a key, all but health to those alone who send it."""
-    pages = Pages(service)
+    status = StatusRoutes(service)
     app = Starlette(
         routes=[
             Route("/v1/completions", Completions(service), methods=["POST"]),
-            Route("/v1/models", pages.models),
-            Route("/v1/models/{name:path}", pages.model),
-            Route("/health", pages.health),
-            Route("/health/{question}", pages.one_question),
-            Route("/metrics", pages.metrics),
+            Route("/v1/models", status.models),
+            Route("/v1/models/{name:path}", status.model),
+            Route("/health", status.health),
+            Route("/health/{question}", status.one_question),
+            Route("/metrics", status.metrics),
         ],
-        exception_handlers={Refused: _refused, HTTPException: _no_such, Exception: _refused},
+        exception_handlers={ApiError: _refused, HTTPException: _no_such, Exception: _refused},
     )
-    return _Draining(_Door(app, key) if key else app, service)
+    return _Draining(_RequireKey(app, key) if key else app, service)
 
 
 class _Draining:
@@ -49,7 +48,7 @@ class _Draining:
         await self._app(scope, receive, closing)
 
 
-class _Door:
+class _RequireKey:
     """Lets in who has the key (SPEC S3); anybody may ask for health."""
 
     def __init__(self, app: ASGIApp, key: bytes) -> None:
@@ -60,20 +59,20 @@ class _Door:
             offered = dict(scope["headers"]).get(b"authorization", b"")
             if not hmac.compare_digest(offered, self._expected):
                 reason = "send the key as Authorization: Bearer KEY"
-                await _response(Refused(401, reason, code="invalid_api_key"))(scope, receive, send)
+                await _response(ApiError(401, reason, code="invalid_api_key"))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    return _response(Refused.because(error))
+    return _response(ApiError.from_error(error))
 
 
 async def _no_such(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     reason = f"{request.method} {request.url.path}: {error.detail}"
-    return _response(Refused(error.status_code, reason), dict(error.headers or {}))
+    return _response(ApiError(error.status_code, reason), dict(error.headers or {}))
 
 
-def _response(refused: Refused, headers: dict[str, str] | None = None) -> Response:
+def _response(refused: ApiError, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse(refused.body, refused.status, refused.headers | (headers or {}))

@@ -9,15 +9,14 @@ from typing import Protocol
 from ..engine import Engine
 from ..security import SocketFactory
 from .app import application
-from .draining import Drain
 from .server import Server
-from .service import Service
+from .service import Drain, Service
 
 TO_BE_CUT = 1.0  # seconds from the stop until what is still being answered is cut off
 
 
 @dataclass(frozen=True)
-class Asked:
+class ServeOptions:
     """What `refengine serve` was told of its HTTP side."""
 
     host: str
@@ -69,10 +68,12 @@ class InProcess:
         OSError: it cannot listen there.
     """
 
-    def __init__(self, asked: Asked, idle: Callable[[], None], ended: Callable[[], None]) -> None:
-        self._service = Service(asked.model, drain=Drain(asked.drain, idle))
-        app = application(self._service, asked.key)
-        listener = SocketFactory().listen_tcp(asked.host, asked.port)
+    def __init__(
+        self, options: ServeOptions, idle: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
+        self._service = Service(options.model, drain=Drain(options.drain, idle))
+        app = application(self._service, options.key)
+        listener = SocketFactory().listen_tcp(options.host, options.port)
         self._server = Server(app, listener, patience=TO_BE_CUT, ended=ended)
         self.address = self._server.address
 

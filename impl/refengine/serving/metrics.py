@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -9,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from ..clock import Clock
 from ..engine import ServedEngine
-from .choice import Piece
+from .completion import Piece
 
 Labels = tuple[tuple[str, str], ...]
 Samples = tuple[tuple[str, Labels, float], ...]
@@ -32,13 +33,13 @@ class Metrics:
     def __init__(
         self,
         engine: Callable[[], ServedEngine | None],
-        of_all: Callable[[], Samples] | None = None,
+        totals: Callable[[], Samples] | None = None,
     ) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(EngineCollector(engine))
-        self._own = self.registry if of_all is None else CollectorRegistry()
-        if of_all is not None:
-            self.registry.register(_OfAll(self._own, of_all))
+        self._own = self.registry if totals is None else CollectorRegistry()
+        if totals is not None:
+            self.registry.register(_Totals(self._own, totals))
         self.whole = self._histogram("request", "From a request to its end", _REQUEST)
         self.first = self._histogram("time_to_first_token", "To the first token", _FIRST)
         self.between = self._histogram("inter_token", "Between two tokens", _BETWEEN)
@@ -62,7 +63,7 @@ class Metrics:
         return Histogram(f"refengine_{name}_seconds", about, buckets=buckets, registry=self._own)
 
 
-class _OfAll:
+class _Totals:
     """The families of a registry, with samples from elsewhere."""
 
     def __init__(self, own: CollectorRegistry, samples: Callable[[], Samples]) -> None:
@@ -76,11 +77,11 @@ class _OfAll:
         """What all have measured, as it was told last."""
         samples = self._samples()
         for family in self._own.collect():
-            told = Metric(family.name, family.documentation, family.type)
+            merged = Metric(family.name, family.documentation, family.type)
             for name, labels, value in samples:
                 if name.rpartition("_")[0] == family.name:
-                    told.add_sample(name, dict(labels), value)
-            yield told
+                    merged.add_sample(name, dict(labels), value)
+            yield merged
 
 
 class Timing:
@@ -91,7 +92,7 @@ class Timing:
         self._began = clock()
         self._last: float | None = None
 
-    def took(self, piece: Piece) -> None:
+    def record(self, piece: Piece) -> None:
         """Tokens came; several that come together have come evenly since those before."""
         now = self._clock()
         tokens = len(piece.tokens)
@@ -161,3 +162,31 @@ def _fill(
     for value, number in values.items():
         family.add_metric([value] if value else [], number)
     return family
+
+
+class MetricTotals:
+    """Sans I/O. A process is known by its name; `retire` when it has ended."""
+
+    def __init__(self) -> None:
+        self._gone: Samples = ()
+        self._alive: dict[str, Samples] = {}
+
+    def update(self, name: str, samples: Samples) -> None:
+        """What it has measured since it was started."""
+        self._alive[name] = samples
+
+    def retire(self, name: str) -> None:
+        """It has ended; another may come by its name."""
+        self._gone = _sums(self._gone, self._alive.pop(name, ()))
+
+    def samples(self) -> Samples:
+        """Of all."""
+        return _sums(self._gone, *self._alive.values())
+
+
+def _sums(*several: Samples) -> Samples:
+    sums: defaultdict[tuple[str, Labels], float] = defaultdict(float)
+    for samples in several:
+        for name, labels, value in samples:
+            sums[name, labels] += value
+    return tuple((name, labels, value) for (name, labels), value in sums.items())

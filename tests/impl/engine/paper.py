@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from refengine.engine.batch import Batch, StepResult, Transfer
-from refengine.engine.request import Output, Request
-from refengine.engine.scheduler import Scheduler
+from refengine.engine.core.scheduler import Scheduler
+from refengine.engine.model.batching import Batch, StepResult, Transfer
+from refengine.engine.model.tokens import END
+from refengine.engine.protocol import Output, Request
 from refengine.engine.settings import EngineSettings
-from refengine.engine.tokens import END
 
 Entry = bytes
 

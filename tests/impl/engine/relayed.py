@@ -11,9 +11,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from refengine.coordinator import Addresses
-from refengine.engine.core_process import Birth
-from refengine.engine.messages import Close, Join, Joined, Ready
-from refengine.engine.replica import Replica
+from refengine.engine.core.process import CoreInit
+from refengine.engine.protocol import Close, KvLinkResult, LinkKv, Ready
+from refengine.engine.supervisor.replica import Replica
 
 from .pools import NOBODY
 
@@ -26,7 +26,7 @@ class Core:
 
     def __init__(
         self,
-        birth: Birth,
+        birth: CoreInit,
         *,
         serves: bool = True,
         slow: bool = False,
@@ -84,8 +84,8 @@ class Core:
             link.send(message)
             return
         self._theirs.send(message)
-        if isinstance(message, Join) and self._serves:
-            link.send(Joined(message.link))
+        if isinstance(message, LinkKv) and self._serves:
+            link.send(KvLinkResult(message.link))
         if isinstance(message, Close):
             if self._slow:
                 self._theirs.recv()
@@ -109,7 +109,7 @@ class Cores:
         """Not set: a start takes until it is."""
         self.held.set()
 
-    def new(self, birth: Birth) -> Replica:
+    def new(self, birth: CoreInit) -> Replica:
         """In the place of `Replica`."""
         self.tries += 1
         self.held.wait(PATIENCE)

@@ -15,24 +15,24 @@ from ...executor.children import Forked, send
 from ...executor.errors import how_it_ended
 from ...executor.held import hold
 from .link import Link
-from .process import Birth, be_front_end
+from .process import FrontEndInit, front_end_main
 
 _SPAWN = multiprocessing.get_context("spawn")
 _TO_BE_TOLD = 0.5  # seconds from a process's end to its status
 _TO_REAP = 3.0  # seconds for a process to be gone that was killed
 
 
-class Handle:
+class FrontEndHandle:
     """One life of a front end. It is started at once, and ends when this process does."""
 
     def __init__(
         self,
-        birth: Birth,
+        init: FrontEndInit,
         listener: socket.socket,
         now: float,
         process: Callable[..., BaseProcess] = _SPAWN.Process,
     ) -> None:
-        self.name, self.life = birth.name, birth.life
+        self.name, self.life = init.name, init.life
         self.requests: dict[int, Stream] = {}
         """By the front end's number, those that have not ended."""
         self.heard = now
@@ -50,14 +50,14 @@ class Handle:
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (ours, self._alive):
             hold(end)
-        args = (birth, theirs, hears_death, listener)
-        self._process = process(target=be_front_end, args=args, name=birth.name)
+        args = (init, theirs, hears_death, listener)
+        self._process = process(target=front_end_main, args=args, name=init.name)
         try:
             self._process.start()
             self._forked = Forked(self.pid)
             hangup.send_at_hangup(hears_death.fileno(), self.pid, signal.SIGKILL)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         finally:
             theirs.close()
@@ -95,9 +95,9 @@ class Handle:
             send(self._forked, signal.SIGKILL)
         self._process.join(_TO_REAP)
         self.abort()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self.link.close()
         with contextlib.suppress(OSError):
             self._alive.close()

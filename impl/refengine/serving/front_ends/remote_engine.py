@@ -8,19 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...clock import Clock, monotonic
-from ...engine import (
-    Delta,
-    EngineClosed,
-    EngineCounts,
-    EngineFull,
-    EngineSilent,
-    Health,
-    Stream,
-    admission,
-)
+from ...engine import Delta, EngineClosed, EngineCounts, EngineFull, EngineSilent, Health, Stream
+from ...engine.front_end import router
+from ...engine.front_end.streams import StreamEvent, is_last
 from ...engine.settings import EngineSettings
-from ...engine.stream import News, is_last
-from .messages import Cancel, Failed, Made, State, Submit
+from .protocol import Cancel, Failed, Outputs, State, Submit
 
 _SILENT = 3.0  # seconds without news, which come several times a second, after which nobody knows
 _GIVEN_UP = 15.0  # seconds without news after which open requests end with an error (SPEC E1)
@@ -61,7 +53,7 @@ class RemoteEngine:
             EngineFull: it has not taken what was submitted before.
             ValueError: it can never be served.
         """
-        admission.check(self._settings, prompt, max_tokens)
+        router.check_servable(self._settings, prompt, max_tokens)
         if (silent := self.silent) > _SILENT:
             raise EngineSilent(silent)
         number = next(self._numbers)
@@ -87,13 +79,13 @@ class RemoteEngine:
             return EngineCounts({}, 0, 0, 0, 0, {}, {}, {}, {})
         return counts
 
-    def heard(self, message: Made | Failed | State) -> None:
+    def receive(self, message: Outputs | Failed | State) -> None:
         """This has come."""
         self._heard = self._clock()
         match message:
             case State():
                 self.state = message
-            case Made(deltas):
+            case Outputs(deltas):
                 for number, tokens, finish in deltas:
                     self._put(number, Delta(tokens, finish))
             case Failed(number):
@@ -121,10 +113,10 @@ class RemoteEngine:
             self._send(Cancel(number))
             self._put(number, error)
 
-    def _put(self, number: int, news: News) -> None:
+    def _put(self, number: int, event: StreamEvent) -> None:
         with self._lock:
             stream = self._streams.get(number)
-            if is_last(news):
+            if is_last(event):
                 self._streams.pop(number, None)
         if stream is not None:
-            stream.put(news)
+            stream.put(event)
