@@ -1,8 +1,8 @@
-"""Data-parallel coordination (SPEC 7): when replicas step together, and who hears of it.
+"""Data-parallel coordination (SPEC 7): when replicas step together, and how peers learn of it.
 
 The wave protocol has one authority. An idle replica with a request *wants* a wave; the coordinator
-alone begins one, and a replica steps only once it was told so. Hence a replica is ahead of the
-coordinator by the one wave that has just ended, and never by more (SPEC C1).
+alone begins one, and a replica steps only once the coordinator's start has reached it. Hence a
+replica is ahead of the coordinator by at most the one wave that has just ended (SPEC C1).
 """
 
 from .links import Addresses, EngineLink, FrontEndLink

@@ -1,4 +1,7 @@
-"""A replica's and a front end's connection to the coordinator."""
+"""Addresses of a coordinator, and the connections of a replica and a front end to it (SPEC 9).
+
+Sockets are ipc paths that only their owner can open, or one TCP host's ports with keys.
+"""
 
 import logging
 from dataclasses import dataclass, field
@@ -16,14 +19,14 @@ from .protocol import Report, Scale, Start, State
 
 @dataclass(frozen=True)
 class BindAddress:
-    """Where the coordinator listens: a folder of the owner's alone, or a host."""
+    """Place where the coordinator listens: a folder that only its owner can open, or a TCP host."""
 
     folder: str = ""
     host: str = ""
     keys: Keys | None = field(default=None, repr=False)
 
     def bind(self, context: "zmq.Context[Any]", kind: int, name: str) -> tuple[Any, str]:
-        """A listening socket, and its address as bound."""
+        """Return a listening socket, and its address as bound."""
         socket = _socket(context, kind)
         try:
             if not self.host:
@@ -47,7 +50,7 @@ class BindAddress:
 
 @dataclass(frozen=True)
 class Addresses:
-    """What replicas and front ends need to reach a coordinator; it may be pickled."""
+    """Addresses by which replicas and front ends reach a coordinator; can be pickled."""
 
     states: str
     reports: str
@@ -55,7 +58,7 @@ class Addresses:
     keys: Keys | None = field(default=None, repr=False)
 
     def connect(self, context: "zmq.Context[Any]", kind: int, address: str) -> Any:
-        """A socket that connects, and goes on trying."""
+        """Return a socket that connects, and goes on trying."""
         socket = _socket(context, kind)
         if self.keys is not None:
             socket.curve_serverkey, _ = self.keys.curve("listens")
@@ -78,7 +81,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Link:
-    """Hears what the coordinator publishes, and when it last did."""
+    """Receiving half of a link: the published messages, and the time of the last one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -87,11 +90,11 @@ class _Link:
         self._dropped = Dropped(_log)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the sockets without waiting for unsent messages."""
         self._context.destroy(linger=0)
 
     def silent_for(self) -> float:
-        """Seconds since the coordinator gave a sign of life."""
+        """Return the seconds since the last message of the coordinator."""
         return self._clock() - self._heard_at
 
     def _next(self, socket: Any, seconds: float) -> Start | State | None:
@@ -109,36 +112,36 @@ class _Link:
 
 
 class EngineLink(_Link):
-    """A replica's. Say something at least once a second: any report is a sign of life."""
+    """A replica's link. Send at least once a second: any report is a heartbeat."""
 
     def __init__(self, addresses: Addresses, rank: int, clock: Clock = monotonic) -> None:
         super().__init__(clock)
         self.rank = rank
         self._starts = addresses.connect(self._context, zmq.SUB, addresses.starts)
-        self._starts.subscribe(protocol.ALL_REPLICAS)  # before the topic that tells of the arrival
+        self._starts.subscribe(protocol.ALL_REPLICAS)  # before the topic that shows the arrival
         self._starts.subscribe(protocol.topic_of(rank))
         self._reports = addresses.connect(self._context, zmq.PUSH, addresses.reports)
 
     def fileno(self) -> int:
-        """Readable when something may have come: ask `hear` until it has nothing."""
+        """Descriptor that becomes readable when messages may have come: call `hear` until None."""
         return self._starts.fileno()
 
     def send(self, reports: list[Report]) -> None:
-        """To the coordinator, in order."""
+        """Send the reports to the coordinator, in order."""
         for report in reports:
             self._reports.send(protocol.encode(report), zmq.NOBLOCK)
 
     def alive(self) -> None:
-        """Give a sign of life."""
+        """Send a heartbeat."""
         self.send([Report(self.rank)])
 
     def hear(self, seconds: float = 0.0) -> Start | State | None:
-        """The next word of the coordinator's, if one comes in that time."""
+        """Return the coordinator's next message, or None if none comes within so many seconds."""
         return self._next(self._starts, seconds)
 
 
 class FrontEndLink(_Link):
-    """A front end's."""
+    """A front end's link."""
 
     def __init__(self, addresses: Addresses, clock: Clock = monotonic) -> None:
         super().__init__(clock)
@@ -146,10 +149,10 @@ class FrontEndLink(_Link):
         self._states.send(b"\1")
 
     def hear(self, seconds: float = 0.0) -> State | None:
-        """The next state, if one comes in that time."""
+        """Return the next state, or None if none comes within so many seconds."""
         found = self._next(self._states, seconds)
         return found if isinstance(found, State) else None
 
     def scale(self, engines: int) -> None:
-        """There are to be so many replicas, from the next wave on."""
+        """Set the number of replicas from the next wave on."""
         self._states.send(protocol.encode(Scale(engines)))

@@ -1,4 +1,4 @@
-"""The coordinator as a process: its child binds, reports where, and ends with its parent."""
+"""The coordinator as a process: the child listens, reports where, and ends with its parent."""
 
 import contextlib
 import multiprocessing
@@ -13,20 +13,22 @@ from ..security import Keys
 from .links import Addresses, BindAddress
 from .server import CoordinatorServer, CoordinatorSettings
 
-_LEAVE_WITHIN = 5.0  # seconds that the child has to end once it was asked to
+_LEAVE_WITHIN = 5.0  # seconds for the child to end once it was asked to
 
 
 class Coordinator:
-    """A coordinator of so many replicas, in a process of its own.
+    """A coordinator of `engines` replicas, in a process of its own.
 
     Args:
-        host: a TCP address to listen at, for replicas on other hosts; else ipc.
+        engines: number of replicas.
+        host: TCP address to listen at, for replicas on other hosts; without it ipc.
         keys: needed with a host.
-        timeout: seconds for the child to come up.
+        settings: the coordinator's times.
+        timeout: seconds for the child to listen.
 
     Raises:
-        DeadlinePassed: it did not come up in time.
-        PeerDied: it ended before it had.
+        DeadlinePassed: the child did not listen in time.
+        PeerDied: the child ended before it listened.
     """
 
     def __init__(
@@ -56,17 +58,17 @@ class Coordinator:
 
     @property
     def pid(self) -> int:
-        """The child's."""
+        """Process id of the child."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def sentinel(self) -> int:
-        """Readable once the child has ended."""
+        """Descriptor that is readable once the child has ended."""
         return self._process.sentinel
 
     def close(self) -> None:
-        """End it, and remove what it listened at. It may be called twice."""
+        """End the child, and remove the paths it listened at. Idempotent."""
         self._link.close()
         if self._process.pid is not None:
             self._process.join(_LEAVE_WITHIN)
@@ -93,9 +95,10 @@ def _serve(
     link: Connection,
     parent: int,
 ) -> None:
-    """In the child: turn until the parent lets go of its end, or ends.
+    """Serve, in the child, until the parent closes its end of the link, or ends.
 
-    Its end of the link may live on in a fork of the parent's; so each turn looks who the parent is.
+    A fork of the parent may hold the parent's end of the link open; so each turn checks the
+    parent's process id as well.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
     with contextlib.suppress(OSError):

@@ -1,4 +1,7 @@
-"""What replicas, coordinator and front ends say to each other; on the wire it is MessagePack."""
+"""Messages between replicas, coordinator and front ends, and their form as MessagePack.
+
+Of what strangers or broken peers send, the valid part is kept (SPEC C4).
+"""
 
 from typing import Any, cast
 
@@ -7,52 +10,53 @@ import msgspec
 from ..malformed import Malformed, decoded
 
 MAX_ENGINES = 4096
+"""Replicas that a coordinator may be scaled to."""
 Counts = tuple[int, int]
-"""Of one replica: requests that wait, and requests that run."""
+"""Load of one replica: requests that wait, and requests that run."""
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True, tag="report"):
-    """From a replica to the coordinator: any of these at once."""
+    """From a replica to the coordinator: any of these at once; an empty one is a heartbeat."""
 
     rank: int
     wants: int | None = None
-    """It does not step, and is ready for this wave."""
+    """Wave that the replica, which does not step now, is ready for."""
     work: bool = False
-    """Whether it has requests for that wave; without any it only asks whether the wave is on."""
+    """True if it has requests for that wave; without any it only asks whether the wave is on."""
     done: int | None = None
-    """All agreed to end this wave. The lowest rank in it says so."""
+    """Wave that all members agreed to end; its lowest rank reports so."""
     broke: int | None = None
-    """Its all-reduce failed in this wave."""
+    """Wave in which its all-reduce failed."""
     lost: tuple[int, ...] = ()
-    """Ranks for want of which it failed."""
+    """Ranks whose missing votes made it fail."""
     counts: Counts | None = None
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True, tag="start"):
-    """From the coordinator to all replicas: this wave is on. Hearing it again changes nothing."""
+    """From the coordinator to all replicas: this wave is on. Receiving it again changes nothing."""
 
     wave: int
     members: tuple[int, ...]
-    """The ranks that step together in it."""
+    """Ranks that step together in it."""
 
 
 class State(msgspec.Struct, frozen=True, array_like=True, tag="state"):
-    """From the coordinator to all front ends."""
+    """From the coordinator to all front ends, and to replicas as its heartbeat between waves."""
 
     wave: int
     running: bool
     counts: tuple[Counts | None, ...] | None = None
-    """By rank, None for a replica that is gone. None for all: they are as they were."""
+    """Load by rank, None for a replica that is gone. None as a whole: unchanged."""
 
 
 class Scale(msgspec.Struct, frozen=True, array_like=True, tag="scale"):
-    """From a front end to the coordinator: there are to be so many replicas."""
+    """From a front end to the coordinator: the number of replicas from the next wave on."""
 
     engines: int
 
 
 ALL_REPLICAS = b"*"
-"""The topic of what is for all replicas."""
+"""Topic of messages for all replicas."""
 
 _DIGITS = len(str(MAX_ENGINES))
 
@@ -64,17 +68,17 @@ _FIELDS = {field.name: field.type for field in msgspec.structs.fields(Report)}
 
 
 def encode(message: Report | Start | State | Scale) -> bytes:
-    """One frame."""
+    """Return the message as one frame."""
     return _encoder.encode(message)
 
 
 def decode_published(frame: bytes) -> Start | State:
-    """What the coordinator sends; Malformed if it is something else."""
+    """Decode a message of the coordinator; raises Malformed for anything else."""
     return decoded(_published.decode, frame)
 
 
 def decode_scale(frame: bytes) -> Scale | None:
-    """What a front end sends; None if it is something else."""
+    """Decode a message of a front end; None for anything else."""
     try:
         return decoded(_scales.decode, frame)
     except Malformed:
@@ -82,7 +86,7 @@ def decode_scale(frame: bytes) -> Scale | None:
 
 
 def decode_report(frame: bytes) -> tuple[Report | None, int]:
-    """What a replica sends: what of it is valid, and how many parts are not."""
+    """Decode a replica's report: its valid parts, and the number of invalid ones."""
     try:
         return decoded(_reports.decode, frame), 0
     except Malformed:
@@ -108,12 +112,12 @@ def _salvage(frame: bytes) -> tuple[Report | None, int]:
 
 
 def topic_of(rank: int) -> bytes:
-    """What a replica subscribes to beside `ALL`, and after it, so that its arrival is seen."""
+    """Return the topic that a replica subscribes to after `ALL_REPLICAS`, to show its arrival."""
     return b"r%d" % rank
 
 
 def rank_of_subscription(subscription: bytes) -> int | None:
-    """Whose topic a subscription or its end is about; None: nobody's."""
+    """Return the rank whose topic a subscription, or its end, names; None for any other topic."""
     digits = subscription[2:]
     if subscription[1:2] != b"r" or not digits.isdigit() or len(digits) > _DIGITS:
         return None

@@ -1,4 +1,4 @@
-"""The coordinator's shell: sockets, time and the wave core, a turn at a time."""
+"""The coordinator's shell: sockets and time around the wave core, a turn at a time."""
 
 import logging
 import math
@@ -14,9 +14,15 @@ from .links import Addresses, BindAddress
 from .protocol import Start, State
 from .waves import CoordinatorWave
 
+_log = logging.getLogger(__name__)
+_FRAMES_A_TURN = 64  # frames of one socket before the others, and the clock, have their turn
+
 
 class HeartbeatTable:
-    """Sans I/O, in monotonic seconds. A rank that never listened is not missed."""
+    """Heartbeats of replicas (SPEC C6); sans I/O, in monotonic seconds.
+
+    A rank that never subscribed is not missed.
+    """
 
     def __init__(self, peer_timeout: float) -> None:
         self._peer_timeout = peer_timeout
@@ -24,13 +30,13 @@ class HeartbeatTable:
         self._listening: dict[int, int] = {}
 
     def subscribed(self, rank: int, now: float) -> bool:
-        """A subscription; whether that rank did not listen before."""
+        """Count a subscription; return whether it is the rank's first."""
         self._heard[rank] = now
         self._listening[rank] = self._listening.get(rank, 0) + 1
         return self._listening[rank] == 1
 
     def unsubscribed(self, rank: int) -> bool:
-        """A subscription's end; whether it was the rank's last."""
+        """Count a subscription's end; return whether it was the rank's last."""
         left = self._listening.get(rank, 0) - 1
         if left > 0:
             self._listening[rank] = left
@@ -39,7 +45,7 @@ class HeartbeatTable:
         return self._listening.pop(rank, None) is not None
 
     def heard_from(self, rank: int, now: float) -> bool:
-        """A message; whether it comes from one who listens and had been given up."""
+        """Note a message; return whether its sender is subscribed and had been given up."""
         if rank not in self._listening:
             return False
         back = rank not in self._heard
@@ -47,19 +53,21 @@ class HeartbeatTable:
         return back
 
     def drop_silent(self, now: float) -> list[int]:
-        """Who is given up now."""
+        """Give up the ranks that were silent for the timeout, and return them."""
         gone = [rank for rank, heard in self._heard.items() if now - heard >= self._peer_timeout]
         for rank in gone:
             del self._heard[rank]
         return gone
 
     def due(self) -> float:
-        """When to ask for the silent next."""
+        """Return when the next rank may have to be given up; infinite if none."""
         return min(self._heard.values(), default=float("inf")) + self._peer_timeout
 
 
 class PublishSchedule:
-    """Sans I/O, in monotonic seconds (SPEC C5, C7).
+    """Schedule of publications: soon after a change, and now and then without one.
+
+    Sans I/O, in monotonic seconds (SPEC C5, C7).
 
     The first change since the last publication decides. Further ones, or a flood of messages that
     change nothing, put nothing off.
@@ -68,35 +76,31 @@ class PublishSchedule:
     def __init__(self, now: float, interval: float, idle: float) -> None:
         self._interval, self._idle = interval, idle
         self.due = now + interval
-        """When to publish next."""
+        """Time of the next publication."""
 
     def changed(self, now: float) -> None:
-        """There is something to tell."""
+        """Bring the next publication forward after a change."""
         self.due = min(self.due, now + self._interval)
 
     def published(self, now: float) -> None:
-        """All has been told."""
+        """Schedule the next publication after one that was just made."""
         self.due = now + self._idle
-
-
-_log = logging.getLogger(__name__)
-_FRAMES_A_TURN = 64  # frames of one socket before the others, and the clock, have their turn
 
 
 @dataclass(frozen=True)
 class CoordinatorSettings:
-    """Seconds."""
+    """Times of the coordinator, in seconds."""
 
     interval: float = 0.1
-    """From a change to its publication."""
+    """Seconds from a change to its publication."""
     idle: float = 1.0
-    """Between publications while nothing changes: the coordinator's own sign of life."""
+    """Seconds between publications without a change: the coordinator's own heartbeat."""
     peer_timeout: float = 3.0
-    """Without a word of a replica, after which it counts as gone."""
+    """Seconds without a message of a replica, after which it counts as gone."""
 
 
 class CoordinatorServer:
-    """One coordinator. `turn` waits at most until something is due."""
+    """Sockets of one coordinator. `turn` waits at most until something is due."""
 
     def __init__(
         self,
@@ -131,15 +135,18 @@ class CoordinatorServer:
 
     @property
     def malformed(self) -> int:
-        """Parts of messages that were dropped, those out of range included."""
+        """Number of parts of messages that were dropped, those out of range included."""
         return self._dropped.parts
 
     def watch(self, fd: int) -> None:
-        """A descriptor that ends a turn, too."""
+        """End a turn as well when this descriptor is readable."""
         self._poller.register(fd, zmq.POLLIN)
 
     def turn(self, most: float = 60.0) -> list[int]:
-        """Wait, hear a fair share of what came, do what is due; the watched that are ready."""
+        """Wait, take a fair share of each socket's messages, and publish if it is due.
+
+        Returns the watched descriptors that are readable; waits at most `most` seconds.
+        """
         due = min(self._schedule.due, self._heartbeats.due()) - self._clock()
         ready = dict(self._poller.poll(math.ceil(max(0.0, min(due, most)) * 1000)))
         for socket, hear in self._hear.items():
@@ -154,7 +161,7 @@ class CoordinatorServer:
         return [fd for fd in ready if isinstance(fd, int)]
 
     def close(self) -> None:
-        """Leave, with all sockets."""
+        """Close all sockets."""
         self._context.destroy(linger=0)
 
     def _drain(self, socket: Any, hear: Any) -> None:
@@ -208,7 +215,7 @@ class CoordinatorServer:
                 self._dropped.add("a front end's message")
 
     def _publish(self, now: float) -> None:
-        """To front ends; to replicas a sign of life, and once more the start that is in force."""
+        """Publish to front ends; send replicas a heartbeat, or again the start that is in force."""
         state = self.core.state()
         self._send([state])
         sign = Start(state.wave, self.core.members) if state.running else State(state.wave, False)

@@ -1,4 +1,7 @@
-"""The coordinator's half of the wave protocol: the one place where waves begin."""
+"""The wave protocol without I/O: the coordinator's half, a replica's, and a front end's.
+
+The coordinator's half is the only place where waves begin.
+"""
 
 from .protocol import MAX_ENGINES, Counts, Report, Start, State
 
@@ -6,10 +9,10 @@ IDLE: Counts = (0, 0)
 
 
 class CoordinatorWave:
-    """Sans I/O: takes what replicas say and what becomes of them, and returns what to publish.
+    """Sans I/O: takes replicas' reports, arrivals and ends, and returns the messages to publish.
 
-    `Start` goes to all replicas, `State` to all front ends, in the order given. A start is
-    repeated for whoever wants it: that one was sent is no evidence that it was obeyed.
+    `Start` goes to all replicas, `State` to all front ends, in the order returned. A start is
+    repeated for each replica that asks for it: a start that was sent may not have been obeyed.
     """
 
     __slots__ = ("_late", "counts", "gone", "members", "refused", "running", "size", "wave")
@@ -18,17 +21,17 @@ class CoordinatorWave:
         self.size = engines
         self.wave = 0
         self.running = False
-        """Whether the wave has begun and is not known to have ended."""
+        """True if the wave has begun and is not known to have ended."""
         self.members: tuple[int, ...] = ()
-        """Who is in the wave that has begun last."""
+        """Ranks in the wave that began last."""
         self.counts: list[Counts] = [IDLE] * engines
         self.gone: frozenset[int] = frozenset()
         self.refused = 0
-        """Parts of messages that made no sense and were left out (SPEC C4)."""
-        self._late = False  # somebody wants the wave after this one
+        """Number of parts of messages that were out of range and ignored (SPEC C4)."""
+        self._late = False  # a replica wants the wave after this one
 
     def hear(self, report: Report) -> list[Start | State]:
-        """A replica has said something; what of it is out of range is left out, and counted."""
+        """Take a replica's report; parts of it that are out of range are ignored, and counted."""
         if not 0 <= report.rank < self.size:
             self.refused += 1
             return []
@@ -45,7 +48,7 @@ class CoordinatorWave:
         return out + self._news(before)
 
     def arrived(self, rank: int) -> list[Start | State]:
-        """A replica listens from now on: it is told what it cannot have heard."""
+        """Take a replica's subscription, and repeat what it cannot have received before."""
         if not self._sensible(0 <= rank < self.size):
             return []
         before = self._summary()
@@ -59,12 +62,12 @@ class CoordinatorWave:
         return out + self._news(before)
 
     def left(self, rank: int) -> list[Start | State]:
-        """A replica is gone. The wave that it was in is broken; the others begin the next one."""
+        """Take a replica's end: its wave is broken, and the others begin the next one."""
         before = self._summary()
         return self._leave({rank} & set(range(self.size))) + self._news(before)
 
     def scale(self, engines: int) -> list[Start | State]:
-        """From the next wave on there are so many replicas, those with the lowest ranks."""
+        """Set the number of replicas from the next wave on: those with the lowest ranks."""
         if not self._sensible(1 <= engines <= MAX_ENGINES):
             return []
         self.counts = [*self.counts, *[IDLE] * (engines - self.size)][:engines]
@@ -73,7 +76,7 @@ class CoordinatorWave:
         return [self._state(whole=True)]
 
     def state(self) -> State:
-        """All there is to know, for a front end that has just come or at its time."""
+        """Return the whole state, for a front end that has just subscribed or a due publication."""
         return self._state(whole=True)
 
     def _wanted(self, rank: int, wave: int, work: bool) -> list[Start | State]:
@@ -133,7 +136,7 @@ class CoordinatorWave:
         return self.running and wave == self.wave
 
     def _in_reach(self, wave: int | None, most: int) -> bool:
-        """A replica is at most one wave ahead (SPEC C1); one that is behind has just come."""
+        """Return whether the wave is at most one ahead (SPEC C1); one behind is a late join."""
         return wave is None or self._sensible(0 <= wave <= most)
 
     def _sensible(self, well: bool) -> bool:
@@ -142,10 +145,10 @@ class CoordinatorWave:
 
 
 class EngineWave:
-    """Sans I/O: takes what happens, and returns reports to be sent.
+    """A replica's half, sans I/O: takes events, and returns the reports to send.
 
     While `running` the engine loop does a step (with or without a batch), gives `unfinished > 0`
-    to the all-reduce, and calls `agreed` with what that said.
+    to the all-reduce, and calls `agreed` with its result.
     """
 
     __slots__ = ("_asked", "_next", "held", "members", "rank", "running", "unfinished", "wave")
@@ -153,32 +156,32 @@ class EngineWave:
     def __init__(self, rank: int) -> None:
         self.rank = rank
         self.wave = 0
-        """The wave that it is in, or that it would be in next."""
+        """Wave that it is in, or that it would be in next."""
         self.running = False
         self.members: tuple[int, ...] = ()
         self.held = False
         self.unfinished = 0
-        self._asked = False  # that it has work for this wave was said
-        self._next: Start | None = None  # told while it was in an earlier wave
+        self._asked = False  # its work for this wave has been reported
+        self._next: Start | None = None  # received while in an earlier wave
 
     def accepted(self) -> list[Report]:
-        """A request has come."""
+        """Count a request that has arrived."""
         self.unfinished += 1
         if self.running or self.held or self._asked:
             return []
         return self._want()
 
     def finished(self, requests: int = 1) -> None:
-        """Requests have ended, one way or another."""
+        """Count requests that have ended, in whichever way."""
         if requests > self.unfinished:
             raise ValueError(f"{requests} of {self.unfinished} requests have ended")
         self.unfinished -= requests
 
     def hear(self, start: Start) -> list[Report]:
-        """The coordinator has begun a wave, or says again that it has.
+        """Take a start, which may be repeated.
 
-        A wave that has ended here is over: what tells of it was long on its way. A held replica
-        obeys no start, and asks once it is released.
+        A start of a wave that has ended here was delayed on its way, and is ignored. A held
+        replica obeys no start, and asks once it is released.
         """
         if self.held and not self.running:
             return []
@@ -189,21 +192,21 @@ class EngineWave:
         return []
 
     def agreed(self, anyone_unfinished: bool) -> list[Report]:
-        """The all-reduce of a step said so."""
+        """Take the result of a step's all-reduce."""
         if anyone_unfinished:
             return []
         return self._ended(done=self.wave if self.rank == self.members[0] else None)
 
     def broken(self, lost: tuple[int, ...] = ()) -> list[Report]:
-        """The all-reduce failed, for want of these ranks: this wave cannot go on."""
+        """End the wave because its all-reduce failed for want of these ranks' votes."""
         return self._ended(broke=self.wave, lost=lost)
 
     def hold(self) -> None:
-        """No further wave until `release`, if new weights come, say. One that is on ends first."""
+        """Join no wave until `release` (e.g. for new weights). A running wave ends first."""
         self.held = True
 
     def release(self) -> list[Report]:
-        """It may step again, and asks what it has missed."""
+        """Allow waves again, and ask for the one that may have begun meanwhile."""
         if not self.held:
             return []
         self.held = False
@@ -233,7 +236,10 @@ class EngineWave:
 
 
 class FrontEndWave:
-    """Sans I/O. It says nothing by itself: replicas alone ask for waves, for they alone know."""
+    """A front end's half, sans I/O: the state of the replicas that was published last.
+
+    It sends nothing: only replicas ask for waves.
+    """
 
     __slots__ = ("counts", "running", "wave")
 
@@ -243,7 +249,7 @@ class FrontEndWave:
         self.counts: tuple[Counts | None, ...] = ()
 
     def hear(self, state: State) -> None:
-        """The coordinator has published. Waves go forward: an older state is no news."""
+        """Take a published state. Waves only go forward: an older state is ignored."""
         if (state.wave, state.running) < (self.wave, self.running):
             return
         self.wave, self.running = state.wave, state.running

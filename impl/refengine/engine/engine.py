@@ -1,4 +1,4 @@
-"""The engine's face: submit prompts, take tokens, ask how it is, close it (SPEC 8)."""
+"""The engine's public class: submit prompts, take tokens, query health, close it (SPEC 8)."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ from .supervisor.supervisor import Supervisor
 
 
 class ServedEngine(Protocol):
-    """What a server needs of an engine, which may be in another process."""
+    """Interface that a server needs of an engine, which may be in another process."""
 
     def submit(
         self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
@@ -65,18 +65,18 @@ class Engine:
 
     @property
     def settings(self) -> EngineSettings:
-        """As it was made with."""
+        """Settings that it was made with."""
         return self._settings
 
     def submit(
         self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
     ) -> Stream:
-        """Have the model go on from these tokens; greedy, until END or so many tokens.
+        """Continue these tokens with the model: greedy, until END or `max_tokens` tokens.
 
         Raises:
             EngineFull: too many requests wait.
-            EngineClosed: it is closed.
-            ValueError: the prompt is empty, has a token that is none, or can never fit; the
+            EngineClosed: the engine is closed.
+            ValueError: the prompt is empty, has an invalid token, or can never fit; or the
                 request's id is in use.
         """
         self._check("submit")
@@ -88,27 +88,27 @@ class Engine:
         return stream
 
     def health(self) -> Health:
-        """At once, from what is known."""
+        """Return the health as it is known, at once."""
         alive = self._front_end.alive and self._supervisor.alive
         return self._front_end.ask(lambda tracker, now: tracker.health(now, alive=alive))
 
     def counts(self) -> EngineCounts:
-        """What it has done, at once."""
+        """Return the counts as they are known, at once."""
         restarts, wave = self._supervisor.restarts(), self._front_end.wave
         return self._front_end.ask(lambda tracker, _: tracker.counts(restarts, wave))
 
     def failure(self) -> EngineFailed | None:
-        """Why it will never serve again; None: it can, or may yet be able to."""
+        """Return why it will never serve again; None if it serves, or may serve again."""
         if self._front_end.has_failed:
             return EngineFailed("the front end", "its thread has ended")
         return self._supervisor.failure
 
     def parts(self) -> dict[str, int]:
-        """The live processes by name: coordinator, core-0, core-0/worker-0, prefill-0 and so on."""
+        """Return live process ids by name: coordinator, core-0, core-0/worker-0, prefill-0."""
         return self._supervisor.pids()
 
     def close(self) -> None:
-        """End it all; idempotent. Open requests end with EngineClosed."""
+        """End all processes. Idempotent. Open requests end with EngineClosed."""
         _close(self._front_end, self._supervisor, self._pid)
         self._finalizer.cancel()
 

@@ -1,4 +1,4 @@
-"""A worker's KV links to other replicas: blocks go and come while it steps (SPEC K8)."""
+"""A worker's KV links to other replicas: blocks are transferred while it steps (SPEC K8)."""
 
 import contextlib
 import threading
@@ -13,41 +13,41 @@ from ..pipe.blocks import BlockPipe
 from .model.batching import Transfer
 
 _LINK_WITHIN = 2.0
-"""Seconds for both ends of a link to meet; both are told at the same time."""
+"""Seconds for both ends of a link to connect; both are asked to at the same time."""
 _UNLINK_WITHIN = 0.2
-"""Seconds to hand over what was sent; whoever waits for it prefills by itself."""
+"""Seconds to hand over sent blocks; a receiver that still waits then prefills by itself."""
 
 
 class KvLink(Protocol):
-    """One end of a link, as `BlockPipe` is."""
+    """One end of a link; `BlockPipe` is one."""
 
     def send_kv(self, request_id: str, blocks: Sequence[Any], *, lease: float) -> None:
-        """Returns once the other end has been given all of them."""
+        """Send the blocks; returns once the other end has all of them."""
         ...
 
     def recv_kv(self, request_id: str, *, timeout: float | None) -> list[Any]:
-        """All of them, in order."""
+        """Receive all blocks, in order."""
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Whoever waits is told."""
+        """Close this end; calls that wait fail."""
         ...
 
 
 @dataclass(frozen=True)
 class TransferEnded:
-    """A transfer is over; nothing touches its blocks any more."""
+    """A transfer has ended; nothing accesses its blocks any more."""
 
     transfer: Transfer
     blocks: list[Any] | None = None
-    """What came, for a fetch."""
+    """Received blocks, for a fetch."""
     failure: str = ""
 
 
 class WorkerKvLinks:
-    """By name. Each transfer has a thread, so that none holds a step up; `take` tells of its end.
+    """A worker's links, by name. Each transfer has a thread, so none delays a step.
 
-    A transfer ends within the `lease` (seconds), for good or ill.
+    `take` returns ended transfers. A transfer ends within `lease` seconds, whole or failed.
     """
 
     def __init__(self, device: str, lease: float) -> None:
@@ -56,32 +56,32 @@ class WorkerKvLinks:
         self._ended: SimpleQueue[TransferEnded] = SimpleQueue()
 
     def link(self, name: str, host: str, port: int, rank: int, key: bytes) -> None:
-        """Meet the other end; rank 0 sends and listens, rank 1 receives.
+        """Connect to the other end; rank 0 sends and listens, rank 1 receives.
 
-        Raises what `Pipe` does, DeadlinePassed if nobody came within two seconds.
+        Raises the errors of `Pipe`; DeadlinePassed if the other end did not come within 2 s.
         """
         self.unlink(name)
         pipe = Pipe(host, port, rank, 2, key=key, device=self._device, timeout=_LINK_WITHIN)
         self.adopt(name, BlockPipe(pipe))
 
     def adopt(self, name: str, kv_link: KvLink) -> None:
-        """A link that is there."""
+        """Add a link that is up."""
         self._links[name] = kv_link
 
     def unlink(self, name: str) -> None:
-        """Its transfers fail. One that is not known is no matter."""
+        """Close a link; its transfers fail. An unknown one is ignored."""
         kv_link = self._links.pop(name, None)
         if kv_link is not None:
-            with contextlib.suppress(RefengineError):  # those who wait for it are told
+            with contextlib.suppress(RefengineError):  # its waiting calls get the error
                 kv_link.close(_UNLINK_WITHIN)
 
     def close(self) -> None:
-        """Part from all."""
+        """Close all links."""
         for name in list(self._links):
             self.unlink(name)
 
     def send(self, transfer: Transfer, blocks: Sequence[Any]) -> None:
-        """Begin to send copies of its blocks."""
+        """Begin to send copies of the transfer's blocks."""
 
         def act(kv_link: KvLink) -> None:
             kv_link.send_kv(transfer.transfer_id, blocks, lease=self._lease)
@@ -89,7 +89,7 @@ class WorkerKvLinks:
         self._begin(transfer, act)
 
     def fetch(self, transfer: Transfer) -> None:
-        """Begin to receive its blocks."""
+        """Begin to receive the transfer's blocks."""
 
         def act(kv_link: KvLink) -> list[Any]:
             return kv_link.recv_kv(transfer.transfer_id, timeout=self._lease)
@@ -97,7 +97,7 @@ class WorkerKvLinks:
         self._begin(transfer, act)
 
     def take(self, seconds: float) -> list[TransferEnded]:
-        """What has ended since; if nothing has, wait so long for the first."""
+        """Return the transfers that have ended; wait up to so many seconds for the first."""
         found: list[TransferEnded] = []
         with contextlib.suppress(Empty):
             found.append(self._ended.get(timeout=seconds) if seconds else self._ended.get_nowait())
@@ -122,6 +122,6 @@ class WorkerKvLinks:
     ) -> None:
         try:
             ended = TransferEnded(transfer, act(kv_link))
-        except BaseException as error:  # whatever it is: the replica must hear of it
+        except BaseException as error:  # of any kind: the replica must learn of it
             ended = TransferEnded(transfer, failure=f"{type(error).__name__}: {error}")
         self._ended.put(ended)

@@ -1,4 +1,8 @@
-"""What is asked of a replica, and what it gives."""
+"""Messages between front end, cores and their supervisor: requests, outputs, heartbeats, votes.
+
+Between front end and core, and between cores, they are MessagePack; between supervisor and core
+they go by the pipe between parent and child.
+"""
 
 from dataclasses import dataclass, field
 
@@ -9,42 +13,42 @@ from ..malformed import decoded
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
-    """Continue `prompt` by at most `max_tokens`.
+    """A request to continue `prompt` by at most `max_tokens`.
 
     With `export` a replica makes the first token only, and lends the prompt's KV blocks to the
-    other end of that KV link. With `imported` it gets those of all tokens but the last by that
-    link; should they not come, it computes them itself.
+    other end of that KV link. With `imported` it receives the blocks of all tokens but the last by
+    that link; if they do not come, it computes them itself.
     """
 
     id: str
     prompt: tuple[int, ...]
     max_tokens: int
     export: str | None = None
-    """Name of a KV link."""
+    """Name of the KV link by which the prompt's blocks go."""
     imported: str | None = None
-    """Name of a KV link."""
+    """Name of the KV link by which blocks come."""
     transfer: str = ""
-    """What both ends call the blocks; empty: the id. Each attempt needs its own."""
+    """Name of the blocks at both ends; empty: the id. Each attempt needs its own."""
 
     @property
     def by_link(self) -> bool:
-        """Whether KV blocks of it come or go."""
+        """True if KV blocks of it go over a link, in either direction."""
         return self.export is not None or self.imported is not None
 
     @property
     def transfer_id(self) -> str:
-        """What both ends call the blocks."""
+        """Name of the blocks at both ends."""
         return self.transfer or self.id
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
-    """What one step gave one request."""
+    """Result of one step for one request."""
 
     id: str
     tokens: tuple[int, ...] = ()
-    """New ones. END is not among them."""
+    """New tokens, without END."""
     finish: str | None = None
-    """`stop` (the model ended it), `length`, `cancelled`, or `exported`: its blocks are ready."""
+    """`stop` (the model ended it), `length`, `cancelled`, or `exported` (its blocks are ready)."""
 
 
 # -- between the front end and a core; on the wire it is MessagePack --------------------------
@@ -57,56 +61,56 @@ class AddRequest(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
 
 
 class Cancel(msgspec.Struct, frozen=True, array_like=True, tag="cancel"):
-    """To a core: nobody wants this any more."""
+    """To a core: cancel this request."""
 
     id: str
 
 
 class Outputs(msgspec.Struct, frozen=True, array_like=True, tag="made"):
-    """From a core: what one step gave these requests."""
+    """From a core: results of one step."""
 
     outputs: tuple[Output, ...]
 
 
 class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
-    """From a core: this request it does not serve."""
+    """From a core: it does not serve this request."""
 
     id: str
     cause: str
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="beat"):
-    """From a core: a sign of life, and what it is at."""
+    """From a core: a heartbeat, with its load and progress."""
 
     waiting: int
     running: int
     taken: int
-    """How many `Begin` it has had so far: those counts have seen so many."""
+    """Number of `AddRequest` messages so far, which the counts above include."""
     steps: int
-    """Of the model, those without requests included."""
+    """Model steps so far, those without requests included."""
     busy: float
-    """Seconds that the step has taken so far that it is in; 0 between steps."""
+    """Seconds since the current step began; 0 between steps."""
     imported: int = 0
-    """Prompts whose blocks came by a KV link."""
+    """Number of prompts whose blocks came by a KV link."""
     waits_for: str = ""
-    """What keeps it from stepping, for people."""
+    """Description, for people, of the thing that keeps it from stepping."""
 
 
 # -- between cores ----------------------------------------------------------------------------
 
 
 class Vote(msgspec.Struct, frozen=True, array_like=True, tag="vote"):
-    """A replica's part in the all-reduce of one step."""
+    """A replica's vote in the all-reduce of one step."""
 
     era: int
     wave: int
     step: int
     rank: int
     life: int
-    """Which process of that rank."""
+    """Number of the rank's process, counted from 1."""
     unfinished: bool
     regroup: bool = False
-    """Somebody is there who is not in the wave: it is to end, and the next one to begin."""
+    """True if a replica is present that is not in the wave: end it, and begin the next one."""
 
 
 ToCore = AddRequest | Cancel
@@ -118,26 +122,26 @@ FromCore = Outputs | Refused | Heartbeat
 
 @dataclass(frozen=True)
 class Ready:
-    """From a core: it serves."""
+    """From a core: it serves from now on."""
 
     front: str
-    """Address where the front end finds it."""
+    """Address at which the front end reaches it."""
     votes: str
-    """Address where other cores find it; empty without a coordinator."""
+    """Address at which other cores reach it."""
     workers: tuple[int, ...]
-    """Processes, by rank."""
+    """Process ids of its workers, by rank."""
 
 
 @dataclass(frozen=True)
 class ReplicaDown:
-    """From a core: it ends, for this cause."""
+    """From a core: it ends, with the cause."""
 
     cause: str
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A core as others reach it."""
+    """A core's process, and the address at which others reach it."""
 
     life: int
     votes: str
@@ -145,14 +149,14 @@ class Peer:
 
 @dataclass(frozen=True)
 class Peers:
-    """To a core: the data-parallel replicas that are there, by rank."""
+    """To a core: the data-parallel replicas that serve, by rank."""
 
     by_rank: dict[int, Peer]
 
 
 @dataclass(frozen=True)
 class ConnectCoordinator:
-    """To a core: the coordinator; the era counts them."""
+    """To a core: connect to this coordinator; `era` counts coordinators."""
 
     era: int
     addresses: Addresses
@@ -160,11 +164,11 @@ class ConnectCoordinator:
 
 @dataclass(frozen=True)
 class LinkKv:
-    """To a core: make a KV link with another, which is told the same."""
+    """To a core: make a KV link with another core, which gets the same message."""
 
     link: str
     ports: tuple[int, ...]
-    """On this machine alone, by tensor rank."""
+    """Ports of the loopback address, by tensor rank."""
     keys: tuple[bytes, ...] = field(repr=False)
     end: int
     """0 for the one that sends, 1 for the one that receives."""
@@ -172,14 +176,14 @@ class LinkKv:
 
 @dataclass(frozen=True)
 class UnlinkKv:
-    """To a core: that KV link is at its end."""
+    """To a core: close that KV link."""
 
     link: str
 
 
 @dataclass(frozen=True)
 class KvLinkResult:
-    """From a core: its end of that KV link stands, or does not."""
+    """From a core: its end of that KV link is up, or why it is not."""
 
     link: str
     failure: str = ""
@@ -187,7 +191,7 @@ class KvLinkResult:
 
 @dataclass(frozen=True)
 class Close:
-    """To a core: leave, in good order."""
+    """To a core: shut down cleanly."""
 
 
 ToChild = Peers | ConnectCoordinator | LinkKv | UnlinkKv | Close
@@ -201,20 +205,20 @@ _votes = msgspec.msgpack.Decoder(Vote)
 
 
 def encode(message: ToCore | FromCore | Vote) -> bytes:
-    """One frame."""
+    """Return the message as one frame."""
     return _encoder.encode(message)
 
 
 def decode_to_core(frame: bytes) -> ToCore:
-    """What a front end sends; Malformed if it is something else."""
+    """Decode a front end's message; raises Malformed for anything else."""
     return decoded(_to_core.decode, frame)
 
 
 def decode_from_core(frame: bytes) -> FromCore:
-    """What a core sends; Malformed if it is something else."""
+    """Decode a core's message; raises Malformed for anything else."""
     return decoded(_from_core.decode, frame)
 
 
 def decode_vote(frame: bytes) -> Vote:
-    """What another core sends; Malformed if it is something else."""
+    """Decode another core's vote; raises Malformed for anything else."""
     return decoded(_votes.decode, frame)

@@ -1,4 +1,4 @@
-"""The ASGI application: which path leads where, and what is said where none does."""
+"""The ASGI application: routes, the API key, and error responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .service import Service
 
 
 def application(service: Service, key: bytes = b"") -> ASGIApp:
-    """Everything that is served; with a key, all but health to those alone who send it."""
+    """Return the application; with a key, all paths but health need it."""
     status = StatusRoutes(service)
     app = Starlette(
         routes=[
@@ -34,7 +34,7 @@ def application(service: Service, key: bytes = b"") -> ASGIApp:
 
 
 class _Draining:
-    """While the server drains each answer is the last of its connection."""
+    """Middleware that closes each connection after its response while the server drains."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._drain = app, service.drain
@@ -49,7 +49,7 @@ class _Draining:
 
 
 class _RequireKey:
-    """Lets in who has the key (SPEC S3); anybody may ask for health."""
+    """Middleware that refuses requests without the key (SPEC S3); health needs none."""
 
     def __init__(self, app: ASGIApp, key: bytes) -> None:
         self._app, self._expected = app, b"Bearer " + key

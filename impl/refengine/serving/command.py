@@ -1,4 +1,4 @@
-"""`refengine serve`: an engine and its HTTP side, from start to an end in good order."""
+"""`refengine serve`: an engine and its HTTP side, from start to a clean end."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from .front_ends.front_ends import FrontEnds
 from .http_side import HttpSide, InProcess, ServeOptions
 from .service import DRAIN_CUT_SHORT, DRAIN_OVER
 
-_CHECK_EVERY = 0.5  # seconds between two looks whether the engine has failed for good
+_CHECK_EVERY = 0.5  # seconds between two checks whether the engine has failed for good
 _LEAVE_WITHIN = 2.0
-"""Seconds for the last answers to go out, and for the HTTP side to end after it was stopped."""
+"""Seconds for the last responses to go out, and for the HTTP side to end after its stop."""
 _FAILED = 70
 
 
 class StopRequested(BaseException):
-    """A signal asked for the end before the engine had started."""
+    """A signal to stop came before the engine had started."""
 
 
 def serve(settings: EngineSettings, options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT, then 0: nothing is left behind (SPEC L1).
 
-    From the first signal on new requests are refused with 503, and what is open has the drain's
-    seconds to finish (SPEC E6); then, or at a second signal, it ends with an error that says so.
-    70: the engine or the HTTP side has ended for good, though nobody asked for it (SPEC E7).
+    From the first signal on new requests are refused with 503, and open ones have the drain's
+    seconds to finish (SPEC E6); then, or at a second signal, they end with an error that says so.
+    Returns 70 if the engine or the HTTP side has ended for good by itself (SPEC E7).
 
     Raises:
         EngineFailed: a part of the engine did not start.
@@ -75,7 +75,7 @@ def _serve(settings: EngineSettings, http: HttpSide, events: _Events, drain: flo
 
 
 def _wait_for_a_signal(engine: Engine, events: _Events) -> str:
-    """Until one came: empty; else why there is nothing to wait for any more."""
+    """Wait for a signal, and return ""; or return why the server cannot go on."""
     while (event := events.wait(_CHECK_EVERY)) is not _Event.SIGNAL:
         if event is _Event.ENDED:
             return "the HTTP server has ended by itself"
@@ -102,17 +102,17 @@ class _Event(Enum):
 
 
 class _Events:
-    """Signals, and what the HTTP side tells, as what the main thread waits for."""
+    """Events that the main thread waits for: signals, and those of the HTTP side."""
 
     def __init__(self, clock: Clock = monotonic) -> None:
         self.starting = True
-        """Until this is False a signal raises `AskedToEnd` in the main thread."""
+        """While this is True a signal raises `StopRequested` in the main thread."""
         self._clock = clock
         self._came: queue.SimpleQueue[_Event] = queue.SimpleQueue()  # put is safe in a handler
 
     @contextlib.contextmanager
     def handling_signals(self) -> Generator[None]:
-        """Both signals come here until the context is left."""
+        """Handle both signals here until the context is left."""
         before = {
             number: signal.signal(number, self._on_signal)
             for number in (signal.SIGTERM, signal.SIGINT)
@@ -124,15 +124,15 @@ class _Events:
                 signal.signal(number, handler)
 
     def idle(self) -> None:
-        """Nothing is open any more. From any thread."""
+        """Report that no request is open any more; from any thread."""
         self._came.put(_Event.IDLE)
 
     def ended(self) -> None:
-        """The HTTP side is over. From any thread."""
+        """Report that the HTTP side has ended; from any thread."""
         self._came.put(_Event.ENDED)
 
     def wait(self, seconds: float, but: _Event | None = None) -> _Event | None:
-        """The next event, one that is not `but`; None: none came in so many seconds."""
+        """Return the next event other than `but`; None if none comes within so many seconds."""
         end = self._clock() + seconds
         with contextlib.suppress(queue.Empty):
             while True:

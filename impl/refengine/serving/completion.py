@@ -1,6 +1,8 @@
-"""One completion as it grows: tokens in, text out, to its end or to a stop string.
+"""The fields of a `/v1/completions` request, and one completion's text as it grows.
 
-Tokens are taken one by one, so that where a text ends does not depend on how they came.
+Decoding is greedy. A field that would make other tokens than that is refused with the reason, one
+that cannot matter is ignored, and an unknown one is refused: it might matter. A completion takes
+its tokens one by one, so that the end of its text does not depend on how they were batched.
 """
 
 from __future__ import annotations
@@ -15,20 +17,20 @@ from ..engine.model.tokens import TextStream, encode
 from .http import ApiError
 
 MAX_PROMPTS = 128
-"""That one request may have."""
+"""Maximum number of prompts in a request."""
 MAX_STOPS = 16
 _STOP_LENGTH = 1024  # characters
 
 
 class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
-    """How an answer is streamed."""
+    """Options of a streamed response."""
 
     include_usage: bool = False
-    """One more event, before the last, with the usage of the whole request."""
+    """True for one more event, before the last, with the usage of the whole request."""
 
 
 class CompletionRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """The fields of a request's JSON, as they came."""
+    """Fields of a request's JSON, as received."""
 
     prompt: str | list[str | int | list[int]]
     model: str | None = None
@@ -52,7 +54,7 @@ class CompletionRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     top_p: float | None = 1.0
 
     def prompts(self) -> list[list[int]]:
-        """The tokens of each prompt; Refused if there are none, too many, or of mixed kinds."""
+        """Return the tokens of each prompt; raise ApiError if none, too many, or of mixed kinds."""
         prompts = _prompts(self.prompt)
         if not 1 <= len(prompts) <= MAX_PROMPTS:
             reason = f"a request has 1 to {MAX_PROMPTS} prompts, this one {len(prompts)}"
@@ -62,7 +64,7 @@ class CompletionRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
         return prompts
 
     def stops(self) -> tuple[str, ...]:
-        """The texts at which a completion ends."""
+        """Return the texts at which a completion ends."""
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
         if len(stops) > MAX_STOPS or any(not 0 < len(stop) <= _STOP_LENGTH for stop in stops):
             reason = f"at most {MAX_STOPS} stop strings, of 1 to {_STOP_LENGTH} characters each"
@@ -70,12 +72,12 @@ class CompletionRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
         return tuple(stops)
 
     def token_limit(self) -> int:
-        """Tokens that each completion may have."""
+        """Return the maximum number of tokens of each completion."""
         return 16 if self.max_tokens is None else self.max_tokens
 
 
 def decode_request(body: bytes) -> CompletionRequest:
-    """The request of a body, with all that greedy decoding can give; else Refused."""
+    """Decode a request's body; raise ApiError for anything that greedy decoding cannot serve."""
     try:
         request = msgspec.json.decode(body, type=CompletionRequest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -118,7 +120,10 @@ def _prompts(prompt: str | list[str | int | list[int]]) -> list[list[int]]:
 
 
 class StopFinder:
-    """Gives on what cannot be part of a stop string; ends before the first that is complete."""
+    """Finds stop strings in a text that comes in pieces; ends before the first complete one.
+
+    Text that may yet become a stop string is held back.
+    """
 
     def __init__(self, stops: tuple[str, ...]) -> None:
         self._stops = stops
@@ -126,7 +131,7 @@ class StopFinder:
         self.stopped = False
 
     def push(self, text: str) -> str:
-        """What can be given on, now that this came too."""
+        """Add text; return the part that cannot belong to a stop string any more."""
         if self.stopped:
             return ""
         self._held += text
@@ -137,7 +142,7 @@ class StopFinder:
         return self._give(len(self._held) - self._begun())
 
     def end(self) -> str:
-        """What was held back, now that nothing more comes."""
+        """Return the text that was held back, at the end of all text."""
         return self._give(0 if self.stopped else len(self._held))
 
     def _give(self, length: int) -> str:
@@ -145,7 +150,7 @@ class StopFinder:
         return given
 
     def _begun(self) -> int:
-        """Length of the longest end of the text that begins a stop string."""
+        """Return the length of the longest suffix of the text that begins a stop string."""
         longest = max((len(stop) - 1 for stop in self._stops), default=0)
         for length in range(min(longest, len(self._held)), 0, -1):
             if any(stop.startswith(self._held[-length:]) for stop in self._stops):
@@ -155,10 +160,10 @@ class StopFinder:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one delta adds to a completion."""
+    """Addition of one delta to a completion."""
 
     text: str
-    """Of whole characters; what may yet become a stop string comes later, or never."""
+    """Text of whole characters, without any that may yet become a stop string."""
     tokens: tuple[int, ...]
     finish: str | None = None
 
@@ -169,13 +174,13 @@ class Choice:
     def __init__(self, stops: tuple[str, ...] = ()) -> None:
         self.text = ""
         self.tokens: list[int] = []
-        """Those of the stop string included, which the text lacks."""
+        """Tokens so far; those of the stop string are included, though the text lacks it."""
         self.finish: str | None = None
         self._decoder = TextStream()
         self._finder = StopFinder(stops)
 
     def take(self, delta: Delta) -> Piece:
-        """What this adds; nothing is to be taken after a finish."""
+        """Take a delta, and return the piece it adds; not to be called after a finish."""
         text, began = "", len(self.tokens)
         for token in delta.tokens:
             self.tokens.append(token)

@@ -1,4 +1,4 @@
-"""What a client is told instead of an answer, in the shape that OpenAI's clients read."""
+"""Errors in the shape that OpenAI's clients read, and the reading of a request's body."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ..errors import RefengineError
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
+MAX_BODY_BYTES = 4 << 20
+_BODY_WITHIN = 30.0  # seconds for a request's body to come
 _KINDS = {
     401: "authentication_error",
     429: "rate_limit_error",
@@ -20,7 +22,7 @@ _KINDS = {
 
 
 class ClientGone(ConnectionError):
-    """The client has hung up: nobody is there to be answered."""
+    """The client has hung up, so there is no one to answer."""
 
 
 class ApiError(RefengineError):
@@ -36,12 +38,12 @@ class ApiError(RefengineError):
     ) -> None:
         self.status, self.reason, self.field, self.code = status, reason, field, code
         self.retry_after = retry_after
-        """Seconds after which it makes sense to ask again, where it does."""
+        """Seconds after which a client may ask again, where that makes sense."""
         super().__init__(reason, status, reason, field, code, retry_after)
 
     @classmethod
     def from_error(cls, error: BaseException) -> ApiError:
-        """What an engine's error is over HTTP."""
+        """Return the HTTP form of an engine's error."""
         match error:
             case ApiError():
                 return error
@@ -58,7 +60,7 @@ class ApiError(RefengineError):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Beyond those that every answer has."""
+        """Headers beyond those of every response."""
         match self.status:
             case 401:
                 return {"www-authenticate": "Bearer"}
@@ -69,19 +71,14 @@ class ApiError(RefengineError):
 
     @property
     def body(self) -> dict[str, Any]:
-        """To be sent as JSON; in a stream, as an event."""
+        """Content to send as JSON; in a stream, as an event."""
         kind = _KINDS.get(self.status, "invalid_request_error")
         error = {"message": self.reason, "type": kind, "param": self.field}
         return {"error": error | {"code": self.code or None}}
 
 
-MAX_BODY_BYTES = 4 << 20
-"""Bytes."""
-_BODY_WITHIN = 30.0
-
-
 async def read_body(receive: Receive) -> bytes:
-    """All of it; Refused if it is too long, or takes too long to come (SPEC S4)."""
+    """Read the whole body. Raises ApiError if it is too long or too slow (SPEC S4), ClientGone."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_WITHIN):

@@ -1,4 +1,4 @@
-"""The HTTP side of a server as its main thread starts and ends it, in this process or in others."""
+"""The HTTP side of a server for its main thread: in this process, or in front ends' processes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .app import application
 from .server import Server
 from .service import Drain, Service
 
-TO_BE_CUT = 1.0  # seconds from the stop until what is still being answered is cut off
+TO_BE_CUT = 1.0  # seconds from the stop until open responses are cut off
 
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """What `refengine serve` was told of its HTTP side."""
+    """Options of `refengine serve` about its HTTP side."""
 
     host: str
     port: int
@@ -28,28 +28,28 @@ class ServeOptions:
 
 
 class HttpSide(Protocol):
-    """Answers from `start` on; is told in this order what else there is to do."""
+    """Answers from `start` on; the other methods are called in this order."""
 
     address: str
 
     def start(self) -> None:
-        """Begin to answer, that the engine is starting."""
+        """Begin to answer that the engine is starting."""
         ...
 
     def attach(self, engine: Engine) -> None:
-        """The engine has started."""
+        """Serve with this engine, which has started."""
         ...
 
     def parts(self) -> dict[str, int]:
-        """The live processes by name, this one apart."""
+        """Return the live processes' ids by name, without this one."""
         ...
 
     def drain(self) -> None:
-        """Take nothing new; `idle` is called when nothing is open any more."""
+        """Refuse new requests; `idle` is called when no request is open any more."""
         ...
 
     def cut(self, cause: str) -> None:
-        """End what is open, with that cause; `idle` is called when that is done."""
+        """End open requests with that cause; `idle` is called when that is done."""
         ...
 
     def stop(self) -> None:
@@ -62,7 +62,7 @@ class HttpSide(Protocol):
 
 
 class InProcess:
-    """In this process, on a thread of its own.
+    """HTTP server in this process, on a thread of its own.
 
     Raises:
         OSError: it cannot listen there.

@@ -1,4 +1,4 @@
-"""What Prometheus reads: the engine's counts, and how long clients waited."""
+"""Metrics for Prometheus: the engine's counts, and clients' waiting times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .completion import Piece
 
 Labels = tuple[tuple[str, str], ...]
 Samples = tuple[tuple[str, Labels, float], ...]
-"""Of metrics that only grow: name, labels, value."""
+"""Samples of metrics that only grow: name, labels, value."""
 
 _REQUEST = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _FIRST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -22,12 +22,12 @@ _BETWEEN = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 class Metrics:
-    """In a registry of its own: nothing is shared with what else this process measures.
+    """Metrics in a registry of their own, apart from any others of this process.
 
     Args:
-        engine: whose counts are told, too.
-        of_all: for one of several processes that serve: what all of them have measured. That is
-            told in place of what was measured here.
+        engine: returns the engine whose counts are included.
+        totals: samples of all processes that serve, if there are several; they are exposed in
+            place of this process's own.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Metrics:
         )
 
     def samples(self) -> Samples:
-        """What was measured here."""
+        """Return the samples measured in this process."""
         return tuple(
             (sample.name, tuple(sample.labels.items()), float(sample.value))
             for family in self._own.collect()
@@ -64,17 +64,17 @@ class Metrics:
 
 
 class _Totals:
-    """The families of a registry, with samples from elsewhere."""
+    """Metric families of a registry, with samples from elsewhere."""
 
     def __init__(self, own: CollectorRegistry, samples: Callable[[], Samples]) -> None:
         self._own, self._samples = own, samples
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: there are samples later."""
+        """Return nothing: samples come later."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """What all have measured, as it was told last."""
+        """Yield the samples of all processes, as received last."""
         samples = self._samples()
         for family in self._own.collect():
             merged = Metric(family.name, family.documentation, family.type)
@@ -85,7 +85,7 @@ class _Totals:
 
 
 class Timing:
-    """The times of one choice, from its making on."""
+    """Times of one choice, from its creation on."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics, self._clock = metrics, clock
@@ -93,7 +93,7 @@ class Timing:
         self._last: float | None = None
 
     def record(self, piece: Piece) -> None:
-        """Tokens came; several that come together have come evenly since those before."""
+        """Record a piece's tokens; several at once count as evenly spaced since the last."""
         now = self._clock()
         tokens = len(piece.tokens)
         if tokens and self._last is None:
@@ -108,17 +108,17 @@ class Timing:
 
 
 class EngineCollector:
-    """The engine's own counts, asked when they are wanted; none while there is no engine."""
+    """Collects the engine's counts on demand; none while there is no engine."""
 
     def __init__(self, engine: Callable[[], ServedEngine | None]) -> None:
         self._engine = engine
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: a registry asks for names before there is an engine."""
+        """Return nothing: a registry asks for names before there is an engine."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Counts and health as metrics, all of one moment."""
+        """Yield counts and health as metrics, all of one moment."""
         engine = self._engine()
         if engine is None:
             yield _gauge("health", "1: yes", "question", {"alive": 1, "ready": 0, "progressing": 1})
@@ -165,22 +165,25 @@ def _fill(
 
 
 class MetricTotals:
-    """Sans I/O. A process is known by its name; `retire` when it has ended."""
+    """Sums of several processes' samples, through all their lives: no sum ever falls.
+
+    Sans I/O. A process is known by its name; call `retire` when it has ended.
+    """
 
     def __init__(self) -> None:
         self._gone: Samples = ()
         self._alive: dict[str, Samples] = {}
 
     def update(self, name: str, samples: Samples) -> None:
-        """What it has measured since it was started."""
+        """Take a process's samples since its start."""
         self._alive[name] = samples
 
     def retire(self, name: str) -> None:
-        """It has ended; another may come by its name."""
+        """Keep the sums of a process that has ended; another may take its name."""
         self._gone = _sums(self._gone, self._alive.pop(name, ()))
 
     def samples(self) -> Samples:
-        """Of all."""
+        """Return the sums over all processes."""
         return _sums(self._gone, *self._alive.values())
 
 

@@ -1,4 +1,4 @@
-"""One request under way: a stream and a choice for each prompt, and the client that waits."""
+"""One HTTP request in flight: a stream and a choice for each prompt, and the waiting client."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from .metrics import Metrics, Timing
 
 
 class StreamMerger:
-    """Made in the event loop that takes from it."""
+    """Merges several streams' events into one sequence, from the engine's thread to an event loop.
+
+    To be made in the event loop that takes the events.
+    """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[tuple[int, StreamEvent]] = asyncio.Queue()
 
     def add(self, index: int, stream: Stream) -> None:
-        """From now on what comes of this stream comes here, with the index."""
+        """Receive this stream's events from now on, with the index."""
         stream.subscribe(lambda event: self.put(index, event))
 
     def put(self, index: int, event: StreamEvent) -> None:
-        """From any thread. Once the loop has closed nobody is there to hear it."""
+        """Put an event, from any thread; dropped once the loop has closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, (index, event))
 
     async def next(self) -> tuple[int, StreamEvent]:
-        """The next thing that came, of any of them."""
+        """Return the next event of any stream, with its index."""
         return await self._queue.get()
 
 
 class RequestHandler:
-    """What was asked of the engine, and what has come of it so far."""
+    """Runs one request on the engine, and keeps its choices so far."""
 
     def __init__(self, request: CompletionRequest, metrics: Metrics, clock: Clock) -> None:
         self.prompts = request.prompts()
@@ -50,10 +53,10 @@ class RequestHandler:
     async def submitted(
         self, engine: ServedEngine, name: str, receive: Receive
     ) -> AsyncGenerator[RequestHandler]:
-        """Submitted, all of it or nothing; on leaving, what has not ended is cancelled.
+        """Submit all prompts or none; on leaving, cancel those that have not ended.
 
         Raises:
-            Refused: it can never be served.
+            ApiError: the request can never be served.
             EngineFull, EngineClosed: it is not served now.
         """
         watch = asyncio.create_task(self._watch(receive))
@@ -76,11 +79,11 @@ class RequestHandler:
         self._merger.add(len(self._streams) - 1, stream)
 
     async def next(self) -> tuple[int, Piece]:
-        """Which choice has grown, and by what; to be asked until `done`.
+        """Return the index of the next choice to grow, and its new piece; call until `done`.
 
         Raises:
-            ClientGone: there is nobody to tell.
-            RequestFailed, EngineClosed, Refused: there will be no more.
+            ClientGone: the client has hung up.
+            RequestFailed, EngineClosed, ApiError: the request has failed.
         """
         while True:
             index, event = await self._merger.next()
@@ -96,17 +99,17 @@ class RequestHandler:
         return index, piece
 
     def fail(self, cause: ApiError) -> None:
-        """Have `next` raise this, from any thread."""
+        """Have `next` raise this error; from any thread."""
         self._merger.put(0, cause)
 
     @property
     def done(self) -> bool:
-        """Whether every choice has its finish."""
+        """True if every choice has its finish."""
         return all(choice.finish for choice in self.choices)
 
     @property
     def usage(self) -> dict[str, int]:
-        """Tokens, so far."""
+        """Token counts so far, as OpenAI's `usage`."""
         prompt = sum(map(len, self.prompts))
         completion = sum(len(choice.tokens) for choice in self.choices)
         return {

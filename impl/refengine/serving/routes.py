@@ -1,4 +1,4 @@
-"""`/v1/completions`: OpenAI's, for greedy decoding; whole or as a stream of events."""
+"""The endpoints: `/v1/completions`, whole or as a stream of events; models, health, metrics."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from .service import Service
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+QUESTIONS = {"live": "alive", "ready": "ready", "progress": "progressing"}
+"""Question of `Health` that each path `/health/…` answers, by its last part."""
+
 _log = logging.getLogger(__name__)
 _JSON = {"content-type": "application/json"}
 _EVENTS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
-    "x-accel-buffering": "no",  # a proxy is to hand each event on at once
+    "x-accel-buffering": "no",  # have proxies forward each event at once
 }
 
 
@@ -38,7 +41,7 @@ class Completions:
         self._service = service
 
     async def __call__(self, _: object, receive: Receive, send: Send) -> None:
-        """Answer one request, whatever becomes of it (SPEC E1)."""
+        """Answer one request, whatever its outcome (SPEC E1)."""
         answer = _Answer(self._service, send)
         status = "gone"
         try:
@@ -51,7 +54,7 @@ class Completions:
 
 
 class _Answer:
-    """One answer; `status` is what the client was told, 0 as long as it was told nothing."""
+    """One response; `status` is the HTTP status that was sent, 0 before any."""
 
     def __init__(self, service: Service, send: Send) -> None:
         self.status = 0
@@ -60,7 +63,7 @@ class _Answer:
         self._created = int(service.wall())
 
     async def respond(self, receive: Receive) -> None:
-        """The completion, or in its place the reason why there is none; raises ClientGone."""
+        """Send the completion, or an error in its place; raises ClientGone."""
         try:
             request = decode_request(await read_body(receive))
             if request.model not in (None, self._service.model):
@@ -98,7 +101,7 @@ class _Answer:
         await self._json(200, self._completion(choices) | {"usage": handler.usage})
 
     async def _stream(self, request: CompletionRequest, handler: RequestHandler) -> None:
-        """Nothing is said before the first tokens have come: until then it may be refused."""
+        """Stream events, none before the first tokens: until then a refusal is possible."""
         echoes = _echoes(request, handler)
         usage = bool(request.stream_options and request.stream_options.include_usage)
         beside = {"usage": None} if usage else {}
@@ -163,7 +166,7 @@ class _Answer:
 
 
 def _echoes(request: CompletionRequest, handler: RequestHandler) -> list[str]:
-    """What stands before each text."""
+    """Return the text to put before each completion."""
     if not request.echo:
         return [""] * len(handler.prompts)
     echoes: list[str] = []
@@ -173,24 +176,20 @@ def _echoes(request: CompletionRequest, handler: RequestHandler) -> list[str]:
     return echoes
 
 
-QUESTIONS = {"live": "alive", "ready": "ready", "progress": "progressing"}
-"""Last part of a path of `/health/…`, and the question that it answers."""
-
-
 class StatusRoutes:
-    """The endpoints that are read."""
+    """Endpoints for models, health and metrics."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def health(self, _: Request) -> Response:
-        """All three questions, each replica, the drain (SPEC E4): 200 if all answers are yes."""
+        """Answer the three questions, with replicas and drain (SPEC E4): 200 if all are yes."""
         health = asdict(self._service.health())
         yes = all(health[question] for question in QUESTIONS.values())
         return _answered(health | self._service.about(), yes)
 
     async def one_question(self, request: Request) -> Response:
-        """One of the three alone: 200 for yes, 503 for no."""
+        """Answer one of the three questions: 200 for yes, 503 for no."""
         question = QUESTIONS.get(request.path_params["question"])
         if question is None:
             raise ApiError(404, f"/health has {', '.join(QUESTIONS)} below it")
@@ -198,17 +197,17 @@ class StatusRoutes:
         return _answered({question: answer}, answer)
 
     async def models(self, _: Request) -> Response:
-        """The one model that there is."""
+        """List the one model."""
         return JSONResponse({"object": "list", "data": [self._model()]})
 
     async def model(self, request: Request) -> Response:
-        """That one, by its name."""
+        """Describe the model, by its name."""
         if (name := request.path_params["name"]) != self._service.model:
             raise ApiError(404, f"the model {name!r} is not served", "model", "model_not_found")
         return JSONResponse(self._model())
 
     async def metrics(self, request: Request) -> Response:
-        """For Prometheus, in the form that it asks for."""
+        """Send the metrics in the format that Prometheus asks for."""
         encode, kind = exposition.choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._service.metrics.registry), headers={"content-type": kind})
 

@@ -1,4 +1,4 @@
-"""What the endpoints share: the engine once it is there, the model's name, metrics, clocks."""
+"""State that the endpoints share: the engine once it has started, the drain, metrics, clocks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..engine import Health, ServedEngine
 from .http import ApiError
 from .metrics import Metrics, Samples
 
+_STARTING = Health(alive=True, ready=False, progressing=True)
 DRAIN_OVER = (
     "the server was told to end, and the {seconds:g} s that it gives to open requests are over"
 )
@@ -24,11 +25,14 @@ DRAIN_CUT_SHORT = (
 
 
 class Drain:
-    """Counts the requests that are being answered. Any thread may call anything.
+    """Drain of a server that was asked to end: open requests finish, no new one is taken (E6).
+
+    It counts the requests that are being answered. Any thread may call any method.
 
     Args:
-        seconds: that open requests have from `begin` on, as stated to clients.
+        seconds: time of open requests from `begin` on, as stated to clients.
         idle: called, once or several times, when the drain has begun and no request is open.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -46,16 +50,16 @@ class Drain:
 
     @property
     def has_begun(self) -> bool:
-        """Whether new requests are refused."""
+        """True if new requests are refused."""
         return self._ends is not None
 
     @property
     def open(self) -> int:
-        """Requests that are being answered."""
+        """Number of requests that are being answered."""
         return len(self._open)
 
     def begin(self) -> None:
-        """Take nothing new from now on. Idempotent."""
+        """Refuse new requests from now on. Idempotent."""
         with self._lock:
             if self._ends is None:
                 self._ends = self._clock() + self.seconds
@@ -64,7 +68,7 @@ class Drain:
             self._idle()
 
     def cut(self, cause: str) -> None:
-        """End what is open, with a 503 or an error event that gives the cause (SPEC E5)."""
+        """End open requests with a 503 or an error event that gives the cause (SPEC E5)."""
         self.begin()
         refused = ApiError(503, cause, code="drain_over", retry_after=self._seconds_left())
         with self._lock:
@@ -74,7 +78,7 @@ class Drain:
             end(refused)
 
     def check(self) -> None:
-        """Refused once new requests are."""
+        """Raise ApiError if new requests are refused."""
         if self.has_begun:
             reason = (
                 f"the server was told to end: it drains, which takes {self.seconds:g} s at most, "
@@ -84,7 +88,7 @@ class Drain:
 
     @contextlib.contextmanager
     def answering(self, end: Callable[[ApiError], None]) -> Generator[None]:
-        """One request is open until the context is left; `end` is called if it is cut off."""
+        """Count one request as open until the context is left; `end` is called if it is cut off."""
         token = object()
         with self._lock:
             self._open[token] = end
@@ -101,20 +105,17 @@ class Drain:
                 self._idle()
 
     def _seconds_left(self) -> int:
-        """Whole seconds, 1 at least, until the server is gone and another may be asked."""
+        """Return whole seconds, at least 1, until the server is gone and another may be asked."""
         ends = self._ends
         return 1 if ends is None else max(1, math.ceil(ends - self._clock()))
 
 
-_STARTING = Health(alive=True, ready=False, progressing=True)
-
-
 class Service:
-    """It answers from the first moment on; until `engine` is set, that the engine is starting.
+    """State of the endpoints; until `engine` is set, they answer that the engine is starting.
 
     Args:
-        of_all: for one of several processes that serve, what all of them have measured.
-        beside: what else `/health` says of the server.
+        totals: samples of all processes that serve, if there are several.
+        beside: further fields of `/health`.
     """
 
     def __init__(
@@ -136,19 +137,19 @@ class Service:
         self.began = int(wall())
 
     def require_engine(self) -> ServedEngine:
-        """The engine; Refused while there is none, or it takes nothing new."""
+        """Return the engine; raise ApiError while there is none, or during the drain."""
         self.drain.check()
         if self.engine is None:
             raise ApiError(503, "the engine is starting; /health/ready tells when", code="starting")
         return self.engine
 
     def health(self) -> Health:
-        """The engine's; while the server drains it is not ready."""
+        """Return the engine's health; while the server drains it is not ready."""
         engine = self.engine
         health = _STARTING if engine is None else engine.health()
         return replace(health, ready=False) if self.drain.has_begun else health
 
     def about(self) -> dict[str, Any]:
-        """What `/health` says of the server beside the engine."""
+        """Return the fields of `/health` about the server itself."""
         drain = {"drain": self.drain.seconds, "draining": self.drain.has_begun}
         return drain | self._beside()

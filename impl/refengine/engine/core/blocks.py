@@ -1,7 +1,7 @@
-"""The paged KV cache's blocks: who refers to which, and which can be found by what they hold.
+"""The paged KV cache's blocks: reference counts, and lookup by content (prefix caching).
 
-A full block is known by a hash of its tokens and of all before them. One that nobody refers to any
-more keeps what it holds until it is needed: those unused for longest go first.
+A full block's key is a hash of its tokens and of all before them. A block without references keeps
+its content until it is needed: the one unused for longest goes first.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ ROOT_KEY: BlockKey = b""
 
 
 def block_key(before: BlockKey, tokens: Sequence[int]) -> BlockKey:
-    """Of a full block with these tokens, after a block with that key (ROOT: the first one)."""
+    """Return the key of a full block with these tokens after block `before` (ROOT_KEY: none)."""
     return hashlib.sha256(before + array("q", tokens).tobytes()).digest()
 
 
 class BlockPool:
-    """Sans I/O. Each block is blank, idle (unreferenced, findable), or referred to."""
+    """Blocks, each blank, idle (unreferenced, findable) or referenced. Sans I/O."""
 
     def __init__(self, blocks: int) -> None:
         self._blank = list(reversed(range(blocks)))
@@ -30,22 +30,22 @@ class BlockPool:
 
     @property
     def available(self) -> int:
-        """Blocks that can be taken."""
+        """Number of blocks that can be taken."""
         return len(self._blank) + len(self._idle)
 
     @property
     def in_use(self) -> int:
-        """Blocks that somebody refers to."""
+        """Number of referenced blocks."""
         return len(self._references)
 
     def take(self, count: int) -> list[int] | None:
-        """New blocks with one reference each; None, and nothing taken, if there are too few."""
+        """Take new blocks, with one reference each; return None, and take none, if too few."""
         if count > self.available:
             return None
         return [self._take_one() for _ in range(count)]
 
     def find(self, keys: Iterable[BlockKey]) -> list[int]:
-        """The blocks of the longest run of known keys, with one more reference each."""
+        """Return the blocks of the longest run of known keys, with one more reference each."""
         found: list[int] = []
         for key in keys:
             block = self._by_key.get(key)
@@ -57,12 +57,12 @@ class BlockPool:
         return found
 
     def name(self, block: int, key: BlockKey) -> None:
-        """It is full, and can be found from now on, unless another one can by that key."""
+        """Make a full block findable by this key, unless another one is."""
         if self._by_key.setdefault(key, block) == block:
             self._keys[block] = key
 
     def release(self, table: Sequence[int]) -> None:
-        """One reference less to each. Ends of chains are used anew before their beginnings."""
+        """Drop one reference of each. Ends of chains are reused before their beginnings."""
         for block in reversed(table):
             self._references[block] -= 1
             if not self._references[block]:

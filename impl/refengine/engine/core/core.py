@@ -1,4 +1,4 @@
-"""What a core decides: when it steps, what it votes, whom it tells what (SPEC 8, C2, C3)."""
+"""Decisions of a core: when it steps, how it votes, which messages it sends (SPEC 8, C2, C3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,62 +10,62 @@ from ..model.batching import Batch, StepResult
 from ..protocol import Output, Outputs, Refused, Request, Vote
 from .wave_allreduce import Agreed, Broken, WaveAllReduce
 
-_ASK_AGAIN = 2.0  # seconds without an answer from the coordinator
-_REGROUP = 1.0  # seconds, at least, between two waves that end for a newcomer's sake
-_LOOK_AGAIN = 0.002  # seconds between two looks for blocks that come, with nothing else to do
+_ASK_AGAIN = 2.0  # seconds without an answer from the coordinator, until it is asked again
+_REGROUP = 1.0  # seconds, at least, between two waves that end to let a newcomer in
+_LOOK_AGAIN = 0.002  # seconds between two checks for KV blocks, with nothing else to do
 
 
 class Scheduling(Protocol):
-    """What a core needs of its scheduler."""
+    """Interface that a core needs of its scheduler."""
 
     @property
     def waiting(self) -> int:
-        """Requests that have not begun."""
+        """Number of requests that have not begun."""
         ...
 
     @property
     def running(self) -> int:
-        """Requests that have."""
+        """Number of requests that have begun."""
         ...
 
     def add(self, request: Request) -> None:
-        """RequestRefused, ValueError: it can never be served."""
+        """Add a request. Raises RequestRefused, ValueError if it can never be served."""
         ...
 
     def cancel(self, request_id: str) -> Output | None:
-        """What ends it; None if there is no such request."""
+        """Cancel a request; return its last output, or None if it is unknown."""
         ...
 
     def schedule(self) -> Batch | None:
-        """What to do in one step; None: nothing."""
+        """Return the next step's batch; None if there is nothing to do."""
         ...
 
     def update(self, batch: Batch, result: Sequence[StepResult]) -> list[Output]:
-        """What that gave."""
+        """Take the results of a batch, and return the requests' outputs."""
         ...
 
 
 @dataclass(frozen=True)
 class Step:
-    """Have the workers do this; without a batch, a step that keeps step with others (C3)."""
+    """Have the workers do this batch; without one, a dummy step beside the others' (C3)."""
 
     batch: Batch | None
 
 
 @dataclass(frozen=True)
 class ReconnectCoordinator:
-    """Make the link to the coordinator anew: it may not count this replica any more."""
+    """Reconnect to the coordinator, which may have given this replica up."""
 
 
 Action = Outputs | Refused | Report | Vote | Step | ReconnectCoordinator
-"""To the front end, to the coordinator, to the other members of the wave, to the workers."""
+"""Messages to front end, coordinator and the wave's members; orders to the workers."""
 
 
 class Core:
-    """Sans I/O, in monotonic seconds: takes what happens, and returns what to do, in order.
+    """Sans I/O, in monotonic seconds: takes events, and returns the actions to do, in order.
 
     Without a coordinator it steps whenever there is something to do. With one it steps while a
-    wave runs, with or without requests, and each step ends with the wave's agreement.
+    wave runs, with or without requests, and each step ends with the wave's all-reduce.
     """
 
     def __init__(
@@ -76,26 +76,26 @@ class Core:
         self.steps = 0
         self.taken = 0
         self.imported = 0
-        """Prompts whose blocks came by a KV link, as the first rank says."""
+        """Number of prompts whose blocks came by a KV link, as the first rank reports."""
         self._importing: set[str] = set()
         self.stepping_since: float | None = None
         self._batch: Batch | None = None
-        self._in_wave = False  # the agreement is about the wave that is on
+        self._in_wave = False  # the all-reduce is about the wave that is on
         self._overtaken = False  # the coordinator has begun a later wave
         self._votes_after = False  # the step that is on is one of the wave that is on
         self._others: frozenset[int] = frozenset()
         self._regrouped = float("-inf")
         self._asked = float("inf")
-        self._looking = False  # it has stepped for no other reason than blocks that are to come
+        self._looking = False  # it last stepped only to check for KV blocks
         self._look_again = float("-inf")
 
     @property
     def unfinished(self) -> int:
-        """Requests that it has."""
+        """Number of its requests."""
         return self.scheduler.waiting + self.scheduler.running
 
     def add_request(self, request: Request, now: float) -> list[Action]:
-        """A request has come."""
+        """Add a request."""
         self.taken += 1
         try:
             self.scheduler.add(request)
@@ -111,12 +111,12 @@ class Core:
         return out + self._proceed(now)
 
     def cancel(self, request_id: str, now: float) -> list[Action]:
-        """Nobody wants that one any more."""
+        """Cancel a request."""
         output = self.scheduler.cancel(request_id)
         return self._outputs([] if output is None else [output]) + self._proceed(now)
 
     def coordinator_published(self, start: Start | State, now: float) -> list[Action]:
-        """The coordinator has published."""
+        """Take a message of the coordinator."""
         if self.wave is None or isinstance(start, State):
             return []
         if self.wave.running and start.wave > self.wave.wave:
@@ -124,7 +124,7 @@ class Core:
         return self._reports(self.wave.hear(start), now) + self._proceed(now)
 
     def coordinator_replaced(self, era: int, now: float) -> list[Action]:
-        """There is another coordinator, which knows nothing: everything is begun anew with it."""
+        """Begin anew with another coordinator, which knows nothing of earlier waves."""
         if self.wave is None:
             return []
         self.era, self.wave = era, EngineWave(self.wave.rank)
@@ -135,18 +135,18 @@ class Core:
         return out
 
     def peers_changed(self, lives: Mapping[int, int], now: float) -> list[Action]:
-        """These data-parallel replicas are there."""
+        """Note which data-parallel replicas serve, as process numbers by rank."""
         self.allreduce.peers_changed(lives)
         self._others = frozenset(lives)
         return self._proceed(now)
 
     def vote(self, vote: Vote, now: float) -> list[Action]:
-        """Another replica has voted."""
+        """Take another replica's vote."""
         self.allreduce.hear(vote)
         return self._proceed(now)
 
     def stepped(self, results: Sequence[StepResult], now: float) -> list[Action]:
-        """The workers have done what they were to do; what each rank says, nothing of a dummy."""
+        """Take the workers' results of the step, by rank; none for a dummy step."""
         batch, self._batch, self.stepping_since = self._batch, None, None
         self.steps += 1
         for result in results[:1]:
@@ -159,7 +159,7 @@ class Core:
         return out + self._proceed(now)
 
     def tick(self, now: float) -> list[Action]:
-        """Time has passed."""
+        """Do what is due by now."""
         out: list[Action] = []
         if self.wave is not None and self._is_kept_waiting and now >= self._asked + _ASK_AGAIN:
             self.wave.hold()
@@ -167,7 +167,7 @@ class Core:
         return out + self._proceed(now)
 
     def due(self) -> float:
-        """When to call `tick` at the latest."""
+        """Return the time of the next `tick`, at the latest."""
         if self.stepping_since is not None:
             return float("inf")
         if self._is_kept_waiting:
@@ -177,7 +177,7 @@ class Core:
         return self._look_again if self._looking else float("inf")
 
     def waits_for(self) -> str:
-        """For people: what keeps it from stepping; empty if nothing does."""
+        """Describe, for people, the thing that keeps it from stepping; empty if none."""
         if self.stepping_since is not None:
             return "its workers"
         if self.wave is not None and self.wave.running:
@@ -191,7 +191,7 @@ class Core:
         return wave is not None and wave.unfinished > 0 and not wave.running
 
     def _proceed(self, now: float) -> list[Action]:
-        """Whatever can be done now."""
+        """Return every action that is possible now."""
         if self.stepping_since is not None:
             return []
         if self.wave is None:

@@ -1,4 +1,4 @@
-"""A transfer has ended when every rank has said so, in whichever step each does."""
+"""Aggregation of KV transfers over ranks: one has ended once every rank has reported its end."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from ..model.batching import StepResult
 
 
 class KvTransferAggregator:
-    """One rank that failed fails it, but only once no rank touches its blocks any more."""
+    """Collects the ranks' reports; one failure fails a transfer, once no rank uses its blocks."""
 
     def __init__(self) -> None:
         self._heard: dict[str, list[bool]] = {}
 
     def add(self, results: Sequence[StepResult]) -> dict[str, bool]:
-        """What all ranks say after a step. Whether each transfer that has ended is whole."""
+        """Take all ranks' results of a step; return ended transfers, and whether each is whole."""
         for result in results:
             for names, good in ((result.kv_done, True), (result.kv_failed, False)):
                 for name in names:

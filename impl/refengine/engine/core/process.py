@@ -1,4 +1,4 @@
-"""A core's process: sockets, time and workers around what `Core` decides."""
+"""A core's process: sockets, time and workers around the decisions of `Core`."""
 
 import contextlib
 import logging
@@ -47,25 +47,25 @@ from .worker_stepper import Called, Failed, Started, Stepped, StepperEvent, Work
 
 _log = logging.getLogger(__name__)
 _Message = TypeVar("_Message")
-_HEARTBEAT = 0.25  # seconds between two signs of life
+_HEARTBEAT = 0.25  # seconds between two heartbeats
 _MESSAGES_A_TURN = 64  # messages of one socket before the others have their turn
-_TO_KILL = 1.0  # seconds for workers to be gone when nobody needs them any more
+_TO_KILL = 1.0  # seconds for workers to be gone after the parent's death
 
 
 @dataclass(frozen=True)
 class CoreInit:
-    """What a core is told at its start."""
+    """Arguments of a core's process."""
 
     name: str
     rank: int
-    """Among the data-parallel replicas."""
+    """Rank among the data-parallel replicas."""
     life: int
     settings: EngineSettings
     folder: str
-    """Where it listens; it is removed with it."""
+    """Folder of its sockets; removed when it ends."""
     parent: int
     waves: bool
-    """Whether it steps together with others."""
+    """True if it steps together with other replicas, in waves."""
 
 
 def core_main(
@@ -74,7 +74,7 @@ def core_main(
     death: Connection,
     stepper: Callable[[EngineSettings], WorkerStepper] = WorkerStepper,
 ) -> None:
-    """In the child: serve until told to close, until the workers fail, or the parent is gone."""
+    """Serve, in the child, until a `Close`, a failure of the workers, or the parent's end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
     hangup.last_a_second()
     hangup.send_at_hangup(death.fileno(), os.getpid())
@@ -85,7 +85,7 @@ def core_main(
 
 
 class CoreProcess:
-    """The shell. One thread turns; another has the workers step."""
+    """Shell of a core: this thread owns the sockets; the stepper's thread runs the workers."""
 
     def __init__(
         self, init: CoreInit, link: Connection, stepper: WorkerStepper, clock: Clock = monotonic
@@ -115,7 +115,7 @@ class CoreProcess:
             self._poller.register(thing, zmq.POLLIN)
 
     def serve(self) -> None:
-        """Until the end."""
+        """Serve until the end."""
         try:
             self._stepper.start()
             while not self._ended:
@@ -146,7 +146,7 @@ class CoreProcess:
         self._send_heartbeat(now)
 
     def _hear_supervisor(self) -> None:
-        """What the supervisor says."""
+        """Take the supervisor's messages."""
         try:
             while not self._ended and self._link.poll():
                 self._on_message(self._link.recv())
@@ -185,7 +185,7 @@ class CoreProcess:
     def _messages(
         self, socket: Any, read: Callable[[bytes], _Message], what: str
     ) -> Iterator[_Message]:
-        """What has come, up to a fair share; what makes no sense is dropped alone."""
+        """Yield a fair share of the socket's messages; malformed ones are dropped."""
         for _ in range(_MESSAGES_A_TURN):
             try:
                 message = read(socket.recv(zmq.NOBLOCK))
@@ -215,7 +215,7 @@ class CoreProcess:
             event = self._coordinator.hear()
             if event is None:
                 return
-            self._hear_supervisor()  # who is in a wave that begins was told before it began
+            self._hear_supervisor()  # the supervisor tells of a wave's members before it begins
             self._carry_out(self._core.coordinator_published(event, self._clock()))
 
     def _carry_out(self, actions: list[Action]) -> None:
@@ -241,22 +241,22 @@ class CoreProcess:
 
     def _report(self, report: Report) -> None:
         if self._coordinator is not None:
-            with contextlib.suppress(zmq.Again):  # it is gone, and another will be told
+            with contextlib.suppress(zmq.Again):  # it is gone, and its successor gets the report
                 self._coordinator.send([report])
 
     def _send_heartbeat(self, now: float) -> None:
-        """A sign of life, now and then and when the load has changed."""
+        """Send a heartbeat if one is due, or if the load has changed."""
         core = self._core
         load = core.scheduler.waiting, core.scheduler.running
         if now < self._heartbeat_at + _HEARTBEAT and load == self._reported_load:
             return
         self._heartbeat_at, self._reported_load = now, load
-        if os.getppid() != self._init.parent:  # a copy of its end of the link may live on
+        if os.getppid() != self._init.parent:  # the link may stay open in a fork of the parent's
             self._orphaned()
         since = core.stepping_since
         busy = 0.0 if since is None else now - since
         heartbeat = Heartbeat(*load, core.taken, core.steps, busy, core.imported, core.waits_for())
-        with contextlib.suppress(zmq.Again):  # nobody has come yet
+        with contextlib.suppress(zmq.Again):  # no front end has connected yet
             self._front.send(protocol.encode(heartbeat), zmq.NOBLOCK)
         self._report(Report(self._init.rank, counts=load))
 
@@ -284,7 +284,7 @@ class CoreProcess:
                 self._peers[rank] = peer, socket
 
     def _connect_coordinator(self) -> None:
-        """A fresh link: the coordinator sees this replica come."""
+        """Connect to the coordinator anew, so that it sees this replica arrive."""
         if self._connect_message is None:
             return
         if self._coordinator is not None:
@@ -298,7 +298,7 @@ class CoreProcess:
     # -- the end --------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        """In good order, as far as workers go along."""
+        """Shut down cleanly, as far as the workers cooperate."""
         with contextlib.suppress(OSError):
             self._link.send(ReplicaDown(self._ended))
         try:
@@ -310,7 +310,7 @@ class CoreProcess:
             ownership.remove_directory(Path(self._init.folder))
 
     def _orphaned(self) -> None:
-        """The parent is gone: nothing may stay, and nobody waits for good order."""
+        """Kill the workers and exit at once: the parent is gone, and nothing may stay behind."""
         try:
             self._workers.kill(_TO_KILL)
             ownership.remove_directory(Path(self._init.folder))

@@ -1,4 +1,4 @@
-"""What the next step computes: continuous batching over a paged KV cache (SPEC 8)."""
+"""The scheduler: continuous batching over a paged KV cache (SPEC 8)."""
 
 from bisect import insort
 from collections.abc import Sequence
@@ -15,17 +15,18 @@ from .sequence import SequenceState
 
 
 class Scheduler:
-    """Sans I/O. `schedule` and `update` alternate; `add` and `cancel` may come at any time.
+    """Chooses each step's batch, sans I/O.
 
-    Requests are served in the order of their arrival. When blocks run out, the youngest gives its
-    own back and is computed anew later; what is still in the cache then is reused.
+    `schedule` and `update` alternate; `add` and `cancel` may come at any time. Requests are served
+    in the order of their arrival. When blocks run out, the youngest request gives its own back and
+    is computed anew later; blocks that are still cached then are reused.
     """
 
     def __init__(self, settings: EngineSettings) -> None:
         self._settings = settings
         self.preemptions = 0
         self.reused_tokens = 0
-        """Not computed, since the cache held them."""
+        """Number of tokens that were not computed since the cache held them."""
         self._reset()
 
     def _reset(self) -> None:
@@ -42,31 +43,31 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """Requests that have not begun."""
+        """Number of requests that have not begun."""
         return len(self._waiting)
 
     @property
     def running(self) -> int:
-        """Requests that are computed, or whose blocks are on their way."""
+        """Number of requests that are computed, or whose blocks are on their way."""
         return len(self._known) - len(self._waiting)
 
     @property
     def unfinished(self) -> int:
-        """Requests that have had no finish."""
+        """Number of requests without a finish."""
         return len(self._known)
 
     @property
     def transfers(self) -> int:
-        """Of KV blocks, in either direction."""
+        """Number of transfers of KV blocks, in either direction."""
         return len(self._arriving) + len(self._leaving)
 
     @property
     def blocks_in_use(self) -> int:
-        """Of the KV cache."""
+        """Number of blocks of the KV cache in use."""
         return self._blocks.in_use
 
     def add(self, request: Request) -> None:
-        """It waits from now on. RequestRefused for what can never be served."""
+        """Queue a request. Raises RequestRefused if it can never be served."""
         reason = self._refusal(request)
         if reason:
             raise RequestRefused(request.id, reason)
@@ -75,7 +76,7 @@ class Scheduler:
         self._waiting.append(sequence)
 
     def cancel(self, request_id: str) -> Output | None:
-        """It ends here, whatever it is doing; None if nothing is known of it (any more)."""
+        """End a request in whatever state; return its last output, or None if it is unknown."""
         sequence = self._known.pop(request_id, None)
         if sequence is None:
             return None
@@ -89,13 +90,13 @@ class Scheduler:
         return Output(request_id, (), "cancelled")
 
     def abort_all(self) -> list[str]:
-        """The workers are gone, and with them the cache: what had not finished."""
+        """Drop all requests, since workers and cache are gone; return the unfinished ids."""
         ids = list(self._known)
         self._reset()
         return ids
 
     def schedule(self) -> Batch | None:
-        """The next step, whose result `update` must be told. None: there is nothing to do."""
+        """Return the next step's batch, which `update` has to follow; None if none."""
         if self._step is not None:
             raise RuntimeError("the result of the last step has not been told")
         chosen, budget = self._continue_running()
@@ -119,7 +120,7 @@ class Scheduler:
         return batch
 
     def update(self, batch: Batch, result: StepResult | Sequence[StepResult]) -> list[Output]:
-        """What the step gave, which all ranks say, or the only one. By row, in order."""
+        """Take the step's results, of all ranks or the only one; return the outputs in row order."""
         results = [result] if isinstance(result, StepResult) else result
         if self._step is None or self._step[0] is not batch:
             raise RuntimeError("this is not the result of the last step")
@@ -155,21 +156,21 @@ class Scheduler:
         return ""
 
     def _transfer_ids(self) -> set[str]:
-        """Of transfers that are under way, or are to be."""
+        """Return the ids of transfers that are under way, or are to be."""
         requests = [sequence.request for sequence in self._known.values()]
         coming = {request.transfer_id for request in requests if request.by_link}
         return coming.union(self._arriving, self._leaving)
 
     def _continue_running(self) -> tuple[list[tuple[SequenceState, int]], int]:
-        """Those that run, with their next tokens; what is left of the budget, 0 if blocks ran out.
+        """Return running requests with their token counts, and the budget left (0: out of blocks).
 
-        Whoever needs one token only has it before others get their chunks.
+        Requests that need one token only get it before others get their chunks.
         """
         chosen: list[tuple[SequenceState, int]] = []
         budget = self._settings.max_step_tokens
         single = sum(sequence.pending == 1 for sequence in self._running)
         preempted = self.preemptions
-        for sequence in self._running:  # whose end may go while we are on the way
+        for sequence in self._running:  # preemption may remove its last ones meanwhile
             single -= sequence.pending == 1
             tokens = min(sequence.pending, budget - single if sequence.pending > 1 else budget)
             if tokens > 0 and self._make_room(sequence, sequence.computed + tokens):
@@ -178,7 +179,7 @@ class Scheduler:
         return chosen, budget if self.preemptions == preempted else 0
 
     def _make_room(self, sequence: SequenceState, tokens: int) -> bool:
-        """Blocks for so many tokens; False if it had to give up its own."""
+        """Get blocks for so many tokens; return False if it had to give up its own."""
         while (new := self._blocks.take(self._blocks_for(tokens) - len(sequence.table))) is None:
             victim = self._running.pop()
             self._blocks.release(victim.table)
@@ -191,7 +192,7 @@ class Scheduler:
         return True
 
     def _start(self, sequence: SequenceState, budget: int, fetches: list[Transfer]) -> int | None:
-        """How many tokens it begins with, 0 if it waits for its blocks. None: there is no room."""
+        """Return its number of first tokens, 0 while its blocks are to come; None without room."""
         size, known = (
             self._settings.block_size,
             len(sequence.tokens) - 1,
@@ -217,7 +218,7 @@ class Scheduler:
         return tokens
 
     def _mark_computed(self, sequence: SequenceState, tokens: int) -> None:
-        """Full blocks can be found from now on."""
+        """Count computed tokens, and make full blocks findable."""
         size = self._settings.block_size
         sequence.computed += tokens
         full = sequence.computed // size
@@ -247,7 +248,7 @@ class Scheduler:
         return Output(sequence.request.id, tokens, finish)
 
     def _end_transfer(self, name: str, whole: bool) -> None:
-        """Nothing touches its blocks any more."""
+        """End a transfer: nothing accesses its blocks any more."""
         sent = self._leaving.pop(name, None)
         if sent is not None:
             self._blocks.release(sent)

@@ -1,11 +1,11 @@
-"""A request inside a replica: its tokens so far, and where the KV cache holds them."""
+"""A request inside a replica: its tokens so far, and their blocks in the KV cache."""
 
 from ..protocol import Request
 from .blocks import ROOT_KEY, BlockKey, block_key
 
 
 class SequenceState:
-    """The first `computed` tokens have their keys and values in the blocks of `table`."""
+    """Tokens of a request; the first `computed` have KV entries in the blocks of `table`."""
 
     __slots__ = (
         "_keys",
@@ -25,24 +25,24 @@ class SequenceState:
         self.computed = 0
         self.table: list[int] = []
         self.named = 0
-        """How many blocks of the table can be found by their keys."""
+        """Number of blocks of the table that can be found by their keys."""
         self.fetches = request.imported is not None and len(request.prompt) > 1
-        """Its blocks are to come over a link, or are on their way."""
+        """True if its blocks are to come over a link, or are on their way."""
         self.cancelled = False
         self._keys: list[BlockKey] = []
 
     @property
     def pending(self) -> int:
-        """Tokens that are yet to be computed."""
+        """Number of tokens that are yet to be computed."""
         return len(self.tokens) - self.computed
 
     @property
     def generated(self) -> int:
-        """Tokens that the model has made."""
+        """Number of tokens that the model has made."""
         return len(self.tokens) - len(self.request.prompt)
 
     def keys(self, count: int, block_size: int) -> list[BlockKey]:
-        """Of its first so many blocks, which are full."""
+        """Return the keys of its first `count` blocks, which are full."""
         while len(self._keys) < count:
             before = self._keys[-1] if self._keys else ROOT_KEY
             start = len(self._keys) * block_size
@@ -50,5 +50,5 @@ class SequenceState:
         return self._keys[:count]
 
     def reset(self) -> None:
-        """Nothing of it is in the cache any more, and nothing comes."""
+        """Forget its cached blocks, and any that were to come."""
         self.table, self.computed, self.named, self.fetches = [], 0, 0, False

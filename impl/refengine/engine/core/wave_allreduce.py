@@ -1,37 +1,38 @@
-"""The all-reduce "is anybody unfinished?" over the replicas of a wave (SPEC C3)."""
+"""The all-reduce "has any replica unfinished requests?" over a wave (SPEC C3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..protocol import Vote
 
-_MAX_EARLY_VOTES = 4  # steps ahead that one rank's votes are kept for; a live one is ahead by one
+_MAX_EARLY_VOTES = 4  # of one rank, for later steps; a live one is one step ahead
 StepId = tuple[int, int, int]
-"""Era, wave, step within the wave."""
+"""Era, wave, and step within the wave."""
 
 
 @dataclass(frozen=True)
 class Agreed:
-    """All have voted."""
+    """Result of a step in which all have voted."""
 
     anyone: bool
-    """Whether anybody has unfinished requests."""
+    """True if any replica has unfinished requests."""
     regroup: bool
-    """Somebody saw a replica that is not in the wave. All of the wave hear so in the same step."""
+    """True if any saw a replica outside the wave. All members get this in the same step."""
 
 
 @dataclass(frozen=True)
 class Broken:
-    """It does not come about, for want of these ranks."""
+    """A step that fails for want of these ranks' votes."""
 
     lost: tuple[int, ...]
 
 
 class WaveAllReduce:
-    """Sans I/O, in monotonic seconds. Votes of one rank come in the order in which it cast them.
+    """Collects the votes of each step. Sans I/O, in monotonic seconds.
 
-    A rank is lost if it is silent for `patience` seconds, if the process that was in the wave is
-    gone, or if it votes on a later step and has not voted on this one.
+    Votes of one rank come in the order in which it cast them. A rank is lost if it is silent for
+    `peer_timeout` seconds, if the process that was in the wave is gone, or if it votes on a later
+    step and has not voted on this one.
     """
 
     def __init__(self, rank: int, life: int, peer_timeout: float = 5.0) -> None:
@@ -43,11 +44,13 @@ class WaveAllReduce:
         self._votes: dict[int, dict[StepId, Vote]] = {}
         self._there: Mapping[int, int] = {}
         self._gone: dict[int, int] = {}
-        self._lives: dict[int, int] = {}  # of the members, by the roster, or better by their votes
+        self._lives: dict[
+            int, int
+        ] = {}  # of the members, as their votes show, or else the supervisor
         self._voted: set[int] = set()  # in this wave
 
     def begin(self, era: int, wave: int, members: Sequence[int]) -> None:
-        """A wave with these members, this rank among them."""
+        """Begin a wave with these members, this rank among them."""
         self._step, self._cast = (era, wave, 0), None
         self.members = tuple(members)
         self._lives = {rank: self._there[rank] for rank in members if rank in self._there}
@@ -58,12 +61,12 @@ class WaveAllReduce:
                 self._recognise(vote)
 
     def cast(self, unfinished: bool, regroup: bool, now: float) -> Vote:
-        """This replica's vote on the step, for all other members."""
+        """Return this replica's vote on the step, to be sent to all other members."""
         self._cast, self._own = now, (unfinished, regroup)
         return Vote(*self._step, self.rank, self.life, unfinished, regroup)
 
     def hear(self, vote: Vote) -> None:
-        """Another's vote, on this step or one to come."""
+        """Take another rank's vote, on this step or a later one."""
         self._recognise(vote)
         step = (vote.era, vote.wave, vote.step)
         votes = self._votes.setdefault(vote.rank, {})
@@ -71,7 +74,7 @@ class WaveAllReduce:
             votes[step] = vote
 
     def peers_changed(self, lives: Mapping[int, int]) -> None:
-        """These ranks are there, in these lives, which count from 1; others are not."""
+        """Note the ranks that serve, and their process numbers, which count from 1."""
         for rank, life in self._there.items():
             if lives.get(rank) != life:
                 self._gone[rank] = life
@@ -79,20 +82,20 @@ class WaveAllReduce:
 
     @property
     def has_voted(self) -> bool:
-        """Whether this replica's vote on the step is cast."""
+        """True if this replica has voted on the step."""
         return self._cast is not None
 
     def missing(self) -> tuple[int, ...]:
-        """Whose vote on this step has not come."""
+        """Return the ranks whose vote on this step has not come."""
         others = (rank for rank in self.members if rank != self.rank)
         return tuple(rank for rank in others if self._step not in self._votes.get(rank, {}))
 
     def due(self) -> float:
-        """When patience ends; infinite while this replica has not voted."""
+        """Return when missing votes time out; infinite while this replica has not voted."""
         return float("inf") if self._cast is None else self._cast + self.peer_timeout
 
     def verdict(self, now: float) -> Agreed | Broken | None:
-        """What came of the step, once that is known; then the next step begins."""
+        """Return the step's result once it is known, and begin the next step; else None."""
         if self._cast is None:
             return None
         missing = self.missing()
@@ -115,7 +118,7 @@ class WaveAllReduce:
         return life is not None and life <= self._gone.get(rank, 0)
 
     def _recognise(self, vote: Vote) -> None:
-        """A vote in this wave tells which process of that rank is in it: the first that voted."""
+        """Learn from a vote which process of the rank is in this wave: the first that voted."""
         if (vote.era, vote.wave) != self._step[:2]:
             return
         if vote.rank not in self._voted:

@@ -14,7 +14,7 @@ from ..model.size import ModelSize
 
 _log = logging.getLogger(__name__)
 _TRANSFER_WAIT = 0.005
-"""Seconds that a step without rows waits for the end of a transfer."""
+"""Seconds for which a step without rows waits for the end of a transfer."""
 
 
 class EngineWorker:
@@ -42,7 +42,7 @@ class EngineWorker:
         self._links = WorkerKvLinks(self._device, self._lease)
 
     def load_model(self) -> None:
-        """Make this rank's slice, and its KV cache."""
+        """Make this rank's slice of the model, and its KV cache."""
         assert self._reducer is not None
         self._model = ExactModel(
             self._size,
@@ -55,7 +55,7 @@ class EngineWorker:
         )
 
     def execute_model(self, batch: Batch) -> StepResult:
-        """One step; transfers begin, and those that have ended since the last are told."""
+        """Do one step: begin its transfers, and report those that ended since the last step."""
         assert self._model is not None
         assert self._links is not None
         for transfer in batch.send:
@@ -69,7 +69,7 @@ class EngineWorker:
         return StepResult(self._model.forward(batch), tuple(done), tuple(failed))
 
     def execute_dummy_batch(self) -> None:
-        """A step that nobody asked for."""
+        """Do a step without a request."""
         assert self._model is not None
         self._model.dummy()
 
@@ -81,10 +81,10 @@ class EngineWorker:
         rank: int,
         key: bytes | Sequence[bytes],
     ) -> None:
-        """Meet the other end of a KV link; rank 0 sends and listens, rank 1 receives.
+        """Connect to the other end of a KV link; rank 0 sends and listens, rank 1 receives.
 
         Each tensor rank has a link of its own: `port` and `key` are one, or one for each. Raises
-        DeadlinePassed if nobody came within two seconds; both ends are to be told at the same time.
+        DeadlinePassed if the other end did not come within 2 s; call both at the same time.
         """
         assert self._links is not None
         mine = self._place.tensor_rank
@@ -93,19 +93,19 @@ class EngineWorker:
         self._links.link(name, host, port, rank, key)
 
     def kv_unlink(self, name: str) -> None:
-        """That link is at its end; its transfers fail. One that is not known is no matter."""
+        """Close a link; its transfers fail. An unknown one is ignored."""
         assert self._links is not None
         self._links.unlink(name)
 
     def shutdown(self) -> None:
-        """Leave the others in good order."""
+        """Close the links and the connection to the other ranks."""
         if self._links is not None:
             self._links.close()
         if self._reducer is not None:
             self._reducer.close()
 
     def _is_whole(self, ended: TransferEnded) -> bool:
-        """What came goes into the cache, between steps."""
+        """Write fetched blocks into the cache, between steps; return whether all is whole."""
         assert self._model is not None
         failure, transfer = ended.failure, ended.transfer
         try:

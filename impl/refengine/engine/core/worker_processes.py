@@ -1,6 +1,6 @@
-"""A replica's workers, as whoever has to end them knows them.
+"""A replica's worker processes, for those that have to end them.
 
-A worker ends with its core by itself, unless it is stopped: then it does nothing by itself.
+A worker exits by itself when its core ends, unless it is stopped.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from ...executor.children import Forked, has_ended, kill_group
 
 
 class WorkerProcesses:
-    """These processes, told apart by their pidfds, never by number."""
+    """Worker processes, identified by pidfds, never by number."""
 
     def __init__(self, pids: Iterable[int] = (), clock: Clock = monotonic) -> None:
         self._clock = clock
@@ -21,11 +21,11 @@ class WorkerProcesses:
                 self._workers.append((rank, Forked(pid)))
 
     def alive(self) -> dict[int, int]:
-        """Their pids by rank."""
+        """Return the live processes' ids by rank."""
         return {rank: worker.pid for rank, worker in self._workers if not has_ended(worker)}
 
     def kill(self, seconds: float = 0.0) -> bool:
-        """End them, and what they have started; whether they are gone so much later."""
+        """Kill them, and all that they started; return whether they are gone within `seconds`."""
         for _, worker in self._workers:
             if not has_ended(worker):
                 kill_group(worker)
@@ -33,7 +33,7 @@ class WorkerProcesses:
         return all(has_ended(w, max(0.0, end - self._clock())) for _, w in self._workers)
 
     def close(self) -> None:
-        """Let go of the descriptors."""
+        """Close the descriptors."""
         for _, worker in self._workers:
             worker.close()
         self._workers.clear()

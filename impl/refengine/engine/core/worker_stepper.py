@@ -1,4 +1,4 @@
-"""The thread of a core that has its workers step: it starts them, and ends with them."""
+"""The core's thread that starts the workers and has them step; it ends with them."""
 
 import os
 import queue
@@ -15,28 +15,28 @@ from ..model.batching import Batch, StepResult
 from ..settings import EngineSettings
 
 _WORKER = "refengine.engine.core.worker:EngineWorker"
-_GRACE = 1.0  # seconds for workers to leave by themselves, and again after SIGTERM
+_GRACE = 1.0  # seconds for workers to exit by themselves, and again after SIGTERM
 _CHUNK, _CHUNKS = 1 << 17, 4
-"""Of the queues to and from workers: a step is small, and their memory is taken at the start."""
+"""Size of the workers' queues: a step is small, and their memory is taken at the start."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """The workers are there."""
+    """The workers have started."""
 
     pids: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Stepped:
-    """A step is done: what each rank says."""
+    """A step is done, with each rank's result."""
 
     results: tuple[StepResult, ...]
 
 
 @dataclass(frozen=True)
 class Called:
-    """Something else is done at every worker, or could not be."""
+    """A call was made at every worker, or failed."""
 
     what: object
     failure: str
@@ -44,7 +44,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Failed:
-    """The workers are of no use any more."""
+    """The workers have failed, and serve no further step."""
 
     cause: str
 
@@ -53,7 +53,7 @@ StepperEvent = Started | Stepped | Called | Failed
 
 
 class WorkerStepper:
-    """One thing at a time, in order. `take` has what came of them; `fileno` is readable then."""
+    """Runs orders one at a time; `take` returns the events, and `fileno` is readable then."""
 
     def __init__(self, settings: EngineSettings, pool: Callable[..., Executor] = Executor) -> None:
         self._settings, self._pool = settings, pool
@@ -64,23 +64,23 @@ class WorkerStepper:
         self._thread = threading.Thread(target=self._run, name="engine stepper", daemon=True)
 
     def start(self) -> None:
-        """Start the workers, in the thread."""
+        """Start the thread, which starts the workers."""
         self._thread.start()
 
     def fileno(self) -> int:
-        """Readable when there is news."""
+        """Descriptor that is readable when there are events."""
         return self._wakeup.fileno()
 
     def step(self, batch: Batch | None) -> None:
-        """Have this done; without a batch, a dummy step."""
+        """Order a step; without a batch, a dummy step."""
         self._tasks.put(lambda executor: Stepped(_step(executor, batch)))
 
     def call(self, what: object, method: str, *args: Any) -> None:
-        """Have a method called at every worker; `Called(what)` tells of it."""
+        """Order a method call at every worker; the event is `Called(what)`."""
         self._tasks.put(lambda executor: _call(executor, what, method, args))
 
     def take(self) -> list[StepperEvent]:
-        """What has come of it."""
+        """Return the events so far."""
         try:
             os.eventfd_read(self._wakeup.fileno())
         except BlockingIOError:
@@ -91,7 +91,7 @@ class WorkerStepper:
         return events
 
     def shut_down(self) -> None:
-        """End the workers, if they have all been started; from the core's other thread."""
+        """Shut the workers down, if all were started; called from the core's other thread."""
         for executor in self._executors:
             executor.shutdown()
 
@@ -130,7 +130,7 @@ class WorkerStepper:
         return executor
 
     def _report_failure(self, executor: Executor) -> None:
-        """The pool's monitor says that it has failed. Whoever is in a call hears so by itself."""
+        """Post the failure that the pool's monitor reports, unless a call is on and raises it."""
         try:
             executor.check_health(0.0)
         except (Busy, TimeoutError):

@@ -1,4 +1,4 @@
-"""What the front end knows of one replica: its signs of life, its load, what it was sent."""
+"""The front end's view of one replica: its heartbeats, its load, the requests sent to it."""
 
 from ..health import STUCK_AFTER, ReplicaHealth, ReplicaStatus
 from ..protocol import Heartbeat
@@ -8,20 +8,20 @@ _KEPT_WAITING = 3  # step timeouts that a replica may wait for others with reque
 
 
 class ReplicaState:
-    """Sans I/O, in monotonic seconds. One for each name, through all lives of that replica."""
+    """State of one replica by name, through all its processes. Sans I/O, in monotonic seconds."""
 
     def __init__(self, name: str, prefills: bool) -> None:
         self.name, self.prefills = name, prefills
         self.life = 0
         self.pid = 0
         self.serving = False
-        """It serves, as far as is known."""
+        """True if it serves, as far as is known."""
         self.coming = True
-        """It is not there, and is about to be."""
+        """True if it does not serve yet, and is to."""
         self.open: set[str] = set()
-        """Attempts at requests that it has."""
+        """Ids of its attempts at requests."""
         self.expected = 0
-        """Requests that a prefill replica is about to hand on to it."""
+        """Number of requests that a prefill replica is about to hand on to it."""
         self.steps = 0
         self.imported = 0
         self._sent = 0
@@ -29,16 +29,16 @@ class ReplicaState:
         self._heard_at = self._progressed_at = 0.0
 
     def started(self, life: int, pid: int) -> None:
-        """A process has been started; it does not serve yet."""
+        """Note a started process, which does not serve yet."""
         self.life, self.pid, self.serving, self.coming = life, pid, False, True
 
     def arrived(self, now: float) -> None:
-        """It serves from now on."""
+        """Note that it serves from now on."""
         self.serving, self.coming = True, False
         self._heard_at = self._progressed_at = now
 
     def left(self, coming: bool) -> None:
-        """It is gone; whether another will come in its place."""
+        """Note its loss; `coming`: another process will take its place."""
         self.serving, self.coming, self.pid = False, coming, 0
         self._reset()
 
@@ -48,7 +48,7 @@ class ReplicaState:
         self._heartbeat = Heartbeat(0, 0, 0, 0, 0.0)
 
     def heartbeat(self, heartbeat: Heartbeat, now: float) -> None:
-        """A sign of life."""
+        """Take a heartbeat."""
         self.heard_from(now)
         if heartbeat.steps != self._heartbeat.steps:
             self._progressed_at = now
@@ -56,50 +56,50 @@ class ReplicaState:
         self._heartbeat, self.steps = heartbeat, heartbeat.steps
 
     def heard_from(self, now: float) -> None:
-        """Any message."""
+        """Note a message of any kind."""
         self._heard_at = now
 
     def sent(self, attempt: str, now: float) -> None:
-        """A request is on its way to it."""
+        """Note a request sent to it."""
         if not self.open:
-            self._progressed_at = now  # it had nothing to do till now
+            self._progressed_at = now  # it was idle until now
         self._sent += 1
         self.open.add(attempt)
 
     def progressed(self, now: float) -> None:
-        """It has made tokens."""
+        """Note that it has made tokens."""
         self._progressed_at = now
 
     @property
     def load(self) -> int:
-        """See `choice.load`."""
+        """Its load, as `router.load` weighs it."""
         heartbeat = self._heartbeat
         unseen = max(0, self._sent - heartbeat.taken)
         return load(heartbeat.waiting, heartbeat.running, unseen + self.expected)
 
     @property
     def waiting(self) -> int:
-        """Requests that have not begun there."""
+        """Number of requests that wait there."""
         return self._heartbeat.waiting + max(0, self._sent - self._heartbeat.taken)
 
     @property
     def running(self) -> int:
-        """Requests that have."""
+        """Number of requests that run there."""
         return self._heartbeat.running
 
     def since_step(self, now: float) -> float:
-        """Seconds without a step, while there is something to do."""
+        """Return the seconds without a step, while it has requests; else 0."""
         return max(0.0, now - self._progressed_at) if self.serving and self.open else 0.0
 
     def state(self, now: float) -> ReplicaStatus:
-        """In one word."""
+        """Return its status in one word."""
         if not self.serving:
             return "starting" if self.coming else "dead"
         stuck = max(self.since_step(now), now - self._heard_at) > STUCK_AFTER
         return "stuck" if stuck else "ready"
 
     def health(self, now: float) -> ReplicaHealth:
-        """All of it."""
+        """Return its health."""
         return ReplicaHealth(
             self.name,
             self.pid,
@@ -110,7 +110,7 @@ class ReplicaState:
         )
 
     def drop_reason(self, now: float, step_timeout: float) -> str:
-        """Why it is to be ended; empty: it is not."""
+        """Return why it has to be dropped; empty if it need not be."""
         if not self.serving:
             return ""
         silent = now - self._heard_at

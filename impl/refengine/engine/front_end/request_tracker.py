@@ -1,4 +1,4 @@
-"""The front end's book of requests: where each is, and what comes of it when that dies (E3)."""
+"""The front end's requests: the replica of each, and its restart when that replica dies (E3)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _OUTCOMES: tuple[str, ...] = ("stop", "length", "cancelled", "failed", "refused"
 
 @dataclass(frozen=True)
 class Connect:
-    """Talk to this replica from now on."""
+    """Connect to this replica."""
 
     name: str
     address: str
@@ -25,14 +25,14 @@ class Connect:
 
 @dataclass(frozen=True)
 class Disconnect:
-    """It is gone."""
+    """Disconnect from this replica."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Send:
-    """To a replica."""
+    """Send a message to a replica."""
 
     name: str
     message: ToCore
@@ -40,15 +40,15 @@ class Send:
 
 @dataclass(frozen=True)
 class Deliver:
-    """To a request's stream."""
+    """Deliver an event to a request's stream."""
 
     id: str
-    news: StreamEvent
+    event: StreamEvent
 
 
 @dataclass(frozen=True)
 class DropReplica:
-    """This replica does not get on: it is to be ended."""
+    """End this replica, which makes no progress."""
 
     name: str
     life: int
@@ -67,21 +67,21 @@ class _OpenRequest:
     max_tokens: int
     tokens: list[int] = field(default_factory=lambda: list[int]())
     restarts: int = 0
-    """How often it was begun anew."""
+    """Number of times that it was begun anew."""
     replica: str = ""
-    """The replica that has it; empty: none."""
+    """Name of the replica that has it; empty: none."""
     attempt: str = ""
-    """What it is called there."""
+    """Its id at that replica."""
     link: str = ""
     """The KV link by which a prefill replica hands it on."""
     decode: str = ""
-    """The replica that it is handed on to."""
+    """Name of the decode replica that it is handed on to."""
     cause: str = ""
-    """Why it was begun anew last."""
+    """Reason of its last restart."""
 
 
 class RequestTracker:
-    """Sans I/O, in monotonic seconds: takes what happens, and returns what to do, in order.
+    """Sans I/O, in monotonic seconds: takes events, and returns the actions to do, in order.
 
     A request whose replica dies is begun anew elsewhere with the tokens that it has given already
     as part of its prompt: the model's arithmetic is exact, so it goes on as it would have.
@@ -103,9 +103,9 @@ class RequestTracker:
         self._links: dict[str, tuple[str, str]] = {}
         self._begun = 0
         self._last_loss = ""
-        """Which replica went last, and why."""
+        """Name of the replica that was lost last, and the reason."""
         self._none_since = 0.0
-        """When one that decodes went last: requests wait only while none is there."""
+        """Time at which a decode replica was lost last: requests wait only while none serves."""
         self.outcomes: Counter[str] = Counter(dict.fromkeys(_OUTCOMES, 0))
         self.prompt_tokens = 0
         self.tokens = 0
@@ -113,7 +113,7 @@ class RequestTracker:
 
     @property
     def open(self) -> int:
-        """Requests that have not ended."""
+        """Number of requests that have not ended."""
         return len(self._open)
 
     # -- what its user wants --------------------------------------------------------------------
@@ -121,7 +121,7 @@ class RequestTracker:
     def submit(
         self, request_id: str, prompt: Sequence[int], max_tokens: int, now: float
     ) -> list[Action]:
-        """A new request. EngineFull; ValueError: its id is in use."""
+        """Place a new request. Raises EngineFull; ValueError if its id is in use."""
         if request_id in self._open:
             raise ValueError(f"there is a request {request_id!r} already, which has not ended")
         limit = self._settings.max_waiting
@@ -135,7 +135,7 @@ class RequestTracker:
         return self._place(entry, now)
 
     def cancel(self, request_id: str) -> list[Action]:
-        """It is not wanted any more, if it has not ended."""
+        """Cancel a request, unless it has ended."""
         entry = self._open.get(request_id)
         if entry is None:
             return []
@@ -144,7 +144,7 @@ class RequestTracker:
         return out + self._end(entry, Delta((), "cancelled"), "cancelled")
 
     def close(self) -> list[Action]:
-        """All that are open end with EngineClosed."""
+        """End all open requests with EngineClosed."""
         out: list[Action] = []
         for entry in list(self._open.values()):
             self._withdraw(entry)
@@ -154,12 +154,12 @@ class RequestTracker:
     # -- what becomes of replicas ---------------------------------------------------------------
 
     def started(self, name: str, life: int, pid: int) -> list[Action]:
-        """Its process has been started."""
+        """Note a replica's new process."""
         self.replicas[name].started(life, pid)
         return []
 
     def arrived(self, name: str, address: str, now: float) -> list[Action]:
-        """A replica serves from now on."""
+        """Note that a replica serves from now on; place waiting requests."""
         self.replicas[name].arrived(now)
         out: list[Action] = [Connect(name, address)]
         for entry in list(self._open.values()):
@@ -168,7 +168,7 @@ class RequestTracker:
         return out
 
     def left(self, name: str, cause: str, coming: bool, now: float) -> list[Action]:
-        """A replica is gone, and what it had is begun anew; whether it will come back."""
+        """Note the loss of a replica, and begin its requests anew; `coming`: it will come back."""
         replica = self.replicas[name]
         out: list[Action] = [Disconnect(name)] if replica.serving else []
         replica.left(coming)
@@ -190,17 +190,17 @@ class RequestTracker:
         return out
 
     def linked(self, link: str, prefill: str, decode: str) -> list[Action]:
-        """KV blocks can go that way from now on."""
+        """Note a KV link that is up."""
         self._links[link] = (prefill, decode)
         return []
 
     def unlinked(self, link: str) -> list[Action]:
-        """And now they cannot."""
+        """Note a KV link that is down."""
         self._links.pop(link, None)
         return []
 
     def receive(self, name: str, message: FromCore, now: float) -> list[Action]:
-        """A replica has said something."""
+        """Take a message of a replica."""
         replica = self.replicas[name]
         if isinstance(message, Heartbeat):
             replica.heartbeat(message, now)
@@ -221,7 +221,7 @@ class RequestTracker:
         return out
 
     def tick(self, now: float) -> list[Action]:
-        """Time has passed: who does not get on?"""
+        """Return the replicas to drop because they make no progress."""
         out: list[Action] = []
         for replica in self.replicas.values():
             cause = replica.drop_reason(now, self._settings.step_timeout)
@@ -230,7 +230,7 @@ class RequestTracker:
         return out
 
     def health(self, now: float, *, alive: bool) -> Health:
-        """As it is known at this moment."""
+        """Return the health as it is known now."""
         replicas = tuple(replica.health(now) for replica in self.replicas.values())
         decodes = [r for r in replicas if not self.replicas[r.name].prefills]
         ready = alive and any(replica.state == "ready" for replica in decodes)
@@ -239,12 +239,12 @@ class RequestTracker:
         return Health(alive, ready, moving, replicas)
 
     def _stranded(self, now: float) -> bool:
-        """Whether requests have waited too long for a replica to come."""
+        """Return whether requests have waited too long for a replica to come."""
         waits = any(not entry.replica for entry in self._open.values())
         return waits and now - self._none_since > STUCK_AFTER
 
     def counts(self, restarts: dict[str, int], wave: int) -> EngineCounts:
-        """Since it was made."""
+        """Return the counts since it was made."""
         replicas = self.replicas.values()
         return EngineCounts(
             requests=dict(self.outcomes),
@@ -274,7 +274,7 @@ class RequestTracker:
         return self._end(entry, Delta(output.tokens, output.finish), output.finish)
 
     def _hand_on(self, entry: _OpenRequest, now: float) -> list[Action]:
-        """Its prompt is prefilled: to the decode replica, if that is still there."""
+        """Send a prefilled request to the decode replica, if that still serves."""
         link, transfer, decode = entry.link, entry.attempt, entry.decode
         self._withdraw(entry)
         if link in self._links and self.replicas[decode].serving:
@@ -283,7 +283,7 @@ class RequestTracker:
         return self._wait(entry) if other is None else self._send(entry, other, now)
 
     def _place(self, entry: _OpenRequest, now: float) -> list[Action]:
-        """To a replica, if one is there that can take it; else it waits, if one is to come."""
+        """Send it to a replica that can take it; without one it waits, if one is to come."""
         decode = self._decode(now)
         if decode is None:
             return self._wait(entry)
@@ -302,7 +302,7 @@ class RequestTracker:
         return self._fail(entry, f"{cause}, and none will come")
 
     def _decode(self, now: float) -> str | None:
-        """Who takes it: one that does not get on only if there is nobody else."""
+        """Return the decode replica to use: a stuck one only if there is no other."""
         serving = [
             replica
             for replica in self.replicas.values()
@@ -342,7 +342,7 @@ class RequestTracker:
         return [Send(name, AddRequest(request))]
 
     def _withdraw(self, entry: _OpenRequest) -> None:
-        """No replica has it any more, as far as we care."""
+        """Detach the request from its replica."""
         if entry.replica:
             self._attempts.pop(entry.attempt, None)
             self.replicas[entry.replica].open.discard(entry.attempt)
@@ -353,10 +353,10 @@ class RequestTracker:
     def _fail(self, entry: _OpenRequest, cause: str) -> list[Action]:
         return self._end(entry, RequestFailed(entry.id, cause, tuple(entry.tokens)), "failed")
 
-    def _end(self, entry: _OpenRequest, news: StreamEvent, outcome: str) -> list[Action]:
+    def _end(self, entry: _OpenRequest, event: StreamEvent, outcome: str) -> list[Action]:
         del self._open[entry.id]
         self.outcomes[outcome] += 1
-        return [Deliver(entry.id, news)]
+        return [Deliver(entry.id, event)]
 
 
 def _loads(replicas: Iterable[ReplicaState]) -> dict[str, int]:

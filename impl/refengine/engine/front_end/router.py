@@ -1,4 +1,4 @@
-"""Which requests can never be served, whoever takes them."""
+"""Refusal of requests that can never be served, and the choice of a replica (SPEC 8)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from ..settings import EngineSettings
 
 
 def check_servable(settings: EngineSettings, prompt: Sequence[int], max_tokens: int) -> None:
-    """ValueError, which says what is wrong with it."""
+    """Raise ValueError, with the reason, for a request that no replica can ever serve."""
     vocabulary, most = settings.size.vocabulary, settings.most_tokens
     if not prompt or max_tokens < 1:
         raise ValueError("a request needs a prompt, and asks for at least one token")
@@ -18,23 +18,23 @@ def check_servable(settings: EngineSettings, prompt: Sequence[int], max_tokens: 
         )
 
 
-_WAITING_WEIGHT = 4  # times as much as one that runs: it will run, and it says that others do
+_WAITING_WEIGHT = 4  # weight of a waiting request: it will run too, and shows that others do now
 
 
 def load(waiting: int, running: int, on_the_way: int = 0) -> int:
-    """Of one replica: what it says it has, and what was sent to it since."""
+    """Return a replica's load: its reported requests, and those sent to it since."""
     return _WAITING_WEIGHT * (waiting + on_the_way) + running
 
 
 class LoadBalancer:
-    """Sans I/O. Of equals the one is taken that was not taken for longest."""
+    """Chooses the least loaded replica; of equals the one least recently chosen. Sans I/O."""
 
     def __init__(self) -> None:
         self._turn = 0
         self._taken: dict[str, int] = {}
 
     def choose(self, loads: Mapping[str, int]) -> str | None:
-        """The name of one of these; None if there is none."""
+        """Return the chosen name, from loads by name; None if there are none."""
         name = min(loads, key=lambda name: (loads[name], self._taken.get(name, 0)), default=None)
         if name is not None:
             self._turn += 1

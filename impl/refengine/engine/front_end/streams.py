@@ -1,4 +1,4 @@
-"""What comes of one request, as it comes: tokens, then a finish or an error (SPEC E1)."""
+"""The stream of one request's results: tokens, then a finish or an error (SPEC E1)."""
 
 import threading
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from ..errors import StreamEnded
 
 @dataclass(frozen=True)
 class Delta:
-    """Some more tokens, the last ones if there is a finish."""
+    """More tokens, the last ones if there is a finish."""
 
     tokens: tuple[int, ...]
     finish: str | None = None
-    """Of: "stop", the model ended it; "length", it has as many as were asked for; "cancelled"."""
+    """"stop" (the model ended it), "length" (it has `max_tokens`) or "cancelled"."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ Listener = Callable[[StreamEvent], None]
 
 
 class Stream:
-    """One request's. Any thread may use it; of two that take, each gets other deltas."""
+    """Results of one request. Any thread may use it; of two that take, each gets other deltas."""
 
     def __init__(self, request_id: str, cancel: Callable[[], None]) -> None:
         self.request_id = request_id
@@ -42,16 +42,16 @@ class Stream:
 
     @property
     def ended(self) -> bool:
-        """Whether its finish or its error has come."""
+        """True if its finish or its error has come."""
         return bool(self._events) and is_last(self._events[-1])
 
     def next(self, timeout: float | None = None) -> Delta:
-        """What has come since the last `next`, or comes within so many seconds.
+        """Return the next delta; wait up to `timeout` seconds for one.
 
         Raises:
-            RequestFailed, EngineClosed: that ended it; raised again whenever it is asked.
+            RequestFailed, EngineClosed: the error that ended it; raised by each further call.
             StreamEnded: it had its finish.
-            DeadlinePassed: nothing came; nothing changed.
+            DeadlinePassed: no delta came; call again to go on waiting.
         """
         with self._changed:
             if not self._changed.wait_for(self._has_event, timeout):
@@ -65,7 +65,7 @@ class Stream:
             return event
 
     def result(self, timeout: float | None = None) -> Completion:
-        """All tokens, those that `next` gave included, once it has ended; raises as `next` does."""
+        """Wait for the end; return all tokens, also those that `next` gave. Raises as `next`."""
         with self._changed:
             if not self._changed.wait_for(lambda: self.ended, timeout):
                 raise DeadlinePassed(f"the end of request {self.request_id}", timeout or 0.0)
@@ -79,10 +79,10 @@ class Stream:
             return Completion(tuple(tokens), finish)
 
     def subscribe(self, callback: Listener) -> None:
-        """Have it called with what came so far, now, then with each as it comes.
+        """Call `callback` with each event so far, now, and with each later one as it comes.
 
-        It is called on the engine's thread from then on, under the stream's lock: it hands on, and
-        returns at once. After a finish or an error nothing comes any more.
+        Later calls are on the engine's thread, under the stream's lock: the callback must hand on
+        and return at once. After a finish or an error there is no further event.
         """
         with self._changed:
             for event in self._events:
@@ -90,14 +90,14 @@ class Stream:
             self._listeners.append(callback)
 
     def cancel(self) -> None:
-        """Want no more: it ends with the finish "cancelled", soon, unless it has ended."""
+        """Cancel the request: unless it has ended, it soon ends with the finish "cancelled"."""
         self._cancel()
 
     def _has_event(self) -> bool:
         return self._taken < len(self._events) or self.ended
 
     def put(self, event: StreamEvent) -> None:
-        """The engine's: this has come. What comes after the end is dropped."""
+        """Add an event (for the engine's use). Events after the end are dropped."""
         with self._changed:
             if self.ended:
                 return
@@ -108,5 +108,5 @@ class Stream:
 
 
 def is_last(event: StreamEvent) -> bool:
-    """Whether nothing comes after it."""
+    """Return whether this event is a stream's last."""
     return isinstance(event, BaseException) or event.finish is not None

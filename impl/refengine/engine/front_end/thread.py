@@ -1,4 +1,4 @@
-"""The front end's thread: sockets, streams and time around the book of requests."""
+"""The front end's thread: sockets, streams and time around the request tracker."""
 
 import contextlib
 import logging
@@ -21,7 +21,7 @@ from .request_tracker import Action, Connect, Deliver, Disconnect, DropReplica, 
 from .streams import Stream, StreamEvent, is_last
 
 _log = logging.getLogger(__name__)
-_TICK = 0.25  # seconds between two looks at who does not get on
+_TICK = 0.25  # seconds between two checks of the replicas' progress
 _TURNS_WITHIN = 2.0  # seconds; a thread that has not turned for longer is not alive
 _MESSAGES_A_TURN = 256  # messages of one replica before the others have their turn
 _TO_END = 2.0
@@ -31,7 +31,7 @@ Act = Callable[[RequestTracker, float], list[Action]]
 
 
 class FrontEndThread:
-    """Any thread asks `do` to have something done with the book; this one thread does the rest."""
+    """Runs the tracker's actions in one thread; any thread may call the tracker by `do`."""
 
     def __init__(
         self,
@@ -58,22 +58,22 @@ class FrontEndThread:
         self._thread = threading.Thread(target=self._run, name="engine front end", daemon=True)
 
     def start(self) -> None:
-        """Begin to turn."""
+        """Start the thread."""
         self._thread.start()
 
     def do(self, act: Act) -> None:
-        """Have it done now; what follows from it is done soon, in order. Raises what `act` does."""
+        """Call `act` on the tracker now; its actions follow soon, in order. Raises as `act`."""
         with self._lock:
             self._actions.extend(act(self._tracker, self._clock()))
         self._wake()
 
     def ask(self, question: Callable[[RequestTracker, float], Answer]) -> Answer:
-        """What the book says."""
+        """Return the tracker's answer to a question."""
         with self._lock:
             return question(self._tracker, self._clock())
 
     def open(self, stream: Stream, act: Act) -> None:
-        """The same for a new request: what comes of it goes to this stream."""
+        """As `do`, for a new request, whose events go to this stream."""
         with self._lock:
             actions = act(self._tracker, self._clock())
             self._streams[stream.request_id] = stream
@@ -81,43 +81,43 @@ class FrontEndThread:
         self._wake()
 
     def connect_coordinator(self, addresses: Addresses | None) -> None:
-        """There is another coordinator, or none."""
+        """Switch to another coordinator, or to none."""
         self._new_coordinators.append(addresses)
         self._wake()
 
     @property
     def wave(self) -> int:
-        """The data-parallel replicas', counted on over all coordinators."""
+        """Wave of the data-parallel replicas, counted on over all coordinators."""
         return self._waves_before + self._wave.wave
 
     def coordinator_silent_for(self) -> float:
-        """Seconds since the coordinator gave a sign of life; 0 without one."""
+        """Return the seconds since the coordinator's last message; 0 without a coordinator."""
         link = self._link
         return 0.0 if link is None or self._new_coordinators else link.silent_for()
 
     @property
     def alive(self) -> bool:
-        """Whether the thread turns."""
+        """True if the thread turns."""
         return self._thread.is_alive() and self._clock() - self._turned < _TURNS_WITHIN
 
     @property
     def has_failed(self) -> bool:
-        """Whether the thread has ended, though nobody asked for it."""
+        """True if the thread has ended without a `close`."""
         return bool(self._thread.ident) and not self._thread.is_alive() and not self._stopping
 
     @property
     def closed(self) -> bool:
-        """Whether it takes nothing any more."""
+        """True once `close` was called."""
         return self._stopping
 
     def close(self) -> None:
-        """Have every open request end, and the thread. Idempotent."""
+        """End every open request, and the thread. Idempotent."""
         if not self._stopping:
             self.do(lambda tracker, _: tracker.close())
         self._stopping = True
         self._wake()
         if self._thread.ident is None:
-            self._release()  # it never turned
+            self._release()  # the thread never started
         elif threading.current_thread() is not self._thread:
             self._thread.join(_TO_END)
 
@@ -208,7 +208,7 @@ class FrontEndThread:
             self._waves_before, self._wave = self.wave, FrontEndWave()
             if addresses is not None:
                 self._link = FrontEndLink(addresses, self._clock)
-            del self._new_coordinators[0]  # only now: whoever asks how quiet it is means this one
+            del self._new_coordinators[0]  # only now: until then its silence is not measured
         while self._link is not None and (state := self._link.hear()) is not None:
             self._wave.hear(state)
 
@@ -218,7 +218,7 @@ class FrontEndThread:
             link.close()
 
     def _release(self) -> None:
-        """Nobody is left waiting, whatever the thread ended of."""
+        """End all streams that are still open, and close the sockets, however the thread ended."""
         with self._lock:
             streams = list(self._streams.values())
         for stream in streams:

@@ -1,7 +1,7 @@
-"""Integers in float64 tensors: folding them, and attention that divides exactly.
+"""Exact arithmetic: integers in float64 tensors, folded, with attention that divides exactly.
 
-Multiplications go by float64, where all numbers are whole and below 2**53 (`ModelSize.largest`);
-what divides goes by int64.
+Multiplications are in float64, where all numbers are whole and below 2**53 (`ModelSize.largest`);
+divisions are in int64.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from .size import FOLD, GAIN, HALF, SHARPNESS, ModelSize
 
 
 class ExactArithmetic:
-    """On one device."""
+    """Exact arithmetic on one device."""
 
     def __init__(self, size: ModelSize, device: str) -> None:
         self.torch: Any = importlib.import_module("torch")
@@ -21,22 +21,23 @@ class ExactArithmetic:
         self._powers = self.numbers([1 << bits for bits in range(SHARPNESS + 1)])
 
     def numbers(self, found: Any) -> Any:
-        """As float64."""
+        """Return a float64 tensor on the device."""
         given = self.torch.as_tensor(found, dtype=self.torch.float64, device=self._device)
         return given.contiguous()
 
     def indexes(self, found: Any) -> Any:
-        """As int64."""
+        """Return an int64 tensor on the device."""
         return self.torch.tensor(found, dtype=self.torch.int64, device=self._device)
 
     def fold(self, values: Any) -> Any:
-        """Into -HALF … HALF; float64 in and out."""
+        """Reduce values into -HALF … HALF, modulo FOLD; float64 in and out."""
         return self._folded(values.long())
 
     def average(self, queries: Any, keys: Any, values: Any, seen: Any) -> Any:
-        """Values averaged by powers of two, all (heads, rows, positions, head width).
+        """Return the values' averages weighted by powers of two.
 
-        `seen`, (rows, queries, keys), is 1.0 where a query may look, else 0.0.
+        All are (heads, rows, positions, head width); `seen`, (rows, queries, keys), is 1.0 where a
+        query may attend, else 0.0.
         """
         scores = queries @ keys.transpose(-1, -2)
         exponents = scores.mul_(self._unit).floor_().add_(SHARPNESS // 2).clamp_(0, SHARPNESS)
@@ -50,7 +51,7 @@ class ExactArithmetic:
 
 
 class GroupAttention:
-    """A group of rows, made ready for all layers of a step."""
+    """Attention of a group of rows, prepared for all layers of a step."""
 
     def __init__(self, exact: ExactArithmetic, group: RowGroup, block_size: int) -> None:
         self._exact = exact
@@ -64,9 +65,9 @@ class GroupAttention:
         self._places = exact.indexes(group.places)
 
     def attend(self, queries: Any, keys: Any, values: Any) -> Any:
-        """(tokens of the group, heads * head width).
+        """Return the group's attention, (tokens of the group, heads * head width).
 
-        `queries` of the whole step, (tokens, heads, head width); `keys` and `values` are the
+        `queries` are of the whole step, (tokens, heads, head width); `keys` and `values` are the
         cache's, (blocks, heads, block_size, head width).
         """
         heads, width = queries.shape[1:]
@@ -77,7 +78,7 @@ class GroupAttention:
         return found.permute(1, 2, 0, 3).reshape(-1, heads * width)[self._places]
 
     def _gathered(self, cached: Any) -> Any:
-        """(heads, rows, context, head width); in this order it takes one copy."""
+        """Return the group's cached entries, (heads, rows, context, head width), by one copy."""
         found = cached.transpose(0, 1)[:, self._tables]
         heads, rows, blocks, size, width = found.shape
         return found.reshape(heads, rows, blocks * size, width)

@@ -1,4 +1,8 @@
-"""One step: what a core tells all its workers, and what each gives back."""
+"""A step's batch and its results, and the layout of its rows in a step's tensors.
+
+In a layout tokens lie side by side. Rows of like lengths attend together, padded to the longest of
+their group, so that a step costs a few large operations and not some for each row.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +11,7 @@ import msgspec
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
-    """Some tokens of one request, from position `start` on."""
+    """Tokens of one request, from position `start` on."""
 
     request_id: str
     tokens: tuple[int, ...]
@@ -15,11 +19,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
     table: tuple[int, ...]
     """KV blocks of positions 0 … start + len(tokens) - 1, in order."""
     sample: bool
-    """Whether its next token is wanted."""
+    """True if its next token is wanted."""
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True):
-    """KV blocks that go over a link."""
+    """KV blocks to send or fetch over a link."""
 
     transfer_id: str
     link: str
@@ -27,24 +31,24 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """Without rows it only asks for the ends of transfers."""
+    """One step's order to all workers. Without rows it only asks for the ends of transfers."""
 
     rows: tuple[Row, ...] = ()
     fetch: tuple[Transfer, ...] = ()
-    """To be begun: blocks that come."""
+    """Transfers to begin: blocks to fetch."""
     send: tuple[Transfer, ...] = ()
-    """To be begun: blocks that go."""
+    """Transfers to begin: blocks to send."""
 
 
 class StepResult(msgspec.Struct, array_like=True):
-    """Of one rank."""
+    """Result of a step, of one rank."""
 
     tokens: list[int | None] = []
-    """By row; None where none was wanted."""
+    """Next tokens by row; None where none was wanted."""
     kv_done: tuple[str, ...] = ()
-    """Transfers that have ended well since the last step; nothing touches their blocks now."""
+    """Transfers completed since the last step; nothing accesses their blocks now."""
     kv_failed: tuple[str, ...] = ()
-    """Transfers that have come to nothing since; nothing touches their blocks now."""
+    """Transfers failed since the last step; nothing accesses their blocks now."""
 
 
 _SHORT = 3  # bits: tables of up to 7 blocks go together
@@ -52,36 +56,36 @@ _SHORT = 3  # bits: tables of up to 7 blocks go together
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows that attend together. Their tokens lie side by side, from `first` to `last`."""
+    """Rows that attend together; their tokens lie side by side, from `first` to `last`."""
 
     first: int
     last: int
     tables: list[list[int]]
     """KV blocks by row, padded with block 0."""
     positions: list[list[int]]
-    """Of the tokens by row, padded with 0."""
+    """Positions of the tokens by row, padded with 0."""
     places: list[int]
-    """Of each token in the padded rows, taken as one."""
+    """Index of each token in the padded rows, flattened."""
 
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """Of one step."""
+    """Index lists of one step, from which its tensors are made."""
 
     tokens: list[int]
     positions: list[int]
     blocks: list[int]
-    """Where the keys and values of each token go."""
+    """KV block of each token; `offsets` is the place within it."""
     offsets: list[int]
     groups: list[RowGroup]
     sampled: list[int]
-    """Rows whose next token is wanted."""
+    """Indexes of the rows whose next token is wanted."""
     last_tokens: list[int]
-    """Where their last tokens are."""
+    """Indexes of those rows' last tokens."""
 
 
 def build_batch_layout(rows: Sequence[Row], block_size: int) -> BatchLayout:
-    """Tokens are in the order of their groups, which need not be that of the rows."""
+    """Lay the rows out; tokens are in the order of their groups, which may not be the rows'."""
     kinds: dict[tuple[int, int], list[int]] = {}
     for index, row in enumerate(rows):
         kind = len(row.tokens).bit_length(), max(len(row.table).bit_length(), _SHORT)

@@ -1,8 +1,8 @@
 """One rank's slice of the model, with its own paged KV cache, exact whatever is batched with what.
 
 Values are integers in float64 that stay below 2**53 (`ModelSize.largest`), so that no order of
-summation, batch, padding, chunk or split over ranks can change one. `alone` says the same in few
-lines.
+summation, batch, padding, chunk or split over ranks can change one. `reference` computes the same
+in few lines.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from .weights import LayerWeights, weights_of
 
 @dataclass(frozen=True)
 class _Layer:
-    """Of one rank; each is (inputs, outputs)."""
+    """Weights of one rank; each is (inputs, outputs)."""
 
     queries_keys_values: Any
     out: Any
@@ -27,10 +27,10 @@ class _Layer:
 
 
 class ExactModel:
-    """Rank `rank` of `ranks`, on its device. `reduce` sums a tensor over the ranks.
+    """Slice of rank `rank` of `ranks`, on its device. `reduce` sums a tensor over the ranks.
 
     `cache` is (blocks + 1, layers, keys and values, heads here, block_size, head width), float64;
-    the last block is scratch, for steps that nobody asked for. Raises ValueError for a size that
+    the last block is scratch, for steps without a request. Raises ValueError for a size that
     cannot be split, or is not exact with so many positions.
     """
 
@@ -59,7 +59,7 @@ class ExactModel:
         self._order = exact.numbers(list(range(size.vocabulary)))
 
     def forward(self, batch: Batch) -> list[int | None]:
-        """The next token of each row that asks for it, by row."""
+        """Return the next token of each row that asks for it, by row."""
         found: list[int | None] = [None] * len(batch.rows)
         if batch.rows:
             with self._exact.torch.inference_mode():
@@ -68,16 +68,16 @@ class ExactModel:
         return found
 
     def dummy(self) -> None:
-        """A step without a request. It touches the scratch block alone."""
+        """Do a step without a request, which writes only the scratch block."""
         self.forward(Batch((Row("", (0,), 0, (self._scratch,), False),)))
 
     def take_blocks(self, table: Sequence[int]) -> list[Any]:
-        """Copies of these blocks, (layers, 2, heads here, block_size, head width) each."""
+        """Return copies of these blocks, (layers, 2, heads here, block_size, head width) each."""
         with self._exact.torch.inference_mode():
             return list(self.cache[self._exact.indexes(table)].unbind())
 
     def put_blocks(self, table: Sequence[int], blocks: Sequence[Any]) -> None:
-        """Write what another replica's `take_blocks` gave. ValueError if it does not fit."""
+        """Write blocks of another replica's `take_blocks`. Raises ValueError for wrong shapes."""
         torch, shape = self._exact.torch, tuple(self.cache.shape[1:])
         wrong = {(tuple(block.shape), block.dtype) for block in blocks} - {(shape, torch.float64)}
         if wrong or len(blocks) != len(table):
@@ -89,7 +89,7 @@ class ExactModel:
                 self.cache[self._exact.indexes(table)] = torch.stack(list(blocks))
 
     def _step(self, rows: Sequence[Row]) -> list[tuple[int, int]]:
-        """(row, token) of those that ask for one."""
+        """Return (row, token) of the rows that ask for one."""
         exact, layout = self._exact, build_batch_layout(rows, self._block_size)
         where = exact.indexes(layout.blocks), exact.indexes(layout.offsets)
         groups = [GroupAttention(exact, group, self._block_size) for group in layout.groups]
@@ -114,7 +114,7 @@ class ExactModel:
     def _attended(
         self, projected: Any, number: int, where: tuple[Any, Any], groups: list[GroupAttention]
     ) -> Any:
-        """(tokens, heads here * head width); what the tokens are known by goes into the cache."""
+        """Return (tokens, heads here * head width); cache the tokens' keys and values."""
         split = self._exact.fold(projected).view(-1, 3, self._heads, self._size.head_width)
         queries, new_keys, new_values = split.unbind(1)
         keys, values = self.cache[:, number].unbind(1)

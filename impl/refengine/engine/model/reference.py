@@ -1,4 +1,4 @@
-"""The model run alone: the yardstick for every topology, batch and fault (SPEC E2).
+"""The reference computation of the model: the oracle for every topology, batch and fault (E2).
 
 Written from the formulas, in int64 by numpy: no cache, no batch, no ranks, no torch.
 """
@@ -18,7 +18,7 @@ _weights = lru_cache(maxsize=4)(weights_of)
 def reference_generate(
     prompt: Sequence[int], max_tokens: int, size: ModelSize | None = None
 ) -> list[int]:
-    """At most so many tokens that follow; END is not among them."""
+    """Return up to `max_tokens` tokens that follow the prompt, without END."""
     size = size or ModelSize()
     weights = _weights(size)
     tokens = list(prompt)
@@ -31,7 +31,7 @@ def reference_generate(
 
 
 def reference_next_token(tokens: Sequence[int], size: ModelSize, weights: Weights) -> int:
-    """The one token that follows."""
+    """Return the token that follows."""
     positions = numpy.arange(len(tokens))
     hidden = weights.tokens[list(tokens)] + weights.near[positions % NEAR]
     hidden = _fold(hidden + weights.far[positions // NEAR % NEAR])

@@ -1,4 +1,4 @@
-"""How large the model is, and why no number in it can become inexact.
+"""The model's size, and the bound that keeps every number in it exact.
 
 Every value is an integer in a float64. Weights and folded values are small, so that the largest
 sum is known from the sizes alone; below 2**53 it is exact in whichever order it is added.
@@ -8,23 +8,23 @@ from dataclasses import dataclass
 
 EXACT_BELOW = 1 << 53
 FOLD = 31
-"""After each layer values are taken modulo this, into -HALF … HALF. Odd."""
+"""Modulus to which values are reduced after each layer, into -HALF … HALF. Odd."""
 HALF = FOLD // 2
 WEIGHT = 3
-"""The largest weight of a layer."""
+"""Largest weight of a layer."""
 SHARPNESS = 8
-"""Attention's weights are powers of two, from 1 to 2**SHARPNESS."""
+"""Exponent of the largest attention weight: weights are powers of two from 1 on."""
 GAIN = 1 << 10
-"""What an average of values is multiplied by before it is floored: so that old tokens tell."""
+"""Factor of an average of values before it is floored, so that old tokens matter."""
 NEAR = 64
-"""A position is known by its last digit to this base, and the digit before."""
+"""Base of a position's last two digits, by which it is embedded."""
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """Of the model. Heads and the inner width must be divisible by the number of ranks.
+    """Size of the model. Heads and the inner width must be divisible by the number of ranks.
 
-    Raises ValueError for what is no model.
+    Raises ValueError for an impossible size.
     """
 
     vocabulary: int = 257
@@ -42,16 +42,16 @@ class ModelSize:
 
     @property
     def head_width(self) -> int:
-        """Of one head."""
+        """Width of one head."""
         return self.width // self.heads
 
     @property
     def score_bits(self) -> int:
-        """Scores are divided by two to this power before they become exponents."""
+        """Power of two by which scores are divided before they become exponents."""
         return (8 * self.head_width - 1).bit_length()
 
     def check_ranks(self, ranks: int) -> None:
-        """Raises ValueError if it cannot be split over so many."""
+        """Raise ValueError if it cannot be split over so many ranks."""
         if ranks < 1 or self.heads % ranks or self.inner % ranks:
             raise ValueError(
                 f"{self.heads} heads and an inner width of {self.inner} cannot be split over "
@@ -59,7 +59,7 @@ class ModelSize:
             )
 
     def largest(self, context: int) -> int:
-        """No value is larger, whatever the weights and tokens, with at most so many positions."""
+        """Return a bound of all values, for any weights and tokens, with so many positions."""
         projected = max(self.width, self.inner) * HALF * WEIGHT
         return max(
             3 * HALF,  # a token and the two digits of its position
@@ -70,7 +70,7 @@ class ModelSize:
         )
 
     def check_exact(self, context: int) -> None:
-        """Raises ValueError if some value might not be exact with so many positions."""
+        """Raise ValueError if some value might not be exact with so many positions."""
         largest = self.largest(context)
         if largest >= EXACT_BELOW:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Tokens are the bytes of UTF-8, and one that ends a text."""
+"""Tokenizer: a token is a byte of UTF-8, or END, which ends a text."""
 
 import codecs
 from collections.abc import Iterable
@@ -7,20 +7,20 @@ END = 256
 
 
 def encode(text: str) -> list[int]:
-    """One token a byte."""
+    """Return the text's tokens, one per byte of UTF-8."""
     return list(text.encode())
 
 
 class TextStream:
-    """Makes text of tokens as they come; of a character that is not whole yet, nothing."""
+    """Decodes tokens as they come, but a character only once it is whole."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, tokens: Iterable[int]) -> str:
-        """What these add. Bytes that are no UTF-8 become U+FFFD; END is no text."""
+        """Return the text that these tokens add. Invalid bytes become U+FFFD; END adds nothing."""
         return self._decoder.decode(bytes(token for token in tokens if token < END))
 
     def finish(self) -> str:
-        """What an unfinished character at the very end becomes."""
+        """Return the text of an unfinished character at the end."""
         return self._decoder.decode(b"", final=True)

@@ -12,7 +12,7 @@ Matrix = numpy.ndarray[Any, numpy.dtype[numpy.int64]]
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """Each is (outputs, inputs)."""
+    """Weights of one layer; each is (outputs, inputs)."""
 
     query: Matrix
     key: Matrix
@@ -24,7 +24,7 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class Weights:
-    """Of the whole model; a rank takes its slice."""
+    """Weights of the whole model; a rank takes its slice."""
 
     tokens: Matrix
     near: Matrix
@@ -34,7 +34,7 @@ class Weights:
 
 
 def weights_of(size: ModelSize) -> Weights:
-    """As int64."""
+    """Return the weights of a model of this size, as int64."""
     source = numpy.random.Generator(numpy.random.PCG64(size.seed))
 
     def drawn(most: int, *shape: int) -> Matrix:

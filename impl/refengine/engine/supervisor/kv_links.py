@@ -1,11 +1,11 @@
-"""Which KV links there are between prefill and decode replicas, and which are to be made."""
+"""KV links between prefill and decode replicas: which are up, and which to make."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..protocol import KvLinkResult, LinkKv, UnlinkKv
 
-_TRIES = 3  # for one pair, while both live
+_TRIES = 3  # attempts for one pair, while both live
 
 
 @dataclass
@@ -13,15 +13,15 @@ class _Pair:
     prefill: str
     decode: str
     link: str = ""
-    """The one that is being made, or stands."""
+    """Name of the link that is being made, or is up; empty: none."""
     joined: int = 0
-    """Ends that stand."""
+    """Number of its ends that are up."""
     tries: int = 0
 
 
 @dataclass(frozen=True)
 class Notify:
-    """A replica is to be told this."""
+    """Send a message to a replica."""
 
     name: str
     message: LinkKv | UnlinkKv
@@ -29,7 +29,7 @@ class Notify:
 
 @dataclass(frozen=True)
 class LinkUp:
-    """KV blocks can go by this link."""
+    """A link is up: KV blocks can be sent over it."""
 
     link: str
     prefill: str
@@ -38,7 +38,7 @@ class LinkUp:
 
 @dataclass(frozen=True)
 class LinkDown:
-    """They cannot any more."""
+    """A link is down."""
 
     link: str
 
@@ -47,7 +47,10 @@ Action = Notify | LinkUp | LinkDown
 
 
 class KvLinkTable:
-    """Sans I/O. `place` gives the ports and keys of a new link, one of each for a tensor rank."""
+    """State of the link of each pair of replicas, sans I/O.
+
+    `new_endpoint` returns the ports and keys of a new link, one of each per tensor rank.
+    """
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class KvLinkTable:
         self._made = 0
 
     def serves(self, name: str) -> list[Action]:
-        """A replica is there."""
+        """Note that a replica serves, and set up its links."""
         self._serving.add(name)
         out: list[Action] = []
         for pair in self._pairs:
@@ -72,11 +75,11 @@ class KvLinkTable:
 
     @property
     def settled(self) -> bool:
-        """Whether every link stands, or is given up for now."""
+        """True if every link is up, or given up for now."""
         return all(not pair.link or pair.joined == 2 for pair in self._pairs)
 
     def left(self, name: str) -> list[Action]:
-        """It is gone, and its links with it."""
+        """Note a replica's loss, and take its links down."""
         self._serving.discard(name)
         out: list[Action] = []
         for pair in self._pairs:
@@ -85,7 +88,7 @@ class KvLinkTable:
         return out
 
     def joined(self, report: KvLinkResult) -> list[Action]:
-        """One end of a link stands, or does not."""
+        """Take the report of one end of a link."""
         for pair in self._pairs:
             if pair.link == report.link:
                 if report.failure:

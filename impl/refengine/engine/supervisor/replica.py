@@ -1,4 +1,4 @@
-"""A replica as its supervisor keeps it: the core's process, its link, its workers' processes."""
+"""A replica for its supervisor: the core's process, the link to it, its workers' processes."""
 
 import contextlib
 import multiprocessing
@@ -16,12 +16,12 @@ from ..core.worker_processes import WorkerProcesses
 from ..protocol import Close, FromChild, Ready, ReplicaDown, ToChild
 
 _SPAWN = multiprocessing.get_context("spawn")
-_TO_BE_TOLD = 0.5  # seconds from a process's end to its status
-_TO_REAP = 3.0  # seconds for a process to be gone that was killed
+_TO_BE_TOLD = 0.5  # seconds from a process's end to its exit status
+_TO_REAP = 3.0  # seconds for a killed process to be gone
 
 
 class Replica:
-    """One life of a replica. It is started at once, and ends when this process does."""
+    """One process of a replica. It starts at once, and ends when this process does."""
 
     def __init__(
         self, init: CoreInit, process: Callable[..., BaseProcess] = _SPAWN.Process
@@ -29,7 +29,7 @@ class Replica:
         self.name, self.life = init.name, init.life
         self.ready: Ready | None = None
         self.listens = True
-        """Whether more may come of it."""
+        """True while further messages may come from it."""
         self._cause = ""
         self._core: Forked | None = None
         self._workers = WorkerProcesses()
@@ -51,34 +51,34 @@ class Replica:
 
     @property
     def pid(self) -> int:
-        """The core's."""
+        """Process id of the core."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def sentinel(self) -> int:
-        """Readable once the core has ended."""
+        """Descriptor that is readable once the core has ended."""
         return self._process.sentinel
 
     @property
     def votes(self) -> str:
-        """Where other cores find it, once it serves."""
+        """Address at which other cores reach it, once it serves."""
         return "" if self.ready is None else self.ready.votes
 
     def pids(self) -> dict[str, int]:
-        """Its live processes by name."""
+        """Return its live processes' ids by name."""
         core = self._core
         found = {} if core is None or has_ended(core) else {self.name: core.pid}
         workers = self._workers.alive()
         return found | {f"{self.name}/worker-{rank}": pid for rank, pid in workers.items()}
 
     def say(self, message: ToChild) -> None:
-        """To the core, if it is there."""
+        """Send a message to the core, if it lives."""
         with contextlib.suppress(OSError):
             self.link.send(message)
 
     def hear(self) -> list[FromChild]:
-        """What the core has said; nothing, in the end, if it has ended."""
+        """Return the core's messages so far."""
         said: list[FromChild] = []
         try:
             while self.link.poll():
@@ -94,7 +94,7 @@ class Replica:
         return said
 
     def cause(self) -> str:
-        """Why it ended, as far as that is known."""
+        """Describe why it ended, as far as that is known."""
         if self._cause:
             return f"has ended: {self._cause}"
         self._process.join(_TO_BE_TOLD)
@@ -104,17 +104,17 @@ class Replica:
         return how_it_ended(-code if code < 0 else None, code)
 
     def kill(self) -> None:
-        """Have it end now, stopped or not."""
+        """Kill the core and its workers, stopped or not."""
         if self._core is not None:
             send(self._core, signal.SIGKILL)
         self._workers.kill()
 
     def leave(self) -> None:
-        """Ask it to end."""
+        """Ask the core to shut down."""
         self.say(Close())
 
     def end(self, seconds: float = 0.0) -> None:
-        """See to it that it is gone, and give everything back; so long it may leave by itself."""
+        """Wait `seconds` for it to exit by itself, kill what is left, and release everything."""
         self._process.join(seconds)
         self.kill()
         self._process.join(_TO_REAP)

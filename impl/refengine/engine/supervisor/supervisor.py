@@ -1,4 +1,4 @@
-"""The supervisor: starts the parts of an engine, watches them, and starts them again (E3, L1)."""
+"""The supervisor: starts an engine's processes, watches them, and restarts them (E3, L1)."""
 
 import contextlib
 import logging
@@ -32,16 +32,16 @@ from .restart_policy import RestartPolicy
 
 _log = logging.getLogger(__name__)
 COORDINATOR = "coordinator"
-_TURN = 1.0  # seconds between two turns without news
+_TURN = 1.0  # seconds between two turns without an event
 _COORDINATOR_STARTS = 15.0
-_COORDINATOR_SILENT = 4.0  # seconds without its sign of life, of which there is one a second
-_LEAVES = 3.0  # seconds for all replicas to leave by themselves
+_COORDINATOR_SILENT = 4.0  # seconds without its heartbeat, of which there is one a second
+_LEAVES = 3.0  # seconds for all replicas to exit by themselves
 _TO_END = 20.0
 _TURNS_WITHIN = 2.0 + _COORDINATOR_STARTS  # seconds; one that has not turned for longer hangs
 
 
 class Supervisor:
-    """One thread, which alone starts and ends processes; others ask, and wait."""
+    """One thread that alone starts and ends processes; other threads ask it, and wait."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="engine supervisor", daemon=True)
 
     def start(self, front_end: FrontEndThread) -> None:
-        """Start every part; EngineFailed if one does not come to serve."""
+        """Start every part; raise EngineFailed if one does not come to serve."""
         self._front_end = front_end
         self._thread.start()
         settled = self._begun.wait(self._settings.start_timeout + _COORDINATOR_STARTS)
@@ -85,12 +85,12 @@ class Supervisor:
             raise EngineFailed(", ".join(late), "it did not come to serve in time")
 
     def drop_replica(self, request: DropReplica) -> None:
-        """A replica is to be ended."""
+        """Ask the thread to end a replica."""
         self._drop_requests.put(request)
         self._wake()
 
     def pids(self) -> dict[str, int]:
-        """The live processes by name."""
+        """Return the live processes' ids by name."""
         found: dict[str, int] = {}
         coordinator = self._coordinator
         if coordinator is not None:
@@ -100,21 +100,21 @@ class Supervisor:
         return found
 
     def restarts(self) -> dict[str, int]:
-        """How often each part was started again."""
+        """Return the number of restarts of each part."""
         return {part.name: part.restarts for part in self.restart_policy.parts.values()}
 
     @property
     def failure(self) -> EngineFailed | None:
-        """Why nothing will ever be served again; None: something is, or may yet be."""
+        """Reason why nothing will be served again; None while something is, or may be."""
         return self._failure
 
     @property
     def alive(self) -> bool:
-        """Whether the thread turns."""
+        """True if the thread turns."""
         return self._thread.is_alive() and self._clock() - self._turned < _TURNS_WITHIN
 
     def close(self) -> None:
-        """End every process. Idempotent; returns when they are gone."""
+        """End every process; returns when they are gone. Idempotent."""
         self._stopping = True
         self._wake()
         if self._thread.ident and threading.current_thread() is not self._thread:
@@ -143,7 +143,7 @@ class Supervisor:
             self._lost(name, f"it did not come to serve in {self._settings.start_timeout:g} s")
         for name in sorted(
             self.restart_policy.due(now), key=COORDINATOR.__eq__
-        ):  # which is waited for
+        ):  # last: it is waited for
             self._start(name)
         self._check_coordinator()
         seconds = max(0.0, min(_TURN, self.restart_policy.next() - self._clock()))
@@ -203,7 +203,7 @@ class Supervisor:
     def _hear(self, replica: Replica, *, ended: bool) -> None:
         said = replica.hear()
         if self._replicas.get(replica.name) is not replica:
-            return  # it was given up a moment ago
+            return  # given up a moment ago
         if ended or any(isinstance(message, ReplicaDown) for message in said):
             self._lost(replica.name, replica.cause())
             return
@@ -232,7 +232,7 @@ class Supervisor:
             self._begun.set()
 
     def _lost(self, name: str, cause: str) -> None:
-        """A part is gone, or of no use: whatever is left of it is ended, and all are told."""
+        """Handle a part that is gone or useless: end the rest of it, and inform all others."""
         now = self._clock()
         again = self.restart_policy.ended(name, now)
         if not self._begun.is_set():
@@ -262,7 +262,7 @@ class Supervisor:
             self._lost(request.name, f"was ended, since {request.cause}")
 
     def _check_coordinator(self) -> None:
-        """One that is stopped keeps all replicas from stepping."""
+        """Drop a silent coordinator: a stopped one keeps all replicas from stepping."""
         if (
             self._coordinator is not None
             and self._front_end.coordinator_silent_for() > _COORDINATOR_SILENT
@@ -270,7 +270,7 @@ class Supervisor:
             self._lost(COORDINATOR, "gave no sign of life")
 
     def _cores(self) -> list[Replica]:
-        """The data-parallel replicas that serve."""
+        """Return the data-parallel replicas that serve."""
         serving = self.restart_policy.serving()
         return [self._replicas[name] for name in self._decodes if name in serving]
 
@@ -300,12 +300,12 @@ class Supervisor:
         if coordinator is not None:
             self._front_end.connect_coordinator(None)
             made, process = coordinator
-            send(process, signal.SIGKILL)  # stopped, it would not go by itself
+            send(process, signal.SIGKILL)  # a stopped one would not exit by itself
             made.close()
             process.close()
 
     def _end_all(self) -> None:
-        """Every replica at once, and the coordinator."""
+        """End every replica at once, then the coordinator."""
         replicas = list(self._replicas.values())
         for replica in replicas:
             replica.leave()

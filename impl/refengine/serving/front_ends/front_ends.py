@@ -41,19 +41,19 @@ from .protocol import (
 )
 
 _log = logging.getLogger(__name__)
-_PUSH = 0.25  # seconds between two states that are told
-_STUCK = 2.0  # seconds without a sign of life, of which there are four a second
-_UNTAKEN = 1 << 20  # bytes that a front end may leave untaken
-_LEAVES = 2.0  # seconds for all front ends to leave by themselves
+_PUSH = 0.25  # seconds between two states sent to front ends
+_STUCK = 2.0  # seconds without a heartbeat, of which there are four a second
+_UNTAKEN = 1 << 20  # bytes that a front end may leave unread
+_LEAVES = 2.0  # seconds for all front ends to exit by themselves
 
 
 class FrontEnds:
-    """One thread, which alone starts and ends them, and stands between them and the engine.
+    """One thread that alone starts and ends front ends, and connects them with the engine.
 
-    See `HttpSide` for what is told to it, in which order.
+    It is an `HttpSide`, whose methods are called in that order.
 
     Args:
-        ended: called when none is left, and none will come back.
+        ended: called when no front end is left, and none will be restarted.
 
     Raises:
         OSError: it cannot listen there.
@@ -130,7 +130,7 @@ class FrontEnds:
             os.eventfd_write(self._wakeup.fileno(), 1)
 
     def _on_event(self, handle: FrontEndHandle, number: int, event: StreamEvent) -> None:
-        """On the engine's thread: more of a request."""
+        """Queue an event of a request; on the engine's thread."""
         self._events.append((handle, number, event))
         self._wake()
 
@@ -164,7 +164,7 @@ class FrontEnds:
                 self._lost(handle.name, handle.cause())
         self._deliver()
         for handle in list(self._handles.values()):
-            # As of before it was heard: this process may have been stopped itself.
+            # Against the time before messages were read: this process may have been stopped.
             if handle.ready and began - handle.heard > self._settings.step_timeout:
                 silent = f"{self._settings.step_timeout:g} s"
                 self._lost(handle.name, f"gave no sign of life for {silent}, and was ended")
@@ -241,7 +241,7 @@ class FrontEnds:
         stream.subscribe(lambda event: self._on_event(handle, request.number, event))
 
     def _deliver(self) -> None:
-        """What has come of requests, to whoever asked for them: one frame for each front end."""
+        """Send the requests' events to their front ends, in one frame each."""
         outputs: defaultdict[FrontEndHandle, list[tuple[int, tuple[int, ...], str | None]]] = (
             defaultdict(list)
         )
@@ -249,7 +249,7 @@ class FrontEnds:
         while self._events:
             handle, number, event = self._events.popleft()
             if number not in handle.requests:
-                continue  # it has ended, or its front end has
+                continue  # the request has ended, or its front end has
             if is_last(event):
                 del handle.requests[number]
             if isinstance(event, BaseException):
@@ -262,7 +262,7 @@ class FrontEnds:
             self._send(handle, encode(message))
 
     def _send(self, handle: FrontEndHandle, frame: bytes) -> None:
-        """One that does not take what is sent holds nobody up: its requests are aborted."""
+        """Send a frame; to bound the backlog, abort the requests of one that does not read."""
         handle.link.send(frame)
         if handle.link.waiting <= _UNTAKEN:
             return
@@ -279,11 +279,11 @@ class FrontEnds:
             handle.link.send(encode(Failed(number, "failed", cause=cause)))
 
     def _lost(self, name: str, cause: str) -> None:
-        """One is gone, or of no use: what it asked for is cancelled, and it is started anew."""
+        """End a front end that is gone or useless: cancel its requests, and restart it."""
         again = self._restart_policy.ended(name, self._clock())
         _log.warning("%s %s; %s", name, cause, "it is started again" if again else "it stays away")
         self._totals.retire(name)
-        self._pushed_at = float("-inf")  # the others are to say so at once
+        self._pushed_at = float("-inf")  # so that the others report it at once
         handle = self._handles.pop(name, None)
         if handle is not None:
             handle.end()
@@ -291,7 +291,7 @@ class FrontEnds:
             self._ended()
 
     def _push(self, now: float) -> None:
-        """How the whole server is, to those that have taken what they were told before."""
+        """Send the server's state to the front ends that have read the earlier ones."""
         if now < self._pushed_at + _PUSH and self._phase == self._pushed_phase:
             return
         self._pushed_at, self._pushed_phase = now, self._phase
@@ -321,7 +321,7 @@ class FrontEnds:
         return FrontEndHealth(name, handle.pid, "stuck" if stuck else "ready", handle.open)
 
     def _check_idle(self) -> None:
-        """Once in each phase: every front end drains, and none has anything open."""
+        """Call `idle`, once per phase, when every front end drains and has no open request."""
         ready = [handle for handle in self._handles.values() if handle.ready]
         idle = all(each.draining and not each.open and not each.requests for each in ready)
         if self._phase in ("draining", "cut") and idle and self._idle_told != self._phase:
@@ -329,7 +329,7 @@ class FrontEnds:
             self._idle()
 
     def _end_all(self) -> None:
-        """All at once; one that has not left by itself in time is killed."""
+        """End all at once; kill those that do not exit by themselves in time."""
         self._phase = "leaving"
         self._push(self._clock())
         end = self._clock() + _LEAVES

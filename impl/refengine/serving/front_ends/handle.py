@@ -1,4 +1,4 @@
-"""A front end as the engine's process keeps it: its process, its link, its open requests."""
+"""A front end for the engine's process: its process, its link, its open requests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .link import Link
 from .process import FrontEndInit, front_end_main
 
 _SPAWN = multiprocessing.get_context("spawn")
-_TO_BE_TOLD = 0.5  # seconds from a process's end to its status
-_TO_REAP = 3.0  # seconds for a process to be gone that was killed
+_TO_BE_TOLD = 0.5  # seconds from a process's end to its exit status
+_TO_REAP = 3.0  # seconds for a killed process to be gone
 
 
 class FrontEndHandle:
-    """One life of a front end. It is started at once, and ends when this process does."""
+    """One process of a front end. It starts at once, and ends when this process does."""
 
     def __init__(
         self,
@@ -34,16 +34,16 @@ class FrontEndHandle:
     ) -> None:
         self.name, self.life = init.name, init.life
         self.requests: dict[int, Stream] = {}
-        """By the front end's number, those that have not ended."""
+        """Requests that have not ended, by the front end's number."""
         self.heard = now
         self.ready = False
-        """Whether it has come to answer."""
+        """True once it answers HTTP."""
         self.open = 0
-        """Requests of its clients, as it said last."""
+        """Number of its clients' requests, as reported last."""
         self.draining = False
-        """Whether it refuses new ones, as it said last."""
+        """True if it refuses new requests, as reported last."""
         self.behind = False
-        """Whether its requests were aborted, and it has not taken that yet."""
+        """True if its requests were aborted, and it has not read that yet."""
         self._forked: Forked | None = None
         ours, theirs = socket.socketpair()
         self.link = Link(ours)
@@ -65,17 +65,17 @@ class FrontEndHandle:
 
     @property
     def pid(self) -> int:
-        """The process's."""
+        """Process id of the front end."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def sentinel(self) -> int:
-        """Readable once the process has ended."""
+        """Descriptor that is readable once the process has ended."""
         return self._process.sentinel
 
     def cause(self) -> str:
-        """Why it ended."""
+        """Describe why it ended."""
         self._process.join(_TO_BE_TOLD)
         code = self._process.exitcode
         if code is None:
@@ -83,13 +83,13 @@ class FrontEndHandle:
         return how_it_ended(-code if code < 0 else None, code)
 
     def abort(self) -> None:
-        """Cancel all that it has asked for."""
+        """Cancel all its requests."""
         requests, self.requests = self.requests, {}
         for stream in requests.values():
             stream.cancel()
 
     def end(self, seconds: float = 0.0) -> None:
-        """See to it that it is gone; so long it may leave by itself."""
+        """Wait `seconds` for it to exit by itself, then kill it and release everything."""
         self._process.join(seconds)
         if self._forked is not None:
             send(self._forked, signal.SIGKILL)

@@ -25,16 +25,16 @@ from .link import Link
 from .protocol import Cancel, Heartbeat, Ready, State, Submit, decode_to_front_end, encode
 from .remote_engine import RemoteEngine
 
-_HEARTBEAT = 0.25  # seconds between two signs of life
-_TO_ANSWER = 0.02  # seconds between two looks whether the HTTP server has come up
-_UNTAKEN = 32 << 20  # bytes that the engine's process may leave untaken
+_HEARTBEAT = 0.25  # seconds between two heartbeats
+_TO_ANSWER = 0.02  # seconds between two checks whether the HTTP server has come up
+_UNTAKEN = 32 << 20  # bytes that the engine's process may leave unread
 _LEAVES = 1.5  # seconds for the HTTP server to end
 _FAILED = 70
 
 
 @dataclass(frozen=True)
 class FrontEndInit:
-    """What a front end is told at its start."""
+    """Arguments of a front end's process."""
 
     name: str
     life: int
@@ -48,10 +48,10 @@ class FrontEndInit:
 def front_end_main(
     init: FrontEndInit, end: socket.socket, death: Connection, listener: socket.socket
 ) -> None:
-    """In the child: answer until told to end; gone at once when the parent is, even if stopped.
+    """Serve, in the child, until the parent ends it; killed with the parent, even if stopped.
 
-    Signals that end a server are its parent's to handle, which may be sent them with the whole
-    process group: it tells its front ends what to do.
+    Signals that end a server, which may be sent to the whole process group, are ignored here: the
+    parent handles them, and directs its front ends.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -64,7 +64,7 @@ def front_end_main(
 
 
 class FrontEndProcess:
-    """The main thread turns around the link; another one is the HTTP server's."""
+    """Shell of a front end: the main thread serves the link, another one is the HTTP server's."""
 
     def __init__(
         self, init: FrontEndInit, link: Link, listener: socket.socket, clock: Clock = monotonic
@@ -88,7 +88,7 @@ class FrontEndProcess:
         self._samples: Any = None
 
     def serve(self) -> None:
-        """Until told to end."""
+        """Serve until the phase "leaving"."""
         self._server.start()
         try:
             while not self._leaving:
@@ -155,7 +155,7 @@ class FrontEndProcess:
                     self._follow(message)
 
     def _follow(self, state: State) -> None:
-        """Do as the whole server does."""
+        """Follow the whole server's phase."""
         if state.phase == "starting":
             return
         self._service.engine = self._engine
@@ -166,7 +166,7 @@ class FrontEndProcess:
         self._leaving = state.phase == "leaving"
 
     def _report(self) -> None:
-        """That it lives, and how it is."""
+        """Send `Ready` once, and heartbeats when due."""
         if not self._has_answered and self._server.answers:
             self._has_answered = True
             self._link.send(encode(Ready()))

@@ -1,4 +1,4 @@
-"""What front ends and the engine's process tell each other, and its form as MessagePack."""
+"""Messages between front ends and the engine's process, and their form as MessagePack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...malformed import decoded
 from ..metrics import Samples
 
 Phase = Literal["starting", "serving", "draining", "cut", "leaving"]
-"""Of the whole server: its engine starts; it serves; it drains; what is open ends; all ends."""
+"""Phase of the whole server; in "cut" open requests are ended, in "leaving" all processes."""
 
 
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
@@ -28,24 +28,24 @@ class Submit(msgspec.Struct, frozen=True, array_like=True, tag="submit"):
 
 
 class Cancel(msgspec.Struct, frozen=True, array_like=True, tag="cancel"):
-    """From a front end: nobody wants this request any more."""
+    """From a front end: cancel this request."""
 
     number: int
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag="pulse"):
-    """From a front end: a sign of life, a few times a second."""
+    """From a front end: a heartbeat, a few times a second."""
 
     open: int
-    """Requests of its clients that have no whole answer."""
+    """Number of its clients' requests without a complete response."""
     draining: bool
-    """Whether it refuses new ones."""
+    """True if it refuses new requests."""
     samples: Samples | None = None
-    """Of its own metrics, since it was started; None: as they were."""
+    """Samples of its own metrics since its start; None: unchanged."""
 
 
 class Outputs(msgspec.Struct, frozen=True, array_like=True, tag="made"):
-    """To a front end: more of these requests, as number, tokens and finish."""
+    """To a front end: more tokens of requests, as number, tokens and finish."""
 
     deltas: tuple[tuple[int, tuple[int, ...], str | None], ...]
 
@@ -56,7 +56,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     number: int
     kind: Literal["full", "closed", "failed"]
     text: str = ""
-    """The request's id; of `closed` the operation."""
+    """Id of the request; for `closed` the operation."""
     cause: str = ""
     tokens: tuple[int, ...] = ()
     waiting: int = 0
@@ -64,7 +64,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
 
     @classmethod
     def of(cls, number: int, error: BaseException) -> Failed:
-        """What the engine raised, or ended a stream with."""
+        """Return the message for an error that the engine raised, or ended a stream with."""
         match error:
             case EngineFull():
                 return cls(number, "full", waiting=error.waiting, limit=error.limit)
@@ -77,7 +77,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
                 return cls(number, "failed", cause=f"{type(error).__name__}: {error}")
 
     def error(self, request_id: str) -> EngineFull | EngineClosed | RequestFailed:
-        """The same in the front end."""
+        """Return the error that this message stands for."""
         match self.kind:
             case "full":
                 return EngineFull(self.waiting, self.limit)
@@ -88,7 +88,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
 
 
 class FrontEndHealth(msgspec.Struct, frozen=True, array_like=True):
-    """One front end, as `/health` has it."""
+    """Health of one front end, as in `/health`."""
 
     name: str
     pid: int
@@ -98,17 +98,17 @@ class FrontEndHealth(msgspec.Struct, frozen=True, array_like=True):
 
 
 class State(msgspec.Struct, frozen=True, array_like=True, tag="state"):
-    """To every front end, a few times a second: how the whole server is."""
+    """To every front end, a few times a second: the state of the whole server."""
 
     phase: Phase
     cause: str
-    """Why what is open ends, once it does."""
+    """Reason for which open requests are ended, in that phase."""
     health: Health | None
     """None while the engine starts."""
     counts: EngineCounts | None
     front_ends: tuple[FrontEndHealth, ...]
     samples: Samples
-    """Of the front ends' own metrics: sums over all of them, those that have ended included."""
+    """Sums of the front ends' own metrics, ended ones included."""
 
 
 ToEngine = Ready | Submit | Cancel | Heartbeat
@@ -120,15 +120,15 @@ _to_front_end: msgspec.msgpack.Decoder[ToFrontEnd] = msgspec.msgpack.Decoder(ToF
 
 
 def encode(message: ToEngine | ToFrontEnd) -> bytes:
-    """One frame."""
+    """Return the message as one frame."""
     return _encoder.encode(message)
 
 
 def decode_to_engine(frame: bytes) -> ToEngine:
-    """What a front end sends; Malformed if it is something else."""
+    """Decode a front end's message; raises Malformed for anything else."""
     return decoded(_to_engine.decode, frame)
 
 
 def decode_to_front_end(frame: bytes) -> ToFrontEnd:
-    """What the engine's process sends; Malformed if it is something else."""
+    """Decode a message of the engine's process; raises Malformed for anything else."""
     return decoded(_to_front_end.decode, frame)
