@@ -1,4 +1,4 @@
-"""Publication and presence in times that the test gives."""
+"""The heartbeat table and the publish schedule, at times that the test gives."""
 
 from __future__ import annotations
 

@@ -76,10 +76,10 @@ class Hosted:
         self.folder = ownership.new_directory()
         self.link, theirs = multiprocessing.Pipe()
         settings = EngineSettings(**given)
-        self.birth = CoreInit(
+        self.init = CoreInit(
             f"core-{rank}", rank, 1, settings, str(self.folder), os.getppid(), waves
         )
-        self.core = CoreProcess(self.birth, theirs, self.pool.stepper(settings), clock)
+        self.core = CoreProcess(self.init, theirs, self.pool.stepper(settings), clock)
         self.thread = threading.Thread(target=self.core.serve, daemon=True)
         self.front: Any = None
 

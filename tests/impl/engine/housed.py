@@ -36,7 +36,7 @@ class House:
             replica=self.cores.new,
             coordinator=self.coordinators.new,
         )
-        self.desk = FrontEndThread(
+        self.front_end = FrontEndThread(
             RequestTracker(self.settings), self.supervisor.drop_replica, self.clock
         )
 
@@ -48,8 +48,8 @@ class House:
         return (time.monotonic() if self.still is None else self.still) + self.ahead
 
     def start(self) -> House:
-        self.desk.start()
-        self.supervisor.start(self.desk)
+        self.front_end.start()
+        self.supervisor.start(self.front_end)
         return self
 
     def until(self, condition: Callable[[], Any]) -> Any:
@@ -69,15 +69,15 @@ class House:
     def prefills(self) -> str:
         """Which replica prefills a request: another one than decodes it, if they are linked."""
 
-        def place(book: RequestTracker, now: float) -> str:
-            deeds = book.submit("a", (1,), 4, now)
-            book.cancel("a")
-            return next(deed.name for deed in deeds if isinstance(deed, Send))
+        def place(tracker: RequestTracker, now: float) -> str:
+            actions = tracker.submit("a", (1,), 4, now)
+            tracker.cancel("a")
+            return next(action.name for action in actions if isinstance(action, Send))
 
-        return self.desk.ask(place)
+        return self.front_end.ask(place)
 
     def close(self) -> None:
-        self.desk.close()
+        self.front_end.close()
         self.supervisor.close()
 
 

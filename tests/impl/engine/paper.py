@@ -91,7 +91,7 @@ class PaperWorker:
         (self.failed if tokens is None else self.done).append(name)
 
 
-class Desk:
+class PaperReplica:
     """A scheduler over such a worker, and what came of each request."""
 
     def __init__(self, **given: Any) -> None:

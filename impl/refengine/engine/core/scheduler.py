@@ -120,7 +120,7 @@ class Scheduler:
         return batch
 
     def update(self, batch: Batch, result: StepResult | Sequence[StepResult]) -> list[Output]:
-        """Take the step's results, of all ranks or the only one; return the outputs in row order."""
+        """Take the step's results, of all ranks or the only one; return outputs in row order."""
         results = [result] if isinstance(result, StepResult) else result
         if self._step is None or self._step[0] is not batch:
             raise RuntimeError("this is not the result of the last step")

@@ -12,8 +12,8 @@ from refengine.engine.protocol import Output, Outputs, Refused, Request, Vote
 from ..cores import Fleet, alone, member, request
 
 
-def of(kind, deeds):
-    return [deed for deed in deeds if isinstance(deed, kind)]
+def of(kind, actions):
+    return [action for action in actions if isinstance(action, kind)]
 
 
 # -- alone ----------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ def test_a_later_wave_ends_the_wait_in_this_one():
     core, _ = member()
     core.coordinator_published(Start(0, (0, 1)), 0.0)
     core.stepped((), 0.0)
-    deeds = core.coordinator_published(Start(1, (0, 1)), 0.0)
-    assert deeds == [Report(0, broke=0), Step(None)]
+    actions = core.coordinator_published(Start(1, (0, 1)), 0.0)
+    assert actions == [Report(0, broke=0), Step(None)]
     assert core.wave.wave == 1
 
 
@@ -188,9 +188,9 @@ def test_a_later_wave_that_begins_during_a_step_waits_for_its_end():
     core, _ = member()
     core.coordinator_published(Start(0, (0, 1)), 0.0)
     assert core.coordinator_published(Start(1, (0, 1)), 0.0) == []
-    deeds = core.stepped((), 0.0)
-    assert of(Report, deeds) == [Report(0, broke=0)]
-    assert of(Step, deeds) == [Step(None)]
+    actions = core.stepped((), 0.0)
+    assert of(Report, actions) == [Report(0, broke=0)]
+    assert of(Step, actions) == [Step(None)]
 
 
 def test_somebody_outside_the_wave_makes_it_regroup_at_most_once_a_second():
@@ -198,9 +198,9 @@ def test_somebody_outside_the_wave_makes_it_regroup_at_most_once_a_second():
     core.add_request(request("a", 99), 0.0)
     core.peers_changed({0: 1, 1: 1}, 0.0)
     core.coordinator_published(Start(0, (0,)), 0.0)
-    deeds = core.stepped((), 5.0)
-    assert of(Vote, deeds)[0].regroup
-    assert of(Report, deeds) == [Report(0, 1, True, broke=0)]
+    actions = core.stepped((), 5.0)
+    assert of(Vote, actions)[0].regroup
+    assert of(Report, actions) == [Report(0, 1, True, broke=0)]
     core.coordinator_published(Start(1, (0,)), 5.0)
     assert not of(Vote, core.stepped((), 5.5))[0].regroup
     assert of(Vote, core.stepped((), 6.0))[0].regroup

@@ -50,8 +50,8 @@ def living(*, moved: int = 0) -> Living:
         worker = worker_with_a_folder()
         folder, _ = str(ownership.new_directory()), ownership.new_directory()
         say((worker, folder))
-        birth = CoreInit("core-7", 7, 1, EngineSettings(), folder, os.getppid() + moved, False)
-        core_main(birth, theirs, hears, Pool((worker,)).stepper)
+        init = CoreInit("core-7", 7, 1, EngineSettings(), folder, os.getppid() + moved, False)
+        core_main(init, theirs, hears, Pool((worker,)).stepper)
 
     role = Role(live)
     theirs.close()

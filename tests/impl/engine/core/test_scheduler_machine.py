@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from refengine.engine.errors import RequestRefused
 from refengine.engine.model.batching import Batch
 
-from ..paper import Desk, alone
+from ..paper import PaperReplica, alone
 
 PROMPTS = st.lists(st.integers(0, 1), min_size=1, max_size=9)
 
@@ -28,7 +28,7 @@ class AnyOrder(RuleBasedStateMachine):
         tokens=st.integers(1, 9),
     )
     def begin(self, blocks: int, block_size: int, running: int, tokens: int) -> None:
-        self.desk = Desk(
+        self.paper = PaperReplica(
             blocks=blocks, block_size=block_size, max_running=running, max_step_tokens=tokens
         )
 
@@ -41,10 +41,10 @@ class AnyOrder(RuleBasedStateMachine):
     def ask(self, prompt: list[int], most: int, kind: str, transfer: str) -> None:
         name = f"r{len(self.asked)}"
         links = {"out": {"export": "link"}, "in": {"imported": "link"}}.get(kind, {})
-        fits = len(prompt) + most - 1 <= self.desk.settings.most_tokens
+        fits = len(prompt) + most - 1 <= self.paper.settings.most_tokens
         reason = ""
         try:
-            self.desk.add(name, prompt, most, transfer=transfer, **links)
+            self.paper.add(name, prompt, most, transfer=transfer, **links)
         except RequestRefused as refusal:
             reason = refusal.reason
         if reason:
@@ -58,21 +58,21 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(number=st.integers(0, 20))
     def cancel(self, number: int) -> None:
         name = f"r{number}"
-        there = name in self.asked and name not in self.desk.finishes
-        output = self.desk.scheduler.cancel(name)
+        there = name in self.asked and name not in self.paper.finishes
+        output = self.paper.scheduler.cancel(name)
         assert (output is not None) == there
-        self.desk.note([output] if output else [])
+        self.paper.note([output] if output else [])
 
     @rule()
     def plan(self) -> None:
         if self.under_way is None:
-            self.under_way = self.desk.scheduler.schedule()
+            self.under_way = self.paper.scheduler.schedule()
 
     @rule()
     def compute(self) -> None:
         if self.under_way is not None:
             batch, self.under_way = self.under_way, None
-            self.desk.note(self.desk.scheduler.update(batch, self.desk.worker.execute(batch)))
+            self.paper.note(self.paper.scheduler.update(batch, self.paper.worker.execute(batch)))
 
     @rule()
     def step(self) -> None:
@@ -81,7 +81,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(whole=st.booleans(), first=st.booleans())
     def transfer(self, whole: bool, first: bool) -> None:
-        worker = self.desk.worker
+        worker = self.paper.worker
         names = [*worker.fetches, *worker.sends]
         if names:
             name = names[0 if first else -1]
@@ -89,9 +89,9 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def every_block_is_accounted_for(self) -> None:
-        if not hasattr(self, "desk"):
+        if not hasattr(self, "paper"):
             return
-        scheduler = self.desk.scheduler
+        scheduler = self.paper.scheduler
         pool = scheduler._blocks
         tables = [served.table for served in scheduler._running]
         tables += [served.table for served in scheduler._arriving.values()]
@@ -100,33 +100,33 @@ class AnyOrder(RuleBasedStateMachine):
             tables += [each.table for each in scheduler._step[1] if each.cancelled]
         held = Counter(block for table in tables for block in table)
         assert pool._references == held
-        assert pool.in_use + pool.available == self.desk.settings.blocks
-        assert {*pool._blank, *pool._idle, *held} == set(range(self.desk.settings.blocks))
+        assert pool.in_use + pool.available == self.paper.settings.blocks
+        assert {*pool._blank, *pool._idle, *held} == set(range(self.paper.settings.blocks))
         held_by_waiting = [(s.table, s.computed, s.named) for s in scheduler._waiting]
         assert held_by_waiting == [([], 0, 0)] * scheduler.waiting
 
     @invariant()
     def nobody_overtakes(self) -> None:
-        if hasattr(self, "desk"):
-            scheduler = self.desk.scheduler
+        if hasattr(self, "paper"):
+            scheduler = self.paper.scheduler
             for some in (scheduler._running, scheduler._waiting):
                 ages = [each.arrival for each in some]
                 assert ages == sorted(ages)
 
     def teardown(self) -> None:
-        if not hasattr(self, "desk"):
+        if not hasattr(self, "paper"):
             return
         self.compute()
         for _ in range(2000):
             self.transfer(whole=True, first=True)
-            if self.desk.step() is None:
+            if self.paper.step() is None:
                 break
-        assert set(self.desk.finishes) == set(self.asked)
-        assert self.desk.scheduler.blocks_in_use == 0
-        assert self.desk.scheduler.unfinished == 0
+        assert set(self.paper.finishes) == set(self.asked)
+        assert self.paper.scheduler.blocks_in_use == 0
+        assert self.paper.scheduler.unfinished == 0
         for name, (prompt, most, exports) in self.asked.items():
-            whole, finish = alone(prompt, most), self.desk.finishes[name]
-            found = self.desk.tokens[name]
+            whole, finish = alone(prompt, most), self.paper.finishes[name]
+            found = self.paper.tokens[name]
             if finish == "cancelled":
                 assert found == whole[: len(found)]
             elif finish == "exported":

@@ -37,7 +37,7 @@ class Office:
         settings = EngineSettings(data_parallel=2)
         self.looks = 0
         """How often somebody has looked at the clock."""
-        self.desk = FrontEndThread(RequestTracker(settings), self.evicted.append, self.clock)
+        self.front_end = FrontEndThread(RequestTracker(settings), self.evicted.append, self.clock)
         self.lives = 0
 
     def clock(self) -> float:
@@ -49,28 +49,28 @@ class Office:
         self.lives += 1
         life = self.lives
         socket, address = self.sockets.bind(zmq.DEALER, f"{name}-{life}")
-        self.desk.do(lambda book, _: book.started(name, life, 1))
-        self.desk.do(lambda book, now: book.arrived(name, address, now))
+        self.front_end.do(lambda tracker, _: tracker.started(name, life, 1))
+        self.front_end.do(lambda tracker, now: tracker.arrived(name, address, now))
         return socket
 
     def lose(self, name: str = "core-0") -> None:
-        self.desk.do(lambda book, now: book.left(name, "was killed", True, now))
+        self.front_end.do(lambda tracker, now: tracker.left(name, "was killed", True, now))
 
     def submit(self, name: str = "a", prompt: tuple[int, ...] = (1, 2)) -> Stream:
-        desk = self.desk
-        stream = Stream(name, lambda: desk.do(lambda book, _: book.cancel(name)))
-        desk.open(stream, lambda book, now: book.submit(name, prompt, 9, now))
+        front_end = self.front_end
+        stream = Stream(name, lambda: front_end.do(lambda tracker, _: tracker.cancel(name)))
+        front_end.open(stream, lambda tracker, now: tracker.submit(name, prompt, 9, now))
         return stream
 
     def close(self) -> None:
-        self.desk.close()
+        self.front_end.close()
         self.sockets.close()
 
 
 @pytest.fixture
 def office() -> Iterator[Office]:
     made = Office()
-    made.desk.start()
+    made.front_end.start()
     yield made
     made.close()
 
@@ -98,14 +98,14 @@ def test_a_request_goes_to_a_replica_and_its_tokens_to_its_stream(office: Office
     assert stream.next(5.0) == Delta((5,))
     give(replica, attempt, 6, finish="length")
     assert stream.result(5.0) == Completion((5, 6), "length")
-    assert office.desk.ask(lambda book, now: (book.open, now)) == (0, 100.0)
+    assert office.front_end.ask(lambda tracker, now: (tracker.open, now)) == (0, 100.0)
 
 
 def test_a_stream_that_has_ended_is_nobodys_but_its_users(office: Office) -> None:
     stream = office.submit()
     stream.cancel()
     stream.result(5.0)
-    office.desk.ask(lambda *_: None)
+    office.front_end.ask(lambda *_: None)
     there = weakref.ref(stream)
     del stream
     until(lambda: gc.collect() + 1 and there() is None, 5.0)
@@ -154,7 +154,7 @@ def test_nobody_listens_to_a_lost_replica_and_its_next_life_serves(office: Offic
 
 def test_a_replica_that_does_not_listen_holds_nobody_up(office: Office) -> None:
     _, address = office.sockets.bind(zmq.DEALER, "deaf", room=1)
-    office.desk.do(lambda book, now: book.arrived("core-0", address, now))
+    office.front_end.do(lambda tracker, now: tracker.arrived("core-0", address, now))
     for number in range(100):
         office.submit(f"r{number}", (1,) * 4000)
     office.replica("core-1")
@@ -181,7 +181,9 @@ def test_a_listener_that_fails_is_told_of_and_the_others_hear(
 def test_a_replica_that_says_nothing_is_evicted_though_nothing_happens(office: Office) -> None:
     replica = office.replica()
     replica.send(protocol.encode(Heartbeat(0, 0, 0, 7, 0.0)))
-    until(lambda: office.desk.ask(lambda book, _: book.replicas["core-0"].steps) == 7, 5.0)
+    until(
+        lambda: office.front_end.ask(lambda tracker, _: tracker.replicas["core-0"].steps) == 7, 5.0
+    )
     office.now = 111.0
     before = time.monotonic()
     until(lambda: office.evicted, 5.0)
@@ -190,7 +192,7 @@ def test_a_replica_that_says_nothing_is_evicted_though_nothing_happens(office: O
 
 
 def test_it_does_not_turn_for_nothing(office: Office) -> None:
-    office.desk.connect_coordinator(None)  # rung once, and never again
+    office.front_end.connect_coordinator(None)  # rung once, and never again
     before, looks = time.monotonic(), office.looks
     until(lambda: office.looks >= looks + 6, 5.0)  # two in each turn
     assert time.monotonic() - before > 0.2
@@ -203,18 +205,18 @@ def test_it_is_alive_while_its_thread_turns(office: Office) -> None:
         there.set()
         held.wait(10.0)
 
-    assert office.desk.alive
+    assert office.front_end.alive
     office.submit().subscribe(hold)
-    office.desk.do(lambda book, _: book.cancel("a"))
+    office.front_end.do(lambda tracker, _: tracker.cancel("a"))
     assert there.wait(5.0)
     office.now = 101.9
-    assert office.desk.alive
+    assert office.front_end.alive
     office.now = 102.0
-    assert not office.desk.alive
+    assert not office.front_end.alive
     held.set()
-    until(lambda: office.desk.alive, 5.0)
-    office.desk.close()
-    assert not office.desk.alive
+    until(lambda: office.front_end.alive, 5.0)
+    office.front_end.close()
+    assert not office.front_end.alive
 
 
 # -- the end --------------------------------------------------------------------------------------
@@ -225,14 +227,14 @@ def test_closed_every_stream_ends_and_so_does_the_thread(office: Office) -> None
     replica = office.replica()
     streams = [office.submit(name) for name in "ab"]
     request(replica)
-    assert not office.desk.closed
-    office.desk.close()
-    assert office.desk.closed
+    assert not office.front_end.closed
+    office.front_end.close()
+    assert office.front_end.closed
     for stream in streams:
         with pytest.raises(EngineClosed, match=f"request {stream.request_id}"):
             stream.result(0)
     until(lambda: not replica.poll(0, zmq.POLLOUT), 5.0)
-    office.desk.close()
+    office.front_end.close()
     assert len(before - set(threading.enumerate())) == 1
 
 
@@ -249,20 +251,20 @@ def test_a_listener_may_close_it(office: Office) -> None:
 
     def close(_: object) -> None:
         try:
-            office.desk.close()
+            office.front_end.close()
         except Exception as error:
             errors.append(error)
 
     stream.subscribe(close)
     stream.cancel()
-    until(lambda: not office.desk.alive, 5.0)
+    until(lambda: not office.front_end.alive, 5.0)
     assert errors == []
 
 
 def test_its_thread_keeps_no_process_from_ending() -> None:
     before = set(threading.enumerate())
     office = Office()
-    office.desk.start()
+    office.front_end.start()
     (thread,) = set(threading.enumerate()) - before
     assert thread.daemon
     office.close()
@@ -288,7 +290,7 @@ def test_a_thread_that_fails_leaves_nobody_waiting(
     for each in (stream, other):
         with pytest.raises(EngineClosed):
             each.result(5.0)
-    until(lambda: not office.desk.alive, 5.0)
+    until(lambda: not office.front_end.alive, 5.0)
     assert "the front end's thread has failed" in caplog.messages
 
 
@@ -300,7 +302,7 @@ class States:
 
     def __init__(self, office: Office, name: str) -> None:
         self.socket, self.address = office.sockets.bind(zmq.XPUB, name)
-        office.desk.connect_coordinator(Addresses(self.address, "", ""))
+        office.front_end.connect_coordinator(Addresses(self.address, "", ""))
         assert self.socket.recv() == b"\1"
 
     def publish(self, wave: int) -> None:
@@ -311,30 +313,30 @@ def test_waves_are_counted_on_over_all_coordinators(office: Office) -> None:
     first = States(office, "first")
     first.publish(2)
     first.publish(3)
-    until(lambda: office.desk.wave == 3, 5.0)
+    until(lambda: office.front_end.wave == 3, 5.0)
     second = States(office, "second")
     assert first.socket.recv() == b"\0"  # nobody listens there any more
-    assert office.desk.wave == 3
+    assert office.front_end.wave == 3
     second.publish(4)
-    until(lambda: office.desk.wave == 7, 5.0)
+    until(lambda: office.front_end.wave == 7, 5.0)
 
 
 def test_how_quiet_the_coordinator_is_can_be_asked(office: Office) -> None:
-    assert office.desk.coordinator_silent_for() == 0.0
+    assert office.front_end.coordinator_silent_for() == 0.0
     states = States(office, "states")
     office.now = 103.0
-    assert office.desk.coordinator_silent_for() == 3.0
+    assert office.front_end.coordinator_silent_for() == 3.0
     states.publish(1)
-    until(lambda: office.desk.coordinator_silent_for() == 0.0, 5.0)
+    until(lambda: office.front_end.coordinator_silent_for() == 0.0, 5.0)
     office.now = 105.0
-    assert office.desk.coordinator_silent_for() == 2.0
-    office.desk.connect_coordinator(None)
-    assert office.desk.coordinator_silent_for() == 0.0
+    assert office.front_end.coordinator_silent_for() == 2.0
+    office.front_end.connect_coordinator(None)
+    assert office.front_end.coordinator_silent_for() == 0.0
     assert states.socket.recv() == b"\0"
-    assert office.desk.coordinator_silent_for() == 0.0
+    assert office.front_end.coordinator_silent_for() == 0.0
 
 
 def test_closed_it_leaves_the_coordinator(office: Office) -> None:
     states = States(office, "states")
-    office.desk.close()
+    office.front_end.close()
     assert states.socket.recv() == b"\0"

@@ -8,8 +8,8 @@ def pairing(prefills=("p",), decodes=("d",)):
     return KvLinkTable(prefills, decodes, lambda: ((7, 8), (b"k", b"l")))
 
 
-def link_of(deeds):
-    return next(deed.message.link for deed in deeds if isinstance(deed, Notify))
+def link_of(actions):
+    return next(action.message.link for action in actions if isinstance(action, Notify))
 
 
 def standing(made):
@@ -41,8 +41,8 @@ def test_every_prefill_replica_meets_every_decode_replica():
     made = pairing(("p", "q"), ("d", "e"))
     for name in ("p", "q", "d"):
         told = made.serves(name)
-    assert [deed.name for deed in told] == ["p", "d", "q", "d"]
-    assert [deed.name for deed in made.serves("e")] == ["p", "e", "q", "e"]
+    assert [action.name for action in told] == ["p", "d", "q", "d"]
+    assert [action.name for action in made.serves("e")] == ["p", "e", "q", "e"]
 
 
 def test_a_link_falls_with_an_end_and_the_other_is_told():
@@ -72,7 +72,7 @@ def test_a_link_that_fails_is_tried_again_a_few_times():
         told = made.joined(KvLinkResult(link, "no"))
         assert told[:2] == [Notify("p", UnlinkKv(link)), Notify("d", UnlinkKv(link))]
         told = told[2:]
-        assert [deed.message.end for deed in told] == [0, 1]
+        assert [action.message.end for action in told] == [0, 1]
     link = link_of(told)
     assert len(made.joined(KvLinkResult(link, "no"))) == 2
     assert made.settled

@@ -35,9 +35,9 @@ class Kept:
         self.workers = [_FORK.Process(target=signal.pause) for _ in range(workers)]
         for each in self.workers:
             each.start()
-        birth = CoreInit("core-0", 0, 3, EngineSettings(), str(folder), os.getpid(), False)
-        self.core = Core(birth, serves=serves, workers=tuple(each.pid for each in self.workers))
-        self.replica = Replica(birth, self.core.process)
+        init = CoreInit("core-0", 0, 3, EngineSettings(), str(folder), os.getpid(), False)
+        self.core = Core(init, serves=serves, workers=tuple(each.pid for each in self.workers))
+        self.replica = Replica(init, self.core.process)
         self.folder = Path(folder)
 
     def hear(self) -> list[Any]:
@@ -181,7 +181,7 @@ def test_what_its_dead_workers_left_is_swept_with_it(keep: Any) -> None:
 
 def test_one_that_cannot_be_started_leaves_nothing() -> None:
     folder = ownership.new_directory()
-    birth = CoreInit("core-0", 0, 1, EngineSettings(), str(folder), os.getpid(), False)
+    init = CoreInit("core-0", 0, 1, EngineSettings(), str(folder), os.getpid(), False)
     ends: list[Any] = []
 
     class Never:
@@ -195,7 +195,7 @@ def test_one_that_cannot_be_started_leaves_nothing() -> None:
         return Never()
 
     with pytest.raises(OSError, match="no process"):
-        Replica(birth, process)
+        Replica(init, process)
     assert [end.closed for end in ends] == [True, True]
     assert not folder.exists()
 

@@ -36,12 +36,12 @@ def house() -> Iterator[Callable[..., House]]:
 
 def test_every_part_is_told_what_it_is_and_the_start_returns_once_all_serve(house: Any) -> None:
     made = house(data_parallel=2, prefill=1).start()
-    births = {core.birth.name: core.birth for core in made.cores.all}
-    told = {name: (birth.rank, birth.life, birth.waves) for name, birth in births.items()}
+    births = {core.init.name: core.init for core in made.cores.all}
+    told = {name: (init.rank, init.life, init.waves) for name, init in births.items()}
     assert told == {"core-0": (0, 1, True), "core-1": (1, 1, True), "prefill-0": (0, 1, False)}
-    assert {birth.parent for birth in births.values()} == {os.getpid()}
-    assert {birth.settings for birth in births.values()} == {made.settings}
-    assert len({birth.folder for birth in births.values()}) == 3
+    assert {init.parent for init in births.values()} == {os.getpid()}
+    assert {init.settings for init in births.values()} == {made.settings}
+    assert len({init.folder for init in births.values()}) == 3
     (coordinator,) = made.coordinators.all
     assert (coordinator.engines, coordinator.timeout) == (2, 15.0)
     pids = {name: made.cores[name].pid for name in births}
@@ -49,9 +49,9 @@ def test_every_part_is_told_what_it_is_and_the_start_returns_once_all_serve(hous
     assert set(made.supervisor.restarts().values()) == {0}
     assert made.supervisor.alive
     for name, pid in pids.items():
-        book = made.desk.ask(lambda book, _, name=name: book.replicas[name])
-        made.until(lambda book=book: book.serving)
-        assert (book.pid, book.life) == (pid, 1)
+        tracker = made.front_end.ask(lambda tracker, _, name=name: tracker.replicas[name])
+        made.until(lambda tracker=tracker: tracker.serving)
+        assert (tracker.pid, tracker.life) == (pid, 1)
 
 
 def test_cores_are_told_of_each_other_and_of_the_coordinator(house: Any) -> None:
@@ -74,7 +74,7 @@ def test_cores_are_told_of_each_other_and_of_the_coordinator(house: Any) -> None
 def test_alone_a_replica_has_no_coordinator_and_no_peers(house: Any) -> None:
     made = house().start()
     assert made.coordinators.all == []
-    assert not made.cores["core-0"].birth.waves
+    assert not made.cores["core-0"].init.waves
     assert made.supervisor.pids() == {"core-0": made.cores["core-0"].pid}
     made.kill("core-0")
     assert made.back("core-0").told(Peers) == []
@@ -112,12 +112,12 @@ def test_a_supervisor_that_cannot_go_on_says_so_at_the_start(house: Any) -> None
 def test_one_that_ends_before_it_serves_is_named_with_its_cause(house: Any) -> None:
     made = house()
     made.cores.mute.add("core-0")
-    made.desk.start()
+    made.front_end.start()
     errors: list[EngineFailed] = []
 
     def start() -> None:
         try:
-            made.supervisor.start(made.desk)
+            made.supervisor.start(made.front_end)
         except EngineFailed as error:
             errors.append(error)
 
@@ -150,7 +150,7 @@ def test_closed_every_part_is_asked_to_leave_and_nothing_is_left(house: Any) -> 
     for core in made.cores.all:
         assert core.told(Close) == [Close()]
         assert not is_there(core.pid)
-        assert not Path(core.birth.folder).exists()
+        assert not Path(core.init.folder).exists()
     assert made.coordinators.all[0].closed
     assert made.supervisor.pids() == {}
     assert not made.supervisor.alive
@@ -183,7 +183,7 @@ def test_a_supervisor_that_fails_ends_all_of_it(
     made.cores["core-0"].say(Ready("", "", ("no pid",)))  # type of a worker's number
     made.until(lambda: not made.supervisor.alive)
     assert "the supervisor has failed" in caplog.messages
-    assert made.desk.closed
+    assert made.front_end.closed
     made.until(lambda: not is_there(made.cores["core-0"].pid))
 
 
@@ -191,8 +191,8 @@ def test_it_is_not_alive_while_it_does_not_turn(house: Any) -> None:
     made = house()
     made.still = 100.0
     made.cores.held.clear()
-    made.desk.start()
-    starting = threading.Thread(target=made.supervisor.start, args=(made.desk,))
+    made.front_end.start()
+    starting = threading.Thread(target=made.supervisor.start, args=(made.front_end,))
     starting.start()
     made.until(lambda: made.supervisor.alive)
     made.ahead = 16.5  # a coordinator may take 15 to start

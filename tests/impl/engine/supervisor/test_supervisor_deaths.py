@@ -56,9 +56,9 @@ def test_a_core_that_dies_is_started_again_and_the_others_are_told(
     made.until(lambda: other.told(Peers)[-2:] == told)
     made.until(lambda: new.told(ConnectCoordinator))
     assert made.supervisor.restarts() == {"core-0": 0, "core-1": 1, "coordinator": 0}
-    assert not Path(dead.birth.folder).exists()
+    assert not Path(dead.init.folder).exists()
     assert any("core-1" in m and "SIGKILL" in m and "again" in m for m in caplog.messages)
-    made.until(lambda: made.desk.ask(lambda book, _: book.replicas["core-1"].life) == 2)
+    made.until(lambda: made.front_end.ask(lambda tracker, _: tracker.replicas["core-1"].life) == 2)
 
 
 def test_one_that_says_that_it_ends_is_ended(house: Any) -> None:
@@ -127,7 +127,7 @@ def test_without_restarts_what_is_gone_stays_away(
         made.kill("core-0")
         made.until(lambda: made.supervisor.pids() == {})
         made.until(lambda: any("it stays away" in each for each in caplog.messages))
-    made.until(lambda: made.desk.ask(lambda book, _: not book.replicas["core-0"].coming))
+    made.until(lambda: made.front_end.ask(lambda tracker, _: not tracker.replicas["core-0"].coming))
     assert len(made.cores.all) == 1
     assert str(made.supervisor.failure).startswith("core-0 cannot serve: it was killed")
 
@@ -135,7 +135,7 @@ def test_without_restarts_what_is_gone_stays_away(
 def test_as_long_as_one_that_decodes_is_left_nothing_has_failed(house: Any) -> None:
     made = house(data_parallel=2, restart=False).start()
     made.kill("core-0")
-    made.until(lambda: made.desk.ask(lambda book, _: not book.replicas["core-0"].coming))
+    made.until(lambda: made.front_end.ask(lambda tracker, _: not tracker.replicas["core-0"].coming))
     assert made.supervisor.failure is None
 
 
@@ -164,10 +164,10 @@ def test_a_coordinator_that_dies_is_replaced_and_the_cores_meet_the_new_one(hous
 def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(house: Any) -> None:
     made = house(data_parallel=2).start()
     (old,) = made.coordinators.all
-    made.until(lambda: made.desk.coordinator_silent_for() > 0)
+    made.until(lambda: made.front_end.coordinator_silent_for() > 0)
     os.kill(old.pid, signal.SIGSTOP)
     made.still = time.monotonic()
-    made.ahead = 3.5 - made.desk.coordinator_silent_for()
+    made.ahead = 3.5 - made.front_end.coordinator_silent_for()
     for life in (2, 3):  # it has looked in between
         made.kill("core-1")
         made.back("core-1", life)
@@ -178,16 +178,18 @@ def test_a_coordinator_that_is_silent_is_replaced_even_if_it_is_stopped(house: A
     assert time.monotonic() - before < 1.8  # it looks once a second, whatever happens
     assert made.looks - looks < 30  # and no more often
     assert old.closed
-    assert made.desk.coordinator_silent_for() < 3.0
+    assert made.front_end.coordinator_silent_for() < 3.0
 
 
 def test_without_a_coordinator_that_comes_back_no_core_stays(house: Any) -> None:
     made = house(data_parallel=2, restart=False).start()
     os.kill(made.coordinators.all[0].pid, signal.SIGKILL)
     made.until(lambda: made.supervisor.pids() == {})
-    made.until(lambda: not made.desk.ask(lambda book, now: book.health(now, alive=True)).ready)
     made.until(
-        lambda: made.desk.coordinator_silent_for() == 0.0
+        lambda: not made.front_end.ask(lambda tracker, now: tracker.health(now, alive=True)).ready
+    )
+    made.until(
+        lambda: made.front_end.coordinator_silent_for() == 0.0
     )  # it has left the one that is gone
     assert str(made.supervisor.failure).startswith("coordinator cannot serve")
 

@@ -49,9 +49,9 @@ class Idle:
     made: dict[tuple[str, int], Idle]
 
     def __init__(self, target: object, args: tuple[Any, ...], name: str) -> None:
-        birth, end, *_ = args
+        init, end, *_ = args
         self.link = Link(socket.socket(fileno=os.dup(end.fileno())))
-        self.made[birth.name, birth.life] = self
+        self.made[init.name, init.life] = self
 
     def start(self) -> None:
         self._process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
