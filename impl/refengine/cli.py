@@ -108,9 +108,9 @@ def _serve(options: argparse.Namespace) -> int:
     settings = _settings(options)
     key = b"" if options.api_key_file is None else _key(options.api_key_file)
     from .serving.command import serve  # starlette and uvicorn are for this alone
-    from .serving.http_side import Asked
+    from .serving.http_side import ServeOptions
 
-    asked = Asked(
+    serving = ServeOptions(
         options.host,
         options.port,
         options.model_name,
@@ -118,12 +118,12 @@ def _serve(options: argparse.Namespace) -> int:
         options.drain,
         options.front_ends,
     )
-    return serve(settings, asked)
+    return serve(settings, serving)
 
 
 def _generate(options: argparse.Namespace) -> int:
     from .engine import Engine
-    from .engine.tokens import TextStream, encode
+    from .engine.model.tokens import TextStream, encode
 
     if not (prompt := encode(options.text)):
         raise _BadUsage("refengine generate: the text is empty; one byte at least")

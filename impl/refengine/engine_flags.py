@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .engine.model_size import ModelSize
+from .engine.model.size import ModelSize
 from .engine.settings import EngineSettings
 
 _ABOUT = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zmq
 
-from refengine.coordinator.sockets import Place
+from refengine.coordinator.links import BindAddress
 from refengine.security import MOST_FRAME_BYTES, Keys, SocketFactory
 
 _GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + b"\0" * 32
@@ -29,7 +29,9 @@ def listener(request: pytest.FixtureRequest) -> Iterator[str]:
         if "hub" in request.param:
             made, address = SocketFactory().hub(context, "127.0.0.1", 0, keys, 3.0)
         else:
-            made, address = Place(host="127.0.0.1", keys=keys).bind(context, zmq.PULL, "reports")
+            made, address = BindAddress(host="127.0.0.1", keys=keys).bind(
+                context, zmq.PULL, "reports"
+            )
         undo.callback(made.close, linger=0)
         yield address
 

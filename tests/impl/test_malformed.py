@@ -9,11 +9,19 @@ from collections.abc import Callable
 import pytest
 
 from refengine.coordinator import Report, Start, State
-from refengine.coordinator import wire as of_coordinators
-from refengine.coordinator.messages import Scale
-from refengine.engine import wire as of_engines
-from refengine.engine.messages import Beat, Begin, Cancel, Made, Refused, Vote
-from refengine.engine.request import Output, Request
+from refengine.coordinator import protocol as of_coordinators
+from refengine.coordinator.protocol import Scale
+from refengine.engine import protocol as of_engines
+from refengine.engine.protocol import (
+    AddRequest,
+    Cancel,
+    Heartbeat,
+    Output,
+    Outputs,
+    Refused,
+    Request,
+    Vote,
+)
 from refengine.malformed import Dropped, Malformed
 
 from .mutated_frames import FATAL, mutated
@@ -31,11 +39,11 @@ _FRAMES = [
     *map(
         of_engines.encode,
         (
-            Begin(Request("a-request", (1, 2, 3), 4)),
+            AddRequest(Request("a-request", (1, 2, 3), 4)),
             Cancel("a-request"),
-            Made((Output("a-request", (5,), "stop"),)),
+            Outputs((Output("a-request", (5,), "stop"),)),
             Refused("a-request", "no room"),
-            Beat(1, 2, 3, 4, 0.5),
+            Heartbeat(1, 2, 3, 4, 0.5),
             Vote(1, 2, 3, 0, 0, unfinished=True),
         ),
     ),
@@ -45,12 +53,12 @@ _FRAMES = [
 @pytest.mark.parametrize(
     "read",
     [
-        of_coordinators.news,
-        of_coordinators.report,
-        of_coordinators.scale,
-        of_engines.to_core,
-        of_engines.from_core,
-        of_engines.vote,
+        of_coordinators.decode_published,
+        of_coordinators.decode_report,
+        of_coordinators.decode_scale,
+        of_engines.decode_to_core,
+        of_engines.decode_from_core,
+        of_engines.decode_vote,
     ],
     ids=lambda read: read.__name__,
 )
@@ -62,11 +70,16 @@ def test_a_mutated_frame_is_a_message_or_refused(read: Callable[[bytes], object]
 
 @pytest.mark.parametrize("frame", FATAL, ids=range(len(FATAL)))
 def test_what_is_fatal_to_a_decoder_is_no_message(frame: bytes) -> None:
-    for read in (of_coordinators.news, of_engines.to_core, of_engines.from_core, of_engines.vote):
+    for read in (
+        of_coordinators.decode_published,
+        of_engines.decode_to_core,
+        of_engines.decode_from_core,
+        of_engines.decode_vote,
+    ):
         with pytest.raises(Malformed):
             read(frame)
-    assert of_coordinators.report(frame) == (None, 1)
-    assert of_coordinators.scale(frame) is None
+    assert of_coordinators.decode_report(frame) == (None, 1)
+    assert of_coordinators.decode_scale(frame) is None
 
 
 def test_a_flood_of_what_was_dropped_is_counted_and_fills_no_log(

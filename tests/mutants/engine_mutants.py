@@ -9,16 +9,16 @@ ENGINE: tuple[Mutant, ...] = (
         "e1_lost_with_its_replica",
         "E1/last-replica-dies",
         "lost",
-        "engine/front_end.py",
+        "engine/front_end/request_tracker.py",
         "                self.retries += 1\n        for entry in list(self._open.values()):\n"
-        "            if not entry.where:\n                out += self._place(entry, now)\n",
+        "            if not entry.replica:\n                out += self._place(entry, now)\n",
         "                self.retries += 1\n",
     ),
     one(
         "e1_why_is_not_said",
         "E1/last-replica-dies",
         "no-error",
-        "engine/front_end.py",
+        "engine/front_end/request_tracker.py",
         '        return self._fail(entry, f"{cause}, and none will come")\n',
         '        return self._fail(entry, "it could not be served")\n',
     ),
@@ -26,7 +26,7 @@ ENGINE: tuple[Mutant, ...] = (
         "e2_blocks_known_by_what_is_in_them",
         "E2/data-parallel",
         "wrong-data duplicate lost",
-        "engine/blocks.py",
+        "engine/core/blocks.py",
         "hashlib.sha256(before + array(",
         "hashlib.sha256(array(",
     ),
@@ -34,7 +34,7 @@ ENGINE: tuple[Mutant, ...] = (
         "e2_what_was_given_is_given_again",
         "E2/tensor-parallel",
         "wrong-data duplicate",
-        "engine/front_end.py",
+        "engine/front_end/request_tracker.py",
         "            (*entry.prompt, *entry.tokens),\n"
         "            entry.max_tokens - len(entry.tokens),\n",
         "            entry.prompt,\n            entry.max_tokens,\n",
@@ -43,7 +43,7 @@ ENGINE: tuple[Mutant, ...] = (
         "e3_nobody_comes_back",
         "E3/one-of-two",
         "starved lost late",
-        "engine/roster.py",
+        "engine/supervisor/restart_policy.py",
         "        again = self._restart and part.failures < _GIVE_UP\n",
         '        again = self._restart and name == "coordinator"\n',
     ),
@@ -53,12 +53,12 @@ ENGINE: tuple[Mutant, ...] = (
         ("wrong-data",),
         (
             Edit(
-                "engine/front_end.py",
+                "engine/front_end/request_tracker.py",
                 'any(replica.state == "ready" for replica in decodes)',
                 'any(replica.state in ("ready", "starting") for replica in decodes)',
             ),
             Edit(  # as long as a large model takes: a small one's is lost in what machines owe
-                "engine/core_process.py",
+                "engine/core/process.py",
                 "                self._link.send(Ready(*self._addresses, pids))\n",
                 '                __import__("time").sleep(3.0)\n'
                 "                self._link.send(Ready(*self._addresses, pids))\n",
@@ -71,7 +71,7 @@ ENGINE: tuple[Mutant, ...] = (
         ("wrong-data",),
         (
             Edit(
-                "engine/front_end.py",
+                "engine/front_end/request_tracker.py",
                 "        return Health(alive, ready, moving, replicas)\n",
                 "        return Health(alive, ready, True, replicas)\n",
             ),

@@ -728,7 +728,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "S2/engine-paths",
         ("exposure",),
         (
-            Edit("engine/core_process.py", "        path.chmod(0o600)\n", ""),
+            Edit("engine/core/process.py", "        path.chmod(0o600)\n", ""),
             Edit(
                 "ownership.py",
                 "        path.chmod(0o700)  # whatever the umask took away\n",

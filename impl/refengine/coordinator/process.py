@@ -1,4 +1,4 @@
-"""The coordinator as a process: its child binds, reports where, and ends with its parent."""
+"""The coordinator as a process: the child listens, reports where, and ends with its parent."""
 
 import contextlib
 import multiprocessing
@@ -10,23 +10,25 @@ from pathlib import Path
 from .. import ownership
 from ..errors import DeadlinePassed, PeerDied
 from ..security import Keys
-from .loop import CoordinatorSettings, Loop
-from .sockets import Addresses, Place
+from .links import Addresses, BindAddress
+from .server import CoordinatorServer, CoordinatorSettings
 
-_LEAVING = 5.0  # seconds that the child has to end once it was asked to
+_LEAVE_WITHIN = 5.0  # seconds for the child to end once it was asked to
 
 
 class Coordinator:
-    """A coordinator of so many replicas, in a process of its own.
+    """A coordinator of `engines` replicas, in a process of its own.
 
     Args:
-        host: a TCP address to listen at, for replicas on other hosts; else ipc.
+        engines: number of replicas.
+        host: TCP address to listen at, for replicas on other hosts; without it ipc.
         keys: needed with a host.
-        timeout: seconds for the child to come up.
+        settings: the coordinator's times.
+        timeout: seconds for the child to listen.
 
     Raises:
-        DeadlinePassed: it did not come up in time.
-        PeerDied: it ended before it had.
+        DeadlinePassed: the child did not listen in time.
+        PeerDied: the child ended before it listened.
     """
 
     def __init__(
@@ -42,9 +44,9 @@ class Coordinator:
         self._folder = ownership.new_directory()
         context = multiprocessing.get_context("spawn")
         self._link, theirs = context.Pipe()
-        place = Place(str(self._folder), host, keys)
+        bind_address = BindAddress(str(self._folder), host, keys)
         self._process = context.Process(
-            target=_serve, args=(engines, place, settings, theirs, os.getpid()), daemon=True
+            target=_serve, args=(engines, bind_address, settings, theirs, os.getpid()), daemon=True
         )
         try:
             self._process.start()
@@ -56,20 +58,20 @@ class Coordinator:
 
     @property
     def pid(self) -> int:
-        """The child's."""
+        """Process id of the child."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def sentinel(self) -> int:
-        """Readable once the child has ended."""
+        """Descriptor that is readable once the child has ended."""
         return self._process.sentinel
 
     def close(self) -> None:
-        """End it, and remove what it listened at. It may be called twice."""
+        """End the child, and remove the paths it listened at. Idempotent."""
         self._link.close()
         if self._process.pid is not None:
-            self._process.join(_LEAVING)
+            self._process.join(_LEAVE_WITHIN)
             if self._process.is_alive():
                 self._process.kill()
                 self._process.join()
@@ -81,32 +83,33 @@ class Coordinator:
             raise DeadlinePassed("the coordinator's process to listen", timeout)
         with contextlib.suppress(EOFError, OSError):
             return self._link.recv()
-        self._process.join(_LEAVING)
+        self._process.join(_LEAVE_WITHIN)
         code = self._process.exitcode or 0
         raise PeerDied("the coordinator", self.pid, "its addresses", -code if code < 0 else None)
 
 
 def _serve(
     engines: int,
-    place: Place,
+    bind_address: BindAddress,
     settings: CoordinatorSettings | None,
     link: Connection,
     parent: int,
 ) -> None:
-    """In the child: turn until the parent lets go of its end, or ends.
+    """Serve, in the child, until the parent closes its end of the link, or ends.
 
-    Its end of the link may live on in a fork of the parent's; so each turn looks who the parent is.
+    A fork of the parent may hold the parent's end of the link open; so each turn checks the
+    parent's process id as well.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text("refengine:coord")
     os.umask(0o077)
-    loop = Loop(engines, place, settings)
+    server = CoordinatorServer(engines, bind_address, settings)
     try:
-        link.send(loop.addresses)
-        loop.watch(link.fileno())
-        while not loop.turn() and os.getppid() == parent:
+        link.send(server.addresses)
+        server.watch(link.fileno())
+        while not server.turn() and os.getppid() == parent:
             pass
     finally:
-        loop.close()
-        ownership.remove_directory(Path(place.folder))
+        server.close()
+        ownership.remove_directory(Path(bind_address.folder))

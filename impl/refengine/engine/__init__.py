@@ -4,16 +4,9 @@
 """
 
 from .engine import Engine, ServedEngine
-from .errors import (
-    EngineClosed,
-    EngineFailed,
-    EngineFull,
-    EngineSilent,
-    RequestFailed,
-    StreamEnded,
-)
+from .errors import EngineClosed, EngineFailed, EngineFull, EngineSilent, RequestFailed, StreamEnded
+from .front_end.streams import Completion, Delta, Stream
 from .health import EngineCounts, Health, ReplicaHealth
-from .stream import Completion, Delta, Stream
 
 __all__ = [
     "Completion",

@@ -1,4 +1,4 @@
-"""The engine's face: submit prompts, take tokens, ask how it is, close it (SPEC 8)."""
+"""The engine's public class: submit prompts, take tokens, query health, close it (SPEC 8)."""
 
 import itertools
 import os
@@ -7,18 +7,18 @@ from multiprocessing.util import Finalize
 from typing import Protocol, Self
 
 from ..errors import ForkedCopy
-from . import admission
-from .desk import Desk
 from .errors import EngineClosed, EngineFailed
-from .front_end import FrontEnd
+from .front_end import router
+from .front_end.request_tracker import RequestTracker
+from .front_end.streams import Stream
+from .front_end.thread import FrontEndThread
 from .health import EngineCounts, Health
 from .settings import EngineSettings
-from .stream import Stream
-from .supervisor import Supervisor
+from .supervisor.supervisor import Supervisor
 
 
 class ServedEngine(Protocol):
-    """What a server needs of an engine, which may be in another process."""
+    """Interface that a server needs of an engine, which may be in another process."""
 
     def submit(
         self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
@@ -50,62 +50,66 @@ class Engine:
         self._pid = os.getpid()
         self._numbers = itertools.count(1)
         self._supervisor = supervisor = Supervisor(self._settings)
-        self._desk = desk = Desk(FrontEnd(self._settings), supervisor.evict)
-        self._finalizer = Finalize(self, _close, (desk, supervisor, self._pid), exitpriority=40)
+        self._front_end = front_end = FrontEndThread(
+            RequestTracker(self._settings), supervisor.drop_replica
+        )
+        self._finalizer = Finalize(
+            self, _close, (front_end, supervisor, self._pid), exitpriority=40
+        )
         try:
-            desk.start()
-            supervisor.start(desk)
+            front_end.start()
+            supervisor.start(front_end)
         except BaseException:
             self.close()
             raise
 
     @property
     def settings(self) -> EngineSettings:
-        """As it was made with."""
+        """Settings that it was made with."""
         return self._settings
 
     def submit(
         self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
     ) -> Stream:
-        """Have the model go on from these tokens; greedy, until END or so many tokens.
+        """Continue these tokens with the model: greedy, until END or `max_tokens` tokens.
 
         Raises:
             EngineFull: too many requests wait.
-            EngineClosed: it is closed.
-            ValueError: the prompt is empty, has a token that is none, or can never fit; the
+            EngineClosed: the engine is closed.
+            ValueError: the prompt is empty, has an invalid token, or can never fit; or the
                 request's id is in use.
         """
         self._check("submit")
-        admission.check(self._settings, prompt, max_tokens)
+        router.check_servable(self._settings, prompt, max_tokens)
         name = f"request-{next(self._numbers)}" if request_id is None else request_id
-        desk = self._desk
-        stream = Stream(name, lambda: desk.do(lambda book, _: book.cancel(name)))
-        desk.open(stream, lambda book, now: book.submit(name, prompt, max_tokens, now))
+        front_end = self._front_end
+        stream = Stream(name, lambda: front_end.do(lambda tracker, _: tracker.cancel(name)))
+        front_end.open(stream, lambda tracker, now: tracker.submit(name, prompt, max_tokens, now))
         return stream
 
     def health(self) -> Health:
-        """At once, from what is known."""
-        alive = self._desk.alive and self._supervisor.alive
-        return self._desk.ask(lambda book, now: book.health(now, alive=alive))
+        """Return the health as it is known, at once."""
+        alive = self._front_end.alive and self._supervisor.alive
+        return self._front_end.ask(lambda tracker, now: tracker.health(now, alive=alive))
 
     def counts(self) -> EngineCounts:
-        """What it has done, at once."""
-        restarts, wave = self._supervisor.restarts(), self._desk.wave
-        return self._desk.ask(lambda book, _: book.counts(restarts, wave))
+        """Return the counts as they are known, at once."""
+        restarts, wave = self._supervisor.restarts(), self._front_end.wave
+        return self._front_end.ask(lambda tracker, _: tracker.counts(restarts, wave))
 
     def failure(self) -> EngineFailed | None:
-        """Why it will never serve again; None: it can, or may yet be able to."""
-        if self._desk.has_failed:
+        """Return why it will never serve again; None if it serves, or may serve again."""
+        if self._front_end.has_failed:
             return EngineFailed("the front end", "its thread has ended")
         return self._supervisor.failure
 
     def parts(self) -> dict[str, int]:
-        """The live processes by name: coordinator, core-0, core-0/worker-0, prefill-0 and so on."""
+        """Return live process ids by name: coordinator, core-0, core-0/worker-0, prefill-0."""
         return self._supervisor.pids()
 
     def close(self) -> None:
-        """End it all; idempotent. Open requests end with EngineClosed."""
-        _close(self._desk, self._supervisor, self._pid)
+        """End all processes. Idempotent. Open requests end with EngineClosed."""
+        _close(self._front_end, self._supervisor, self._pid)
         self._finalizer.cancel()
 
     def __enter__(self) -> Self:
@@ -117,11 +121,11 @@ class Engine:
     def _check(self, operation: str) -> None:
         if os.getpid() != self._pid:
             raise ForkedCopy(self._pid, "engine")
-        if self._desk.closed:
+        if self._front_end.closed:
             raise EngineClosed(operation)
 
 
-def _close(desk: Desk, supervisor: Supervisor, pid: int) -> None:
+def _close(front_end: FrontEndThread, supervisor: Supervisor, pid: int) -> None:
     if os.getpid() == pid:
-        desk.close()
+        front_end.close()
         supervisor.close()

@@ -1,10 +1,10 @@
-"""What can go wrong with an engine or a request, as types that carry the facts (SPEC E1)."""
+"""Errors of an engine or a request, as types that carry the facts (SPEC E1)."""
 
 from ..errors import RefengineError
 
 
 class EngineFailed(RefengineError):
-    """A part of the engine did not start, or cannot be had again; `part` is its name."""
+    """A part of the engine, named by `part`, did not start, or cannot be restarted."""
 
     def __init__(self, part: str, reason: str) -> None:
         self.part, self.reason = part, reason
@@ -12,7 +12,7 @@ class EngineFailed(RefengineError):
 
 
 class EngineFull(RefengineError):
-    """So many requests wait already; this one was not taken. Submit it again later."""
+    """Too many requests wait already, and this one was not taken. Submit it again later."""
 
     def __init__(self, waiting: int, limit: int) -> None:
         self.waiting, self.limit = waiting, limit
@@ -21,7 +21,7 @@ class EngineFull(RefengineError):
 
 
 class EngineClosed(RefengineError):
-    """The engine was closed; requests that were open end with this."""
+    """The engine was closed; open requests end with this error."""
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
@@ -29,7 +29,7 @@ class EngineClosed(RefengineError):
 
 
 class EngineSilent(RefengineError):
-    """The engine's process gave no sign of life for so long; nobody can say how it is."""
+    """The engine's process has sent no heartbeat for `seconds`, so its state is unknown."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -38,7 +38,7 @@ class EngineSilent(RefengineError):
 
 
 class RequestFailed(RefengineError):
-    """A request ended without a finish (SPEC E1); its tokens so far are right, and few."""
+    """A request ended without a finish (SPEC E1); its tokens so far are right but incomplete."""
 
     def __init__(self, request_id: str, cause: str, tokens_so_far: tuple[int, ...] = ()) -> None:
         self.request_id, self.cause, self.tokens_so_far = request_id, cause, tokens_so_far
@@ -47,8 +47,16 @@ class RequestFailed(RefengineError):
 
 
 class StreamEnded(RefengineError):
-    """Everything of this stream was taken: its last delta had a finish."""
+    """All deltas of this stream were taken; the last one had a finish."""
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
         super().__init__(f"nothing comes of request {request_id} after its finish", request_id)
+
+
+class RequestRefused(RefengineError, ValueError):
+    """A request that can never be served here; nothing was begun."""
+
+    def __init__(self, request_id: str, reason: str) -> None:
+        self.request_id, self.reason = request_id, reason
+        super().__init__(f"request {request_id!r} is refused: {reason}", request_id, reason)

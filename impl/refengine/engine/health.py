@@ -1,9 +1,9 @@
-"""What an engine says of itself: alive, ready, making progress, and how much it did (SPEC E4)."""
+"""An engine's health (is it alive, ready, making progress?) and its counts (SPEC E4)."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-ReplicaState = Literal["starting", "ready", "stuck", "dead"]
+ReplicaStatus = Literal["starting", "ready", "stuck", "dead"]
 STUCK_AFTER = 2.0
 """Seconds without a step, or without a sign of life, after which a replica makes no progress."""
 
@@ -15,7 +15,7 @@ class ReplicaHealth:
     name: str
     pid: int
     """0 while it has no process."""
-    state: ReplicaState
+    state: ReplicaStatus
     waiting: int
     running: int
     since_step: float
@@ -24,40 +24,40 @@ class ReplicaHealth:
 
 @dataclass(frozen=True)
 class Health:
-    """Three different things, none of which follows from another."""
+    """Answers to three questions, none of which follows from another."""
 
     alive: bool
-    """The front end's threads turn."""
+    """True if the front end's threads turn."""
     ready: bool
-    """A new request would be taken: at least one replica is there for it."""
+    """True if a new request would be taken: at least one replica is there for it."""
     progressing: bool
-    """No replica with unfinished requests has been without a step for more than 2 s."""
+    """True if no replica with unfinished requests has been without a step for more than 2 s."""
     replicas: tuple[ReplicaHealth, ...] = ()
 
 
 @dataclass(frozen=True)
 class EngineCounts:
-    """Since the engine was made; what stands per replica is of now."""
+    """Counts since the engine was made; values per replica are current."""
 
     requests: dict[str, int]
-    """By outcome: "stop", "length", "cancelled", "failed", "refused"."""
+    """Ended requests by outcome: "stop", "length", "cancelled", "failed", "refused"."""
     open: int
-    """Requests that have not ended."""
+    """Number of requests that have not ended."""
     prompt_tokens: int
-    """Of all requests that were taken."""
+    """Prompt tokens of all requests that were taken."""
     tokens: int
-    """Given to streams."""
+    """Tokens delivered to streams."""
     retries: int
-    """How often a request was begun anew elsewhere."""
+    """Number of times that a request was begun anew on another replica."""
     restarts: dict[str, int]
-    """By the name of the part that was started again: "core-0", "coordinator"…"""
+    """Restarts by the name of the part: "core-0", "coordinator"…"""
     waiting: dict[str, int]
     running: dict[str, int]
     steps: dict[str, int]
-    """Of the model, by replica, since that process started."""
+    """Model steps by replica, since that process started."""
     wave: int = 0
-    """Of the data-parallel replicas."""
+    """Wave of the data-parallel replicas."""
     imported: int = 0
-    """Prompts whose KV blocks came from a prefill replica."""
+    """Number of prompts whose KV blocks came from a prefill replica."""
     own: dict[str, int] = field(default_factory=lambda: dict[str, int]())
-    """Whatever else is counted, by name."""
+    """Other counts, by name."""

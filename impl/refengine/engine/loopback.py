@@ -1,4 +1,4 @@
-"""Free TCP ports of this machine's own address."""
+"""Free TCP ports of the loopback address."""
 
 import socket
 
@@ -6,7 +6,7 @@ HOST = "127.0.0.1"
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """So many that nobody listens at now."""
+    """Return `count` ports at which no process listens now."""
     held = [socket.socket() for _ in range(count)]
     try:
         for each in held:

@@ -1,39 +1,39 @@
-"""What an engine can be told at its start: replicas, cache, limits, times."""
+"""Settings of an engine: replicas, cache, limits, times."""
 
 from dataclasses import dataclass, field
 
-from .model_size import ModelSize
+from .model.size import ModelSize
 
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """Times are seconds. Raises ValueError for what cannot run."""
+    """Settings of an engine; times in seconds. Raises ValueError for settings that cannot run."""
 
     tensor_parallel: int = 1
     data_parallel: int = 1
     prefill: int = 0
-    """Replicas that only prefill; without any, each replica does both."""
+    """Number of replicas that only prefill; without any, each replica does both."""
     device: str = "cpu"
     size: ModelSize = field(default_factory=ModelSize)
     blocks: int = 256
-    """Of the paged KV cache, per replica."""
+    """Blocks of the paged KV cache, per replica."""
     block_size: int = 16
-    """Tokens of a block."""
+    """Tokens per block."""
     max_running: int = 32
-    """Requests that are batched together."""
+    """Maximum number of requests in a batch."""
     max_step_tokens: int = 256
-    """Of one step, over all requests; longer prompts are prefilled in chunks."""
+    """Maximum number of tokens of one step, over all requests; longer prompts go in chunks."""
     max_waiting: int = 1024
-    """One more is refused with EngineFull."""
+    """Maximum number of waiting requests; one more is refused with EngineFull."""
     start_timeout: float = 120.0
     step_timeout: float = 10.0
-    """A step that takes longer: the replica is ended and started anew."""
+    """Seconds for one step; a replica whose step takes longer is ended and started anew."""
     retries: int = 3
-    """How often a request may be begun anew elsewhere."""
+    """Number of times that a request may be begun anew on another replica."""
     restart: bool = True
-    """Replicas and the coordinator come back after they died."""
+    """True to restart replicas and the coordinator after they died."""
     kv_lease: float = 5.0
-    """For blocks on their way from prefill to decode."""
+    """Seconds for blocks to go from a prefill to a decode replica."""
 
     def __post_init__(self) -> None:
         counts = (
@@ -53,5 +53,5 @@ class EngineSettings:
 
     @property
     def most_tokens(self) -> int:
-        """What the KV cache of one replica holds."""
+        """Number of tokens that the KV cache of one replica holds."""
         return self.blocks * self.block_size

@@ -1,4 +1,4 @@
-"""The ASGI application: which path leads where, and what is said where none does."""
+"""The ASGI application: routes, the API key, and error responses."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .completions import Completions
-from .pages import Pages
-from .refused import Refused
+from .http import ApiError
+from .routes import Completions, StatusRoutes
 from .service import Service
 
 
 def application(service: Service, key: bytes = b"") -> ASGIApp:
-    """Everything that is served; with a key, all but health to those alone who send it."""
-    pages = Pages(service)
+    """Return the application; with a key, all paths but health need it."""
+    status = StatusRoutes(service)
     app = Starlette(
         routes=[
             Route("/v1/completions", Completions(service), methods=["POST"]),
-            Route("/v1/models", pages.models),
-            Route("/v1/models/{name:path}", pages.model),
-            Route("/health", pages.health),
-            Route("/health/{question}", pages.one_question),
-            Route("/metrics", pages.metrics),
+            Route("/v1/models", status.models),
+            Route("/v1/models/{name:path}", status.model),
+            Route("/health", status.health),
+            Route("/health/{question}", status.one_question),
+            Route("/metrics", status.metrics),
         ],
-        exception_handlers={Refused: _refused, HTTPException: _no_such, Exception: _refused},
+        exception_handlers={ApiError: _refused, HTTPException: _no_such, Exception: _refused},
     )
-    return _Draining(_Door(app, key) if key else app, service)
+    return _Draining(_RequireKey(app, key) if key else app, service)
 
 
 class _Draining:
-    """While the server drains each answer is the last of its connection."""
+    """Middleware that closes each connection after its response while the server drains."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._drain = app, service.drain
@@ -49,8 +48,8 @@ class _Draining:
         await self._app(scope, receive, closing)
 
 
-class _Door:
-    """Lets in who has the key (SPEC S3); anybody may ask for health."""
+class _RequireKey:
+    """Middleware that refuses requests without the key (SPEC S3); health needs none."""
 
     def __init__(self, app: ASGIApp, key: bytes) -> None:
         self._app, self._expected = app, b"Bearer " + key
@@ -60,20 +59,20 @@ class _Door:
             offered = dict(scope["headers"]).get(b"authorization", b"")
             if not hmac.compare_digest(offered, self._expected):
                 reason = "send the key as Authorization: Bearer KEY"
-                await _response(Refused(401, reason, code="invalid_api_key"))(scope, receive, send)
+                await _response(ApiError(401, reason, code="invalid_api_key"))(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    return _response(Refused.because(error))
+    return _response(ApiError.from_error(error))
 
 
 async def _no_such(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     reason = f"{request.method} {request.url.path}: {error.detail}"
-    return _response(Refused(error.status_code, reason), dict(error.headers or {}))
+    return _response(ApiError(error.status_code, reason), dict(error.headers or {}))
 
 
-def _response(refused: Refused, headers: dict[str, str] | None = None) -> Response:
+def _response(refused: ApiError, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse(refused.body, refused.status, refused.headers | (headers or {}))

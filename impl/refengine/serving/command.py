@@ -1,4 +1,4 @@
-"""`refengine serve`: an engine and its HTTP side, from start to an end in good order."""
+"""`refengine serve`: an engine and its HTTP side, from start to a clean end."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from types import FrameType
 from ..clock import Clock, monotonic
 from ..engine import Engine
 from ..engine.settings import EngineSettings
-from . import draining
 from .front_ends.front_ends import FrontEnds
-from .http_side import Asked, HttpSide, InProcess
+from .http_side import HttpSide, InProcess, ServeOptions
+from .service import DRAIN_CUT_SHORT, DRAIN_OVER
 
-_LOOK = 0.5  # seconds between two looks whether the engine has failed for good
-_LEAVING = 2.0
-"""Seconds for the last answers to go out, and for the HTTP side to end after it was stopped."""
+_CHECK_EVERY = 0.5  # seconds between two checks whether the engine has failed for good
+_LEAVE_WITHIN = 2.0
+"""Seconds for the last responses to go out, and for the HTTP side to end after its stop."""
 _FAILED = 70
 
 
-class AskedToEnd(BaseException):
-    """A signal asked for the end before the engine had started."""
+class StopRequested(BaseException):
+    """A signal to stop came before the engine had started."""
 
 
-def serve(settings: EngineSettings, asked: Asked) -> int:
+def serve(settings: EngineSettings, options: ServeOptions) -> int:
     """Serve until SIGTERM or SIGINT, then 0: nothing is left behind (SPEC L1).
 
-    From the first signal on new requests are refused with 503, and what is open has the drain's
-    seconds to finish (SPEC E6); then, or at a second signal, it ends with an error that says so.
-    70: the engine or the HTTP side has ended for good, though nobody asked for it (SPEC E7).
+    From the first signal on new requests are refused with 503, and open ones have the drain's
+    seconds to finish (SPEC E6); then, or at a second signal, they end with an error that says so.
+    Returns 70 if the engine or the HTTP side has ended for good by itself (SPEC E7).
 
     Raises:
         EngineFailed: a part of the engine did not start.
         OSError: it cannot listen at that address.
     """
     events = _Events()
-    with events.taken(), contextlib.ExitStack() as undo:
+    with events.handling_signals(), contextlib.ExitStack() as undo:
         try:
-            http = _http_side(settings, asked, events)
-            undo.callback(http.close, _LEAVING)
+            http = _http_side(settings, options, events)
+            undo.callback(http.close, _LEAVE_WITHIN)
             http.start()
-            _say_where(http.address, asked)
-            return _serve(settings, http, events, asked.drain)
-        except AskedToEnd:
+            _print_address(http.address, options)
+            return _serve(settings, http, events, options.drain)
+        except StopRequested:
             return 0
         finally:
             events.starting = False
 
 
-def _http_side(settings: EngineSettings, asked: Asked, events: _Events) -> HttpSide:
-    if asked.front_ends > 1:
-        return FrontEnds(asked, settings, events.idle, events.ended)
-    return InProcess(asked, events.idle, events.ended)
+def _http_side(settings: EngineSettings, options: ServeOptions, events: _Events) -> HttpSide:
+    if options.front_ends > 1:
+        return FrontEnds(options, settings, events.idle, events.ended)
+    return InProcess(options, events.idle, events.ended)
 
 
 def _serve(settings: EngineSettings, http: HttpSide, events: _Events, drain: float) -> int:
@@ -75,8 +75,8 @@ def _serve(settings: EngineSettings, http: HttpSide, events: _Events, drain: flo
 
 
 def _wait_for_a_signal(engine: Engine, events: _Events) -> str:
-    """Until one came: empty; else why there is nothing to wait for any more."""
-    while (event := events.wait(_LOOK)) is not _Event.SIGNAL:
+    """Wait for a signal, and return ""; or return why the server cannot go on."""
+    while (event := events.wait(_CHECK_EVERY)) is not _Event.SIGNAL:
         if event is _Event.ENDED:
             return "the HTTP server has ended by itself"
         if failure := engine.failure():
@@ -89,8 +89,8 @@ def _drain(http: HttpSide, events: _Events, seconds: float) -> int:
     event = events.wait(seconds)
     again = event is _Event.SIGNAL
     if event is not _Event.ENDED:
-        http.cut(draining.AGAIN if again else draining.OVER.format(seconds=seconds))
-        event = events.wait(_LEAVING, but=_Event.SIGNAL)
+        http.cut(DRAIN_CUT_SHORT if again else DRAIN_OVER.format(seconds=seconds))
+        event = events.wait(_LEAVE_WITHIN, but=_Event.SIGNAL)
     http.stop()
     return _FAILED if event is _Event.ENDED else 0
 
@@ -102,19 +102,20 @@ class _Event(Enum):
 
 
 class _Events:
-    """Signals, and what the HTTP side tells, as what the main thread waits for."""
+    """Events that the main thread waits for: signals, and those of the HTTP side."""
 
     def __init__(self, clock: Clock = monotonic) -> None:
         self.starting = True
-        """Until this is False a signal raises `AskedToEnd` in the main thread."""
+        """While this is True a signal raises `StopRequested` in the main thread."""
         self._clock = clock
         self._came: queue.SimpleQueue[_Event] = queue.SimpleQueue()  # put is safe in a handler
 
     @contextlib.contextmanager
-    def taken(self) -> Generator[None]:
-        """Both signals come here until the context is left."""
+    def handling_signals(self) -> Generator[None]:
+        """Handle both signals here until the context is left."""
         before = {
-            number: signal.signal(number, self._asked) for number in (signal.SIGTERM, signal.SIGINT)
+            number: signal.signal(number, self._on_signal)
+            for number in (signal.SIGTERM, signal.SIGINT)
         }
         try:
             yield
@@ -123,15 +124,15 @@ class _Events:
                 signal.signal(number, handler)
 
     def idle(self) -> None:
-        """Nothing is open any more. From any thread."""
+        """Report that no request is open any more; from any thread."""
         self._came.put(_Event.IDLE)
 
     def ended(self) -> None:
-        """The HTTP side is over. From any thread."""
+        """Report that the HTTP side has ended; from any thread."""
         self._came.put(_Event.ENDED)
 
     def wait(self, seconds: float, but: _Event | None = None) -> _Event | None:
-        """The next event, one that is not `but`; None: none came in so many seconds."""
+        """Return the next event other than `but`; None if none comes within so many seconds."""
         end = self._clock() + seconds
         with contextlib.suppress(queue.Empty):
             while True:
@@ -140,19 +141,19 @@ class _Events:
                     return event
         return None
 
-    def _asked(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self.starting:
             self.starting = False
-            raise AskedToEnd
+            raise StopRequested
         self._came.put(_Event.SIGNAL)
 
 
-def _say_where(address: str, asked: Asked) -> None:
+def _print_address(address: str, options: ServeOptions) -> None:
     print(f"listening at {address}", flush=True)
     try:
-        loopback = ipaddress.ip_address(asked.host).is_loopback
+        loopback = ipaddress.ip_address(options.host).is_loopback
     except ValueError:
-        loopback = asked.host == "localhost"
-    if not loopback and not asked.key:
+        loopback = options.host == "localhost"
+    if not loopback and not options.key:
         warning = "reachable from elsewhere, and without --api-key-file by anybody"
         print(f"refengine serve: {address} is {warning}", file=sys.stderr)

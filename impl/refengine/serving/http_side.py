@@ -1,4 +1,4 @@
-"""The HTTP side of a server as its main thread starts and ends it, in this process or in others."""
+"""The HTTP side of a server for its main thread: in this process, or in front ends' processes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Protocol
 from ..engine import Engine
 from ..security import SocketFactory
 from .app import application
-from .draining import Drain
 from .server import Server
-from .service import Service
+from .service import Drain, Service
 
-TO_BE_CUT = 1.0  # seconds from the stop until what is still being answered is cut off
+TO_BE_CUT = 1.0  # seconds from the stop until open responses are cut off
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What `refengine serve` was told of its HTTP side."""
+class ServeOptions:
+    """Options of `refengine serve` about its HTTP side."""
 
     host: str
     port: int
@@ -29,28 +28,28 @@ class Asked:
 
 
 class HttpSide(Protocol):
-    """Answers from `start` on; is told in this order what else there is to do."""
+    """Answers from `start` on; the other methods are called in this order."""
 
     address: str
 
     def start(self) -> None:
-        """Begin to answer, that the engine is starting."""
+        """Begin to answer that the engine is starting."""
         ...
 
     def attach(self, engine: Engine) -> None:
-        """The engine has started."""
+        """Serve with this engine, which has started."""
         ...
 
     def parts(self) -> dict[str, int]:
-        """The live processes by name, this one apart."""
+        """Return the live processes' ids by name, without this one."""
         ...
 
     def drain(self) -> None:
-        """Take nothing new; `idle` is called when nothing is open any more."""
+        """Refuse new requests; `idle` is called when no request is open any more."""
         ...
 
     def cut(self, cause: str) -> None:
-        """End what is open, with that cause; `idle` is called when that is done."""
+        """End open requests with that cause; `idle` is called when that is done."""
         ...
 
     def stop(self) -> None:
@@ -63,16 +62,18 @@ class HttpSide(Protocol):
 
 
 class InProcess:
-    """In this process, on a thread of its own.
+    """HTTP server in this process, on a thread of its own.
 
     Raises:
         OSError: it cannot listen there.
     """
 
-    def __init__(self, asked: Asked, idle: Callable[[], None], ended: Callable[[], None]) -> None:
-        self._service = Service(asked.model, drain=Drain(asked.drain, idle))
-        app = application(self._service, asked.key)
-        listener = SocketFactory().listen_tcp(asked.host, asked.port)
+    def __init__(
+        self, options: ServeOptions, idle: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
+        self._service = Service(options.model, drain=Drain(options.drain, idle))
+        app = application(self._service, options.key)
+        listener = SocketFactory().listen_tcp(options.host, options.port)
         self._server = Server(app, listener, patience=TO_BE_CUT, ended=ended)
         self.address = self._server.address
 

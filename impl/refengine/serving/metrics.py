@@ -1,7 +1,8 @@
-"""What Prometheus reads: the engine's counts, and how long clients waited."""
+"""Metrics for Prometheus: the engine's counts, and clients' waiting times."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -9,11 +10,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from ..clock import Clock
 from ..engine import ServedEngine
-from .choice import Piece
+from .completion import Piece
 
 Labels = tuple[tuple[str, str], ...]
 Samples = tuple[tuple[str, Labels, float], ...]
-"""Of metrics that only grow: name, labels, value."""
+"""Samples of metrics that only grow: name, labels, value."""
 
 _REQUEST = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _FIRST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -21,24 +22,24 @@ _BETWEEN = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 class Metrics:
-    """In a registry of its own: nothing is shared with what else this process measures.
+    """Metrics in a registry of their own, apart from any others of this process.
 
     Args:
-        engine: whose counts are told, too.
-        of_all: for one of several processes that serve: what all of them have measured. That is
-            told in place of what was measured here.
+        engine: returns the engine whose counts are included.
+        totals: samples of all processes that serve, if there are several; they are exposed in
+            place of this process's own.
     """
 
     def __init__(
         self,
         engine: Callable[[], ServedEngine | None],
-        of_all: Callable[[], Samples] | None = None,
+        totals: Callable[[], Samples] | None = None,
     ) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(EngineCollector(engine))
-        self._own = self.registry if of_all is None else CollectorRegistry()
-        if of_all is not None:
-            self.registry.register(_OfAll(self._own, of_all))
+        self._own = self.registry if totals is None else CollectorRegistry()
+        if totals is not None:
+            self.registry.register(_Totals(self._own, totals))
         self.whole = self._histogram("request", "From a request to its end", _REQUEST)
         self.first = self._histogram("time_to_first_token", "To the first token", _FIRST)
         self.between = self._histogram("inter_token", "Between two tokens", _BETWEEN)
@@ -50,7 +51,7 @@ class Metrics:
         )
 
     def samples(self) -> Samples:
-        """What was measured here."""
+        """Return the samples measured in this process."""
         return tuple(
             (sample.name, tuple(sample.labels.items()), float(sample.value))
             for family in self._own.collect()
@@ -62,37 +63,37 @@ class Metrics:
         return Histogram(f"refengine_{name}_seconds", about, buckets=buckets, registry=self._own)
 
 
-class _OfAll:
-    """The families of a registry, with samples from elsewhere."""
+class _Totals:
+    """Metric families of a registry, with samples from elsewhere."""
 
     def __init__(self, own: CollectorRegistry, samples: Callable[[], Samples]) -> None:
         self._own, self._samples = own, samples
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: there are samples later."""
+        """Return nothing: samples come later."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """What all have measured, as it was told last."""
+        """Yield the samples of all processes, as received last."""
         samples = self._samples()
         for family in self._own.collect():
-            told = Metric(family.name, family.documentation, family.type)
+            merged = Metric(family.name, family.documentation, family.type)
             for name, labels, value in samples:
                 if name.rpartition("_")[0] == family.name:
-                    told.add_sample(name, dict(labels), value)
-            yield told
+                    merged.add_sample(name, dict(labels), value)
+            yield merged
 
 
 class Timing:
-    """The times of one choice, from its making on."""
+    """Times of one choice, from its creation on."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics, self._clock = metrics, clock
         self._began = clock()
         self._last: float | None = None
 
-    def took(self, piece: Piece) -> None:
-        """Tokens came; several that come together have come evenly since those before."""
+    def record(self, piece: Piece) -> None:
+        """Record a piece's tokens; several at once count as evenly spaced since the last."""
         now = self._clock()
         tokens = len(piece.tokens)
         if tokens and self._last is None:
@@ -107,17 +108,17 @@ class Timing:
 
 
 class EngineCollector:
-    """The engine's own counts, asked when they are wanted; none while there is no engine."""
+    """Collects the engine's counts on demand; none while there is no engine."""
 
     def __init__(self, engine: Callable[[], ServedEngine | None]) -> None:
         self._engine = engine
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: a registry asks for names before there is an engine."""
+        """Return nothing: a registry asks for names before there is an engine."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Counts and health as metrics, all of one moment."""
+        """Yield counts and health as metrics, all of one moment."""
         engine = self._engine()
         if engine is None:
             yield _gauge("health", "1: yes", "question", {"alive": 1, "ready": 0, "progressing": 1})
@@ -161,3 +162,34 @@ def _fill(
     for value, number in values.items():
         family.add_metric([value] if value else [], number)
     return family
+
+
+class MetricTotals:
+    """Sums of several processes' samples, through all their lives: no sum ever falls.
+
+    Sans I/O. A process is known by its name; call `retire` when it has ended.
+    """
+
+    def __init__(self) -> None:
+        self._gone: Samples = ()
+        self._alive: dict[str, Samples] = {}
+
+    def update(self, name: str, samples: Samples) -> None:
+        """Take a process's samples since its start."""
+        self._alive[name] = samples
+
+    def retire(self, name: str) -> None:
+        """Keep the sums of a process that has ended; another may take its name."""
+        self._gone = _sums(self._gone, self._alive.pop(name, ()))
+
+    def samples(self) -> Samples:
+        """Return the sums over all processes."""
+        return _sums(self._gone, *self._alive.values())
+
+
+def _sums(*several: Samples) -> Samples:
+    sums: defaultdict[tuple[str, Labels], float] = defaultdict(float)
+    for samples in several:
+        for name, labels, value in samples:
+            sums[name, labels] += value
+    return tuple((name, labels, value) for (name, labels), value in sums.items())

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from refengine.coordinator import Coordinator, EngineLink, FrontEndLink, Report, wire
-from refengine.coordinator.messages import Scale
+from refengine.coordinator import Coordinator, EngineLink, FrontEndLink, Report, protocol
+from refengine.coordinator.protocol import Scale
 
 from ..mutated_frames import mutated
 
 _WITHIN = 10.0
-_VALID = [wire.encode(Report(1, 2, True, 1, None, (0,), (3, 4))), wire.encode(Scale(2))]
+_VALID = [protocol.encode(Report(1, 2, True, 1, None, (0,), (3, 4))), protocol.encode(Scale(2))]
 
 
 @pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.full)])
@@ -30,7 +30,7 @@ def test_a_coordinator_survives_mutated_frames(count: int) -> None:
             (down if number % 2 else up).send(frame)
             if number % 100 == 0:
                 topics.subscribe(frame[:8])
-                up.send(wire.encode(Report(0)))
+                up.send(protocol.encode(Report(0)))
         down.send(b"\1")  # a mutant of one zero byte has ended the subscription
         _counted(up, front, (7, 7))
         assert not wait([coordinator.sentinel], 0.0)
@@ -44,7 +44,7 @@ def _counted(up: Any, front: FrontEndLink, counts: tuple[int, int]) -> None:
     """These counts are told, and heard back."""
     end = time.monotonic() + _WITHIN
     while time.monotonic() < end:
-        up.send(wire.encode(Report(0, counts=counts)))
+        up.send(protocol.encode(Report(0, counts=counts)))
         state = front.hear(0.5)
         if state is not None and state.counts is not None and state.counts[0] == counts:
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refengine.coordinator import EngineLink, FrontEndLink, State, wire
+from refengine.coordinator import EngineLink, FrontEndLink, State, protocol
 from refengine.coordinator.links import _Link
 
 
@@ -42,12 +42,12 @@ def test_a_link_is_quiet_since_it_last_heard_something(seconds: float, waited: f
     link = _Link(lambda: now)
     try:
         now = 103.0
-        assert link.quiet() == 3.0
-        nothing, something = Said(), Said(wire.ALL, wire.encode(State(1, True)))
+        assert link.silent_for() == 3.0
+        nothing, something = Said(), Said(protocol.ALL_REPLICAS, protocol.encode(State(1, True)))
         assert link._next(nothing, seconds) is None
-        assert link.quiet() == 3.0
+        assert link.silent_for() == 3.0
         assert link._next(something, seconds) == State(1, True)
-        assert link.quiet() == 0.0
+        assert link.silent_for() == 0.0
         assert nothing.waited == something.waited == [waited]
     finally:
         link.close()

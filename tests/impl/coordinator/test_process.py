@@ -27,7 +27,7 @@ def test_it_serves_its_peers_and_leaves_nothing() -> None:
             assert time.monotonic() < end, "the coordinator's start did not come"
         state = front.hear(5.0)
         assert state is not None
-        assert engine.quiet() < 5.0
+        assert engine.silent_for() < 5.0
     finally:
         engine.close()
         front.close()

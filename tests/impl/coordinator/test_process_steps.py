@@ -14,7 +14,7 @@ import pytest
 
 from refengine import ownership
 from refengine.coordinator import Coordinator, CoordinatorSettings, process
-from refengine.coordinator.sockets import Place
+from refengine.coordinator.links import BindAddress
 from refengine.errors import DeadlinePassed, PeerDied
 
 
@@ -182,8 +182,8 @@ def test_the_child_turns_until_its_parent_lets_go_or_is_another(
 ) -> None:
     loop, link = Turns(*ends), Link()
     told: list[object] = []
-    monkeypatch.setattr(process, "Loop", lambda *args: told.append(args) or loop)
-    place, settings = Place(str(ownership.new_directory())), CoordinatorSettings()
+    monkeypatch.setattr(process, "CoordinatorServer", lambda *args: told.append(args) or loop)
+    place, settings = BindAddress(str(ownership.new_directory())), CoordinatorSettings()
     child: Any = link
     try:
         process._serve(2, place, settings, child, os.getppid() + moved)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from refengine.coordinator import CoordinatorWave, EngineWave, Report, Start, State
-from refengine.engine.agreement import Agreement
-from refengine.engine.batch import Batch, Row, StepResult
-from refengine.engine.core import Core, Deed, Relink, Step
-from refengine.engine.messages import Made, Vote
-from refengine.engine.request import Output, Request, RequestRefused
+from refengine.engine.core.core import Action, Core, ReconnectCoordinator, Step
+from refengine.engine.core.wave_allreduce import WaveAllReduce
+from refengine.engine.errors import RequestRefused
+from refengine.engine.model.batching import Batch, Row, StepResult
+from refengine.engine.protocol import Output, Outputs, Request, Vote
 
 
 def request(name: str, tokens: int = 2) -> Request:
@@ -70,13 +70,13 @@ class Steps:
 def alone() -> tuple[Core, Steps]:
     """Without a coordinator."""
     steps = Steps()
-    return Core(steps, None, Agreement(0, 1)), steps
+    return Core(steps, None, WaveAllReduce(0, 1)), steps
 
 
 def member(rank: int = 0, life: int = 1) -> tuple[Core, Steps]:
     """One of several."""
     steps = Steps()
-    return Core(steps, EngineWave(rank), Agreement(rank, life)), steps
+    return Core(steps, EngineWave(rank), WaveAllReduce(rank, life)), steps
 
 
 class Fleet:
@@ -132,7 +132,7 @@ class Fleet:
     def ask(self, name: str, tokens: int = 2) -> None:
         rank = self.lot.choice(list(self.cores))
         self.asked[name] = rank
-        self._do(rank, self.cores[rank].begin(request(name, tokens), self.now))
+        self._do(rank, self.cores[rank].add_request(request(name, tokens), self.now))
 
     def run(self, until: Any, most: int = 20_000) -> None:
         for _ in range(most):
@@ -165,10 +165,10 @@ class Fleet:
         if era == self.era:
             self.linked.add(rank)
             self._publish(self.coordinator.arrived(rank))
-        self._do(rank, self.cores[rank].meet(era, self.now))
+        self._do(rank, self.cores[rank].coordinator_replaced(era, self.now))
 
     def _lives(self, rank: int, lives: dict[int, int]) -> None:
-        self._do(rank, self.cores[rank].roster(lives, self.now))
+        self._do(rank, self.cores[rank].peers_changed(lives, self.now))
 
     def _step(self, rank: int, life: int) -> None:
         core = self.cores[rank]
@@ -181,7 +181,7 @@ class Fleet:
         self._do(rank, self.cores[rank].vote(vote, self.now))
 
     def _heard(self, rank: int, news: Start | State) -> None:
-        self._do(rank, self.cores[rank].start(news, self.now))
+        self._do(rank, self.cores[rank].coordinator_published(news, self.now))
 
     def _report(self, _: str, report: Report) -> None:
         self._publish(self.coordinator.hear(report))
@@ -192,22 +192,22 @@ class Fleet:
 
     # -- what cores want --------------------------------------------------------------------------
 
-    def _do(self, rank: int, deeds: list[Deed]) -> None:
-        for deed in deeds:
-            if isinstance(deed, Made):
-                for output in deed.outputs:
+    def _do(self, rank: int, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Outputs):
+                for output in action.outputs:
                     if output.finish is not None:
                         assert output.id not in self.finished
                         self.finished[output.id] = output.finish
-            elif isinstance(deed, Report):
-                self._post((rank, "coordinator"), "report", deed)
-            elif isinstance(deed, Vote):
-                for other in self.cores[rank].agreement.members:
+            elif isinstance(action, Report):
+                self._post((rank, "coordinator"), "report", action)
+            elif isinstance(action, Vote):
+                for other in self.cores[rank].allreduce.members:
                     if other != rank and other in self.cores:
-                        self._post((rank, "vote", other), "vote", deed)
-            elif isinstance(deed, Step):
+                        self._post((rank, "vote", other), "vote", action)
+            elif isinstance(action, Step):
                 self._post(("workers", rank), "step", self.lives[rank])
-            elif isinstance(deed, Relink):
+            elif isinstance(action, ReconnectCoordinator):
                 self._post((rank, "coordinator"), "relink", rank)
 
     def _publish(self, news: list[Start | State]) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from refengine.engine import Delta, Engine, RequestFailed
-from refengine.engine.alone import generate_alone
+from refengine.engine.model.reference import reference_generate
+from refengine.engine.model.tokens import encode
 from refengine.engine.settings import EngineSettings
-from refengine.engine.tokens import encode
 
 from ..roles import leftovers
 
@@ -27,7 +27,7 @@ PATIENCE = 60.0
 @functools.cache
 def expected(prompt: tuple[int, ...], tokens: int = TOKENS) -> tuple[int, ...]:
     """What the model run alone gives."""
-    return tuple(generate_alone(prompt, tokens, EngineSettings().size))
+    return tuple(reference_generate(prompt, tokens, EngineSettings().size))
 
 
 def engine(**given: Any) -> Engine:

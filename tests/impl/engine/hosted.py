@@ -14,11 +14,10 @@ import zmq
 from refengine import ownership
 from refengine.clock import Clock, monotonic
 from refengine.coordinator import Addresses, Report, Start, State
-from refengine.coordinator import wire as coordinator_wire
-from refengine.engine import wire
-from refengine.engine.core_process import Birth, CoreProcess
-from refengine.engine.messages import Beat, Close, Ready, Vote
-from refengine.engine.request import Output
+from refengine.coordinator import protocol as coordinator_wire
+from refengine.engine import protocol
+from refengine.engine.core.process import CoreInit, CoreProcess
+from refengine.engine.protocol import Close, Heartbeat, Output, Ready, Vote
 from refengine.engine.settings import EngineSettings
 
 from .pools import Pool
@@ -77,8 +76,10 @@ class Hosted:
         self.folder = ownership.new_directory()
         self.link, theirs = multiprocessing.Pipe()
         settings = EngineSettings(**given)
-        self.birth = Birth(f"core-{rank}", rank, 1, settings, str(self.folder), os.getppid(), waves)
-        self.core = CoreProcess(self.birth, theirs, self.pool.stepper(settings), clock)
+        self.init = CoreInit(
+            f"core-{rank}", rank, 1, settings, str(self.folder), os.getppid(), waves
+        )
+        self.core = CoreProcess(self.init, theirs, self.pool.stepper(settings), clock)
         self.thread = threading.Thread(target=self.core.serve, daemon=True)
         self.front: Any = None
 
@@ -104,18 +105,18 @@ class Hosted:
     def ask(self, *messages: Any) -> None:
         """From the front end."""
         for message in messages:
-            self.front.send(wire.encode(message))
+            self.front.send(protocol.encode(message))
 
     def answer(self, kind: type = object) -> Any:
         """The next of that kind that comes to the front end; others are dropped."""
         while True:
-            message = wire.from_core(self.front.recv())
+            message = protocol.decode_from_core(self.front.recv())
             if isinstance(message, kind):
                 return message
 
-    def beat(self, wanted: Callable[[Beat], bool]) -> Beat:
+    def beat(self, wanted: Callable[[Heartbeat], bool]) -> Heartbeat:
         """A sign of life that tells so."""
-        while not wanted(beat := self.answer(Beat)):
+        while not wanted(beat := self.answer(Heartbeat)):
             pass
         return beat
 
@@ -155,11 +156,11 @@ class PaperCoordinator:
 
     def come(self, rank: int) -> None:
         """Until that replica listens."""
-        self._hear(b"\1" + coordinator_wire.topic(rank))
+        self._hear(b"\1" + coordinator_wire.topic_of(rank))
 
     def gone(self, rank: int) -> None:
         """Until it does not any more."""
-        self._hear(b"\0" + coordinator_wire.topic(rank))
+        self._hear(b"\0" + coordinator_wire.topic_of(rank))
 
     def _hear(self, wanted: bytes) -> None:
         """Who comes anew over another connection may be heard before the old one ends."""
@@ -168,12 +169,12 @@ class PaperCoordinator:
         self._heard.remove(wanted)
 
     def publish(self, news: Start | State) -> None:
-        self.starts.send_multipart([coordinator_wire.ALL, coordinator_wire.encode(news)])
+        self.starts.send_multipart([coordinator_wire.ALL_REPLICAS, coordinator_wire.encode(news)])
 
     def report(self, wanted: Callable[[Report], Any]) -> Report:
         """The next that is so; others are dropped."""
         while True:
-            report, wrong = coordinator_wire.report(self.reports.recv())
+            report, wrong = coordinator_wire.decode_report(self.reports.recv())
             assert report is not None, wrong
             if wanted(report):
                 return report
@@ -181,7 +182,7 @@ class PaperCoordinator:
 
 def vote(socket: Any) -> Vote:
     """The next that comes there."""
-    return wire.vote(socket.recv())
+    return protocol.decode_vote(socket.recv())
 
 
 def modes(folder: Path) -> dict[str, int]:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from refengine.engine.desk import Desk
-from refengine.engine.front_end import FrontEnd, Send
+from refengine.engine.front_end.request_tracker import RequestTracker, Send
+from refengine.engine.front_end.thread import FrontEndThread
 from refengine.engine.settings import EngineSettings
-from refengine.engine.supervisor import Supervisor
+from refengine.engine.supervisor.supervisor import Supervisor
 
 from ..roles import until
 from .relayed import Coordinators, Core, Cores
@@ -36,7 +36,9 @@ class House:
             replica=self.cores.new,
             coordinator=self.coordinators.new,
         )
-        self.desk = Desk(FrontEnd(self.settings), self.supervisor.evict, self.clock)
+        self.front_end = FrontEndThread(
+            RequestTracker(self.settings), self.supervisor.drop_replica, self.clock
+        )
 
     def look(self) -> float:
         self.looks += 1
@@ -46,8 +48,8 @@ class House:
         return (time.monotonic() if self.still is None else self.still) + self.ahead
 
     def start(self) -> House:
-        self.desk.start()
-        self.supervisor.start(self.desk)
+        self.front_end.start()
+        self.supervisor.start(self.front_end)
         return self
 
     def until(self, condition: Callable[[], Any]) -> Any:
@@ -55,8 +57,8 @@ class House:
 
     def back(self, name: str, life: int = 2) -> Core:
         """Once it serves again."""
-        self.until(lambda: self.supervisor.roster.parts[name].life == life)
-        self.until(lambda: self.supervisor.roster.parts[name].serves)
+        self.until(lambda: self.supervisor.restart_policy.parts[name].life == life)
+        self.until(lambda: self.supervisor.restart_policy.parts[name].serves)
         return self.cores[name]
 
     def kill(self, name: str) -> Core:
@@ -67,15 +69,15 @@ class House:
     def prefills(self) -> str:
         """Which replica prefills a request: another one than decodes it, if they are linked."""
 
-        def place(book: FrontEnd, now: float) -> str:
-            deeds = book.submit("a", (1,), 4, now)
-            book.cancel("a")
-            return next(deed.name for deed in deeds if isinstance(deed, Send))
+        def place(tracker: RequestTracker, now: float) -> str:
+            actions = tracker.submit("a", (1,), 4, now)
+            tracker.cancel("a")
+            return next(action.name for action in actions if isinstance(action, Send))
 
-        return self.desk.ask(place)
+        return self.front_end.ask(place)
 
     def close(self) -> None:
-        self.desk.close()
+        self.front_end.close()
         self.supervisor.close()
 
 

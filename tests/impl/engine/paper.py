@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from refengine.engine.batch import Batch, StepResult, Transfer
-from refengine.engine.request import Output, Request
-from refengine.engine.scheduler import Scheduler
+from refengine.engine.core.scheduler import Scheduler
+from refengine.engine.model.batching import Batch, StepResult, Transfer
+from refengine.engine.model.tokens import END
+from refengine.engine.protocol import Output, Request
 from refengine.engine.settings import EngineSettings
-from refengine.engine.tokens import END
 
 Entry = bytes
 
@@ -91,7 +91,7 @@ class PaperWorker:
         (self.failed if tokens is None else self.done).append(name)
 
 
-class Desk:
+class PaperReplica:
     """A scheduler over such a worker, and what came of each request."""
 
     def __init__(self, **given: Any) -> None:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from refengine.engine.batch import StepResult
+from refengine.engine.core.worker_stepper import WorkerStepper
+from refengine.engine.model.batching import StepResult
 from refengine.engine.settings import EngineSettings
-from refengine.engine.stepper import Stepper
 
 NOBODY = 1 << 23
 """No process has this number, or a larger one."""
@@ -63,8 +63,8 @@ class Pool:
     def methods(self) -> list[str]:
         return [method for method, _ in self.calls]
 
-    def stepper(self, settings: EngineSettings) -> Stepper:
-        return Stepper(settings, self.make)
+    def stepper(self, settings: EngineSettings) -> WorkerStepper:
+        return WorkerStepper(settings, self.make)
 
     def _do(self, method: str, args: tuple[Any, ...]) -> None:
         self.calls.append((method, args))

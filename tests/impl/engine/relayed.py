@@ -11,9 +11,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from refengine.coordinator import Addresses
-from refengine.engine.core_process import Birth
-from refengine.engine.messages import Close, Join, Joined, Ready
-from refengine.engine.replica import Replica
+from refengine.engine.core.process import CoreInit
+from refengine.engine.protocol import Close, KvLinkResult, LinkKv, Ready
+from refengine.engine.supervisor.replica import Replica
 
 from .pools import NOBODY
 
@@ -26,13 +26,13 @@ class Core:
 
     def __init__(
         self,
-        birth: Birth,
+        init: CoreInit,
         *,
         serves: bool = True,
         slow: bool = False,
         workers: tuple[int, ...] = (),
     ) -> None:
-        self.birth = birth
+        self.init = init
         self.heard: list[Any] = []
         """All that its supervisor has told it."""
         self.pid = 0
@@ -42,7 +42,7 @@ class Core:
     @property
     def ready(self) -> Ready:
         """What it says of itself."""
-        folder = self.birth.folder
+        folder = self.init.folder
         return Ready(f"ipc://{folder}/front", f"ipc://{folder}/votes", self._workers)
 
     def say(self, *messages: Any) -> None:
@@ -60,8 +60,8 @@ class Core:
 
     def process(self, target: Any, args: tuple[Any, ...], name: str) -> BaseProcess:
         """In the place of a spawned process."""
-        birth, link, hears_death = args
-        assert birth == self.birth
+        init, link, hears_death = args
+        assert init == self.init
         return _FORK.Process(target=self._live, args=(link, hears_death), name=name)
 
     def _live(self, link: Connection, hears_death: Connection) -> None:
@@ -84,8 +84,8 @@ class Core:
             link.send(message)
             return
         self._theirs.send(message)
-        if isinstance(message, Join) and self._serves:
-            link.send(Joined(message.link))
+        if isinstance(message, LinkKv) and self._serves:
+            link.send(KvLinkResult(message.link))
         if isinstance(message, Close):
             if self._slow:
                 self._theirs.recv()
@@ -109,20 +109,20 @@ class Cores:
         """Not set: a start takes until it is."""
         self.held.set()
 
-    def new(self, birth: Birth) -> Replica:
+    def new(self, init: CoreInit) -> Replica:
         """In the place of `Replica`."""
         self.tries += 1
         self.held.wait(PATIENCE)
-        if birth.name in self.failures:
-            raise self.failures[birth.name]
-        core = Core(birth, serves=birth.name not in self.mute, slow=self.slow)
+        if init.name in self.failures:
+            raise self.failures[init.name]
+        core = Core(init, serves=init.name not in self.mute, slow=self.slow)
         self.all.append(core)
-        replica = Replica(birth, core.process)
+        replica = Replica(init, core.process)
         core.pid = replica.pid
         return replica
 
     def lives(self, name: str) -> list[Core]:
-        return [core for core in self.all if core.birth.name == name]
+        return [core for core in self.all if core.init.name == name]
 
     def __getitem__(self, name: str) -> Core:
         """Its last life."""

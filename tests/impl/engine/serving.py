@@ -4,10 +4,10 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from refengine.engine.batch import Batch, StepResult
-from refengine.engine.model_size import ModelSize
-from refengine.engine.request import Output, Request
-from refengine.engine.scheduler import Scheduler
+from refengine.engine.core.scheduler import Scheduler
+from refengine.engine.model.batching import Batch, StepResult
+from refengine.engine.model.size import ModelSize
+from refengine.engine.protocol import Output, Request
 from refengine.engine.settings import EngineSettings
 
 TINY = ModelSize(width=8, heads=2, inner=8, layers=2)
@@ -17,7 +17,7 @@ class Replica:
     """One worker."""
 
     def __init__(self, **given: Any) -> None:
-        from refengine.engine.worker import EngineWorker
+        from refengine.engine.core.worker import EngineWorker
 
         self.settings = settings = EngineSettings(**given)
         self.scheduler = Scheduler(settings)

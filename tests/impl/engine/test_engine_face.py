@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 import zmq
 
-from refengine.engine import Engine, EngineClosed, EngineFailed, wire
+from refengine.engine import Engine, EngineClosed, EngineFailed, protocol
 from refengine.engine import engine as module
-from refengine.engine.front_end import FrontEnd
-from refengine.engine.messages import Begin, Cancel, Made
-from refengine.engine.request import Output, Request
+from refengine.engine.front_end.request_tracker import RequestTracker
+from refengine.engine.front_end.streams import Completion
+from refengine.engine.protocol import AddRequest, Cancel, Output, Outputs, Request
 from refengine.engine.settings import EngineSettings
-from refengine.engine.stream import Completion
-from refengine.engine.supervisor import Supervisor
+from refengine.engine.supervisor.supervisor import Supervisor
 from refengine.errors import ForkedCopy
 
 from ..roles import Role, until
@@ -42,12 +41,12 @@ class Serving:
 
     def request(self) -> Request:
         """The next that comes to the replica."""
-        message = wire.to_core(self.front.recv())
-        assert isinstance(message, Begin)
+        message = protocol.decode_to_core(self.front.recv())
+        assert isinstance(message, AddRequest)
         return message.request
 
     def give(self, attempt: Request, *tokens: int, finish: str = "length") -> None:
-        self.front.send(wire.encode(Made((Output(attempt.id, tokens, finish),))))
+        self.front.send(protocol.encode(Outputs((Output(attempt.id, tokens, finish),))))
 
     def close(self) -> None:
         self.engine.close()
@@ -113,7 +112,7 @@ def test_cancelling_reaches_the_replica(serve: Any) -> None:
     attempt = one.request()
     stream.cancel()
     assert stream.result(5.0).finish == "cancelled"
-    assert wire.to_core(one.front.recv()) == Cancel(attempt.id)
+    assert protocol.decode_to_core(one.front.recv()) == Cancel(attempt.id)
 
 
 def test_how_it_is_and_of_what_it_is_made_can_be_asked(serve: Any) -> None:
@@ -147,7 +146,7 @@ def test_once_its_thread_has_ended_by_itself_it_has_failed(
     def tick(_book: object, _now: float) -> list[object]:
         raise RuntimeError("a mistake of the front end's own")
 
-    monkeypatch.setattr(FrontEnd, "tick", tick)
+    monkeypatch.setattr(RequestTracker, "tick", tick)
     until(lambda: one.engine.failure() is not None, 5.0)
     assert str(one.engine.failure()) == "the front end cannot serve: its thread has ended"
 

@@ -19,8 +19,7 @@ import pytest
 from refengine.engine import Delta
 from refengine.security import SocketFactory
 from refengine.serving.app import application
-from refengine.serving.connection import Connection
-from refengine.serving.server import Server
+from refengine.serving.server import Connection, Server
 from refengine.serving.service import Service
 
 from .exchange import SECONDS

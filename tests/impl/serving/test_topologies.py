@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from refengine.engine.alone import generate_alone
-from refengine.engine.tokens import encode
+from refengine.engine.model.reference import reference_generate
+from refengine.engine.model.tokens import encode
 
 from .process import ENVIRONMENT, SECONDS, Client, ask, client_of, ended, ready, serving, until
 
@@ -31,7 +31,7 @@ _TOPOLOGIES = {
 @pytest.fixture(scope="module")
 def alone() -> list[list[int]]:
     """Of each prompt."""
-    return [generate_alone(encode(prompt), _MOST) for prompt in _PROMPTS]
+    return [reference_generate(encode(prompt), _MOST) for prompt in _PROMPTS]
 
 
 _OFTEN = ("one-worker", "prefill-apart")

@@ -27,7 +27,7 @@ FORMS = f"refengine, FILE.toml, {environments.FORMS}"
 """What can stand after ``serve:``."""
 
 _LINES = {
-    "step": LinePath("core", "refengine.engine.core", "Core.stepped"),
+    "step": LinePath("core", "refengine.engine.core.core", "Core.stepped"),
     "run": LinePath("worker", "refengine.executor.serving", "Server._run"),
     "reply": LinePath("worker", "refengine.executor.replying", "Straight.result"),
 }

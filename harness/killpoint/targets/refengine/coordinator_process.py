@@ -106,7 +106,7 @@ class CoordinatorProcessOfRefengine:
 
     def link_lost(self, link: EngineLink | FrontEndLink) -> bool:
         """Nobody says so but the coordinator's silence."""
-        return link.quiet() > _SETTINGS.silence
+        return link.silent_for() > _SETTINGS.peer_timeout
 
     def link_close(self, link: EngineLink | FrontEndLink) -> None:
         """Leave."""

@@ -16,7 +16,7 @@ from refengine.engine import (
     RequestFailed,
     Stream,
 )
-from refengine.engine.alone import generate_alone
+from refengine.engine.model.reference import reference_generate
 from refengine.engine.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class EngineOfRefengine:
     ) -> EnginePiece:
         """The yardstick."""
         del shape
-        tokens = generate_alone(prompt, max_tokens)
+        tokens = reference_generate(prompt, max_tokens)
         return EnginePiece(tokens, "length" if len(tokens) == max_tokens else "stop")
 
     def engine_stop(self, end: Engine) -> None:

@@ -14,46 +14,46 @@ from dataclasses import replace
 
 from ...clock import Clock, monotonic
 from ...engine import Engine, EngineClosed, EngineFull
-from ...engine.roster import Roster
+from ...engine.front_end.streams import StreamEvent, is_last
 from ...engine.settings import EngineSettings
-from ...engine.stream import News, is_last
+from ...engine.supervisor.restart_policy import RestartPolicy
 from ...executor.held import End
 from ...malformed import Dropped, Malformed
 from ...security import SocketFactory
-from ..http_side import Asked
+from ..http_side import ServeOptions
+from ..metrics import MetricTotals
 from ..server import address_of
-from .handle import Handle
-from .messages import (
+from .handle import FrontEndHandle
+from .process import FrontEndInit
+from .protocol import (
     Cancel,
     Failed,
     FrontEndHealth,
-    Made,
+    Heartbeat,
+    Outputs,
     Phase,
-    Pulse,
     Ready,
     State,
     Submit,
     ToEngine,
+    decode_to_engine,
     encode,
-    to_engine,
 )
-from .process import Birth
-from .totals import Totals
 
 _log = logging.getLogger(__name__)
-_PUSH = 0.25  # seconds between two states that are told
-_STUCK = 2.0  # seconds without a sign of life, of which there are four a second
-_UNTAKEN = 1 << 20  # bytes that a front end may leave untaken
-_LEAVES = 2.0  # seconds for all front ends to leave by themselves
+_PUSH = 0.25  # seconds between two states sent to front ends
+_STUCK = 2.0  # seconds without a heartbeat, of which there are four a second
+_UNTAKEN = 1 << 20  # bytes that a front end may leave unread
+_LEAVES = 2.0  # seconds for all front ends to exit by themselves
 
 
 class FrontEnds:
-    """One thread, which alone starts and ends them, and stands between them and the engine.
+    """One thread that alone starts and ends front ends, and connects them with the engine.
 
-    See `HttpSide` for what is told to it, in which order.
+    It is an `HttpSide`, whose methods are called in that order.
 
     Args:
-        ended: called when none is left, and none will come back.
+        ended: called when no front end is left, and none will be restarted.
 
     Raises:
         OSError: it cannot listen there.
@@ -61,28 +61,30 @@ class FrontEnds:
 
     def __init__(
         self,
-        asked: Asked,
+        options: ServeOptions,
         settings: EngineSettings,
         idle: Callable[[], None],
         ended: Callable[[], None],
         clock: Clock = monotonic,
     ) -> None:
-        self._asked, self._settings, self._clock = asked, settings, clock
+        self._options, self._settings, self._clock = options, settings, clock
         self._idle, self._ended = idle, ended
-        self._listener = SocketFactory().listen_tcp(asked.host, asked.port)
+        self._listener = SocketFactory().listen_tcp(options.host, options.port)
         self.address = address_of(self._listener)
-        names = [f"front-end-{number}" for number in range(asked.front_ends)]
-        self._roster = Roster(names, restart=settings.restart, start_timeout=settings.start_timeout)
-        self._handles: dict[str, Handle] = {}
+        names = [f"front-end-{number}" for number in range(options.front_ends)]
+        self._restart_policy = RestartPolicy(
+            names, restart=settings.restart, start_timeout=settings.start_timeout
+        )
+        self._handles: dict[str, FrontEndHandle] = {}
         self._engine: Engine | None = None
         self._phase: Phase = "starting"
         self._cause = "the server ends"
         self._idle_told: Phase | None = None
-        self._totals = Totals()
-        self._news: deque[tuple[Handle, int, News]] = deque()
+        self._totals = MetricTotals()
+        self._events: deque[tuple[FrontEndHandle, int, StreamEvent]] = deque()
         self._dropped = Dropped(_log)
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
-        self._pushed = float("-inf")
+        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._pushed_at = float("-inf")
         self._pushed_phase: Phase | None = None
         self._thread = threading.Thread(target=self._run, name="front ends", daemon=True)
 
@@ -93,7 +95,7 @@ class FrontEnds:
     def attach(self, engine: Engine) -> None:
         """See `HttpSide`."""
         self._engine = engine
-        self._turn_to("serving")
+        self._enter_phase("serving")
 
     def parts(self) -> dict[str, int]:
         """See `HttpSide`."""
@@ -101,36 +103,36 @@ class FrontEnds:
 
     def drain(self) -> None:
         """See `HttpSide`."""
-        self._turn_to("draining")
+        self._enter_phase("draining")
 
     def cut(self, cause: str) -> None:
         """See `HttpSide`."""
         self._cause = cause
-        self._turn_to("cut")
+        self._enter_phase("cut")
 
     def stop(self) -> None:
         """See `HttpSide`."""
-        self._turn_to("leaving")
+        self._enter_phase("leaving")
 
     def close(self, seconds: float) -> None:
         """See `HttpSide`."""
-        self._turn_to("leaving")
+        self._enter_phase("leaving")
         if self._thread.ident is not None:
             self._thread.join(seconds + _LEAVES)
         self._listener.close()
 
-    def _turn_to(self, phase: Phase) -> None:
+    def _enter_phase(self, phase: Phase) -> None:
         self._phase = phase
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         with contextlib.suppress(OSError):
-            os.eventfd_write(self._bell.fileno(), 1)
+            os.eventfd_write(self._wakeup.fileno(), 1)
 
-    def _came(self, handle: Handle, number: int, news: News) -> None:
-        """On the engine's thread: more of a request."""
-        self._news.append((handle, number, news))
-        self._ring()
+    def _on_event(self, handle: FrontEndHandle, number: int, event: StreamEvent) -> None:
+        """Queue an event of a request; on the engine's thread."""
+        self._events.append((handle, number, event))
+        self._wake()
 
     # -- the thread -----------------------------------------------------------------------------
 
@@ -141,57 +143,59 @@ class FrontEnds:
         except BaseException:
             _log.exception("the thread of the front ends has failed")
         finally:
-            asked = self._phase == "leaving"
+            leaving = self._phase == "leaving"
             with contextlib.suppress(Exception):
                 self._end_all()
-            if not asked:
+            if not leaving:
                 self._ended()
 
     def _turn(self) -> None:
         began = self._clock()
-        for name in self._roster.late(began):
+        for name in self._restart_policy.late(began):
             self._lost(name, f"did not come to answer in {self._settings.start_timeout:g} s")
-        for name in self._roster.due(began):
+        for name in self._restart_policy.due(began):
             self._start(name)
         self._push(began)
-        ready = self._wait(min(_PUSH, max(0.0, self._roster.next() - began)))
+        ready = self._wait(min(_PUSH, max(0.0, self._restart_policy.next() - began)))
         for handle in list(self._handles.values()):
             if handle.link.fileno() in ready:
-                self._hear(handle)
+                self._receive(handle)
             elif handle.sentinel in ready:
                 self._lost(handle.name, handle.cause())
-        self._hand_out()
+        self._deliver()
         for handle in list(self._handles.values()):
-            # As of before it was heard: this process may have been stopped itself.
+            # Against the time before messages were read: this process may have been stopped.
             if handle.ready and began - handle.heard > self._settings.step_timeout:
                 silent = f"{self._settings.step_timeout:g} s"
                 self._lost(handle.name, f"gave no sign of life for {silent}, and was ended")
-        self._look_whether_idle()
+        self._check_idle()
 
     def _wait(self, seconds: float) -> dict[int, int]:
         poller = select.poll()
-        poller.register(self._bell.fileno(), select.POLLIN)
+        poller.register(self._wakeup.fileno(), select.POLLIN)
         for handle in self._handles.values():
             out = select.POLLOUT if handle.link.waiting else 0
             poller.register(handle.link.fileno(), select.POLLIN | out)
             poller.register(handle.sentinel, select.POLLIN)
         ready = dict(poller.poll(math.ceil(seconds * 1000)))
-        if self._bell.fileno() in ready:
+        if self._wakeup.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._bell.fileno())
+                os.eventfd_read(self._wakeup.fileno())
         return ready
 
     def _start(self, name: str) -> None:
         now = self._clock()
-        life = self._roster.started(name, now)
-        asked = self._asked
-        birth = Birth(name, life, os.getpid(), self._settings, asked.model, asked.key, asked.drain)
+        life = self._restart_policy.started(name, now)
+        options = self._options
+        init = FrontEndInit(
+            name, life, os.getpid(), self._settings, options.model, options.key, options.drain
+        )
         try:
-            self._handles[name] = Handle(birth, self._listener, now)
+            self._handles[name] = FrontEndHandle(init, self._listener, now)
         except OSError as error:
             self._lost(name, f"could not be started: {error}")
 
-    def _hear(self, handle: Handle) -> None:
+    def _receive(self, handle: FrontEndHandle) -> None:
         if handle.link.flush():
             handle.behind = False
         try:
@@ -201,62 +205,64 @@ class FrontEnds:
             return
         for frame in frames:
             try:
-                message = to_engine(frame)
+                message = decode_to_engine(frame)
             except Malformed:
                 self._dropped.add(f"what came from {handle.name}")
                 continue
-            self._obey(handle, message)
+            self._on_message(handle, message)
         if frames:
             handle.heard = self._clock()
 
-    def _obey(self, handle: Handle, message: ToEngine) -> None:
+    def _on_message(self, handle: FrontEndHandle, message: ToEngine) -> None:
         match message:
             case Ready():
                 handle.ready = True
-                self._roster.serves(handle.name)
-                self._pushed = float("-inf")
+                self._restart_policy.serves(handle.name)
+                self._pushed_at = float("-inf")
             case Submit():
                 self._submit(handle, message)
             case Cancel(number):
                 if number in handle.requests:
                     handle.requests[number].cancel()
-            case Pulse(count, draining, samples):
+            case Heartbeat(count, draining, samples):
                 handle.open, handle.draining = count, draining
                 if samples is not None:
-                    self._totals.heard(handle.name, samples)
+                    self._totals.update(handle.name, samples)
 
-    def _submit(self, handle: Handle, asked: Submit) -> None:
+    def _submit(self, handle: FrontEndHandle, request: Submit) -> None:
         try:
             if self._engine is None:
                 raise EngineClosed("submit")
-            stream = self._engine.submit(asked.prompt, asked.max_tokens, request_id=asked.id)
+            stream = self._engine.submit(request.prompt, request.max_tokens, request_id=request.id)
         except (EngineFull, EngineClosed, ValueError) as error:
-            self._send(handle, encode(Failed.of(asked.number, error)))
+            self._send(handle, encode(Failed.of(request.number, error)))
             return
-        handle.requests[asked.number] = stream
-        stream.subscribe(lambda news: self._came(handle, asked.number, news))
+        handle.requests[request.number] = stream
+        stream.subscribe(lambda event: self._on_event(handle, request.number, event))
 
-    def _hand_out(self) -> None:
-        """What has come of requests, to whoever asked for them: one frame for each front end."""
-        made: defaultdict[Handle, list[tuple[int, tuple[int, ...], str | None]]] = defaultdict(list)
-        failed: list[tuple[Handle, Failed]] = []
-        while self._news:
-            handle, number, news = self._news.popleft()
+    def _deliver(self) -> None:
+        """Send the requests' events to their front ends, in one frame each."""
+        outputs: defaultdict[FrontEndHandle, list[tuple[int, tuple[int, ...], str | None]]] = (
+            defaultdict(list)
+        )
+        failed: list[tuple[FrontEndHandle, Failed]] = []
+        while self._events:
+            handle, number, event = self._events.popleft()
             if number not in handle.requests:
-                continue  # it has ended, or its front end has
-            if is_last(news):
+                continue  # the request has ended, or its front end has
+            if is_last(event):
                 del handle.requests[number]
-            if isinstance(news, BaseException):
-                failed.append((handle, Failed.of(number, news)))
+            if isinstance(event, BaseException):
+                failed.append((handle, Failed.of(number, event)))
             else:
-                made[handle].append((number, news.tokens, news.finish))
-        for handle, deltas in made.items():
-            self._send(handle, encode(Made(tuple(deltas))))
+                outputs[handle].append((number, event.tokens, event.finish))
+        for handle, deltas in outputs.items():
+            self._send(handle, encode(Outputs(tuple(deltas))))
         for handle, message in failed:
             self._send(handle, encode(message))
 
-    def _send(self, handle: Handle, frame: bytes) -> None:
-        """One that does not take what is sent holds nobody up: its requests are aborted."""
+    def _send(self, handle: FrontEndHandle, frame: bytes) -> None:
+        """Send a frame; to bound the backlog, abort the requests of one that does not read."""
         handle.link.send(frame)
         if handle.link.waiting <= _UNTAKEN:
             return
@@ -273,22 +279,22 @@ class FrontEnds:
             handle.link.send(encode(Failed(number, "failed", cause=cause)))
 
     def _lost(self, name: str, cause: str) -> None:
-        """One is gone, or of no use: what it asked for is cancelled, and it is started anew."""
-        again = self._roster.ended(name, self._clock())
+        """End a front end that is gone or useless: cancel its requests, and restart it."""
+        again = self._restart_policy.ended(name, self._clock())
         _log.warning("%s %s; %s", name, cause, "it is started again" if again else "it stays away")
         self._totals.retire(name)
-        self._pushed = float("-inf")  # the others are to say so at once
+        self._pushed_at = float("-inf")  # so that the others report it at once
         handle = self._handles.pop(name, None)
         if handle is not None:
             handle.end()
-        if not self._roster.has_any([*self._roster.parts]):
+        if not self._restart_policy.has_any([*self._restart_policy.parts]):
             self._ended()
 
     def _push(self, now: float) -> None:
-        """How the whole server is, to those that have taken what they were told before."""
-        if now < self._pushed + _PUSH and self._phase == self._pushed_phase:
+        """Send the server's state to the front ends that have read the earlier ones."""
+        if now < self._pushed_at + _PUSH and self._phase == self._pushed_phase:
             return
-        self._pushed, self._pushed_phase = now, self._phase
+        self._pushed_at, self._pushed_phase = now, self._phase
         frame = encode(self._state(now))
         for handle in self._handles.values():
             if not handle.link.waiting:
@@ -298,24 +304,24 @@ class FrontEnds:
         engine, health, counts = self._engine, None, None
         if engine is not None:
             health, counts = engine.health(), engine.counts()
-            restarts = {part.name: part.restarts for part in self._roster.parts.values()}
+            restarts = {part.name: part.restarts for part in self._restart_policy.parts.values()}
             counts = replace(counts, restarts=counts.restarts | restarts)
-        front_ends = tuple(self._health(name, now) for name in self._roster.parts)
+        front_ends = tuple(self._health(name, now) for name in self._restart_policy.parts)
         samples = self._totals.samples()
         return State(self._phase, self._cause, health, counts, front_ends, samples)
 
     def _health(self, name: str, now: float) -> FrontEndHealth:
         handle = self._handles.get(name)
         if handle is None:
-            coming = self._roster.has_any([name])
+            coming = self._restart_policy.has_any([name])
             return FrontEndHealth(name, 0, "starting" if coming else "dead", 0)
         if not handle.ready:
             return FrontEndHealth(name, handle.pid, "starting", 0)
         stuck = now - handle.heard > _STUCK
         return FrontEndHealth(name, handle.pid, "stuck" if stuck else "ready", handle.open)
 
-    def _look_whether_idle(self) -> None:
-        """Once in each phase: every front end drains, and none has anything open."""
+    def _check_idle(self) -> None:
+        """Call `idle`, once per phase, when every front end drains and has no open request."""
         ready = [handle for handle in self._handles.values() if handle.ready]
         idle = all(each.draining and not each.open and not each.requests for each in ready)
         if self._phase in ("draining", "cut") and idle and self._idle_told != self._phase:
@@ -323,7 +329,7 @@ class FrontEnds:
             self._idle()
 
     def _end_all(self) -> None:
-        """All at once; one that has not left by itself in time is killed."""
+        """End all at once; kill those that do not exit by themselves in time."""
         self._phase = "leaving"
         self._push(self._clock())
         end = self._clock() + _LEAVES

@@ -1,4 +1,4 @@
-"""A front end as the engine's process keeps it: its process, its link, its open requests."""
+"""A front end for the engine's process: its process, its link, its open requests."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from ...executor.children import Forked, send
 from ...executor.errors import how_it_ended
 from ...executor.held import hold
 from .link import Link
-from .process import Birth, be_front_end
+from .process import FrontEndInit, front_end_main
 
 _SPAWN = multiprocessing.get_context("spawn")
-_TO_BE_TOLD = 0.5  # seconds from a process's end to its status
-_TO_REAP = 3.0  # seconds for a process to be gone that was killed
+_TO_BE_TOLD = 0.5  # seconds from a process's end to its exit status
+_TO_REAP = 3.0  # seconds for a killed process to be gone
 
 
-class Handle:
-    """One life of a front end. It is started at once, and ends when this process does."""
+class FrontEndHandle:
+    """One process of a front end. It starts at once, and ends when this process does."""
 
     def __init__(
         self,
-        birth: Birth,
+        init: FrontEndInit,
         listener: socket.socket,
         now: float,
         process: Callable[..., BaseProcess] = _SPAWN.Process,
     ) -> None:
-        self.name, self.life = birth.name, birth.life
+        self.name, self.life = init.name, init.life
         self.requests: dict[int, Stream] = {}
-        """By the front end's number, those that have not ended."""
+        """Requests that have not ended, by the front end's number."""
         self.heard = now
         self.ready = False
-        """Whether it has come to answer."""
+        """True once it answers HTTP."""
         self.open = 0
-        """Requests of its clients, as it said last."""
+        """Number of its clients' requests, as reported last."""
         self.draining = False
-        """Whether it refuses new ones, as it said last."""
+        """True if it refuses new requests, as reported last."""
         self.behind = False
-        """Whether its requests were aborted, and it has not taken that yet."""
+        """True if its requests were aborted, and it has not read that yet."""
         self._forked: Forked | None = None
         ours, theirs = socket.socketpair()
         self.link = Link(ours)
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (ours, self._alive):
             hold(end)
-        args = (birth, theirs, hears_death, listener)
-        self._process = process(target=be_front_end, args=args, name=birth.name)
+        args = (init, theirs, hears_death, listener)
+        self._process = process(target=front_end_main, args=args, name=init.name)
         try:
             self._process.start()
             self._forked = Forked(self.pid)
             hangup.send_at_hangup(hears_death.fileno(), self.pid, signal.SIGKILL)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         finally:
             theirs.close()
@@ -65,17 +65,17 @@ class Handle:
 
     @property
     def pid(self) -> int:
-        """The process's."""
+        """Process id of the front end."""
         assert self._process.pid is not None
         return self._process.pid
 
     @property
     def sentinel(self) -> int:
-        """Readable once the process has ended."""
+        """Descriptor that is readable once the process has ended."""
         return self._process.sentinel
 
     def cause(self) -> str:
-        """Why it ended."""
+        """Describe why it ended."""
         self._process.join(_TO_BE_TOLD)
         code = self._process.exitcode
         if code is None:
@@ -83,21 +83,21 @@ class Handle:
         return how_it_ended(-code if code < 0 else None, code)
 
     def abort(self) -> None:
-        """Cancel all that it has asked for."""
+        """Cancel all its requests."""
         requests, self.requests = self.requests, {}
         for stream in requests.values():
             stream.cancel()
 
     def end(self, seconds: float = 0.0) -> None:
-        """See to it that it is gone; so long it may leave by itself."""
+        """Wait `seconds` for it to exit by itself, then kill it and release everything."""
         self._process.join(seconds)
         if self._forked is not None:
             send(self._forked, signal.SIGKILL)
         self._process.join(_TO_REAP)
         self.abort()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self.link.close()
         with contextlib.suppress(OSError):
             self._alive.close()

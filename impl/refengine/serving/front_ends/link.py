@@ -1,4 +1,4 @@
-"""One end of the socket pair between a front end and the engine: whole frames, and no wait."""
+"""One end of the socket pair between a front end and the engine: whole frames, never blocking."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections import deque
 
 _HEAD = struct.Struct("!I")
 _MOST = 64 << 20  # bytes of a frame; a request's body is shorter
-_AT_ONCE = 256 << 10  # bytes that are taken before others have their turn
+_AT_ONCE = 256 << 10  # bytes that are read before others have their turn
 
 
 class Link:
-    """Any thread may send; one takes.
+    """Framed connection; any thread may send, one receives.
 
-    What the other side does not take is kept here: whoever sends looks at `waiting`.
+    Bytes that the other side does not read are kept here: senders have to check `waiting`.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -25,24 +25,24 @@ class Link:
         self._lock = threading.Lock()
         self._unsent: deque[memoryview] = deque()
         self._begun = False
-        """Whether a part of the first of these has been sent."""
+        """True if a part of the first unsent frame has been sent."""
         self._came = bytearray()
         self.waiting = 0
-        """Bytes that were not sent yet."""
+        """Number of bytes that were not sent yet."""
 
     def fileno(self) -> int:
-        """For polling; -1 once closed."""
+        """Descriptor for polling; -1 once closed."""
         return self._end.fileno()
 
     def send(self, frame: bytes) -> bool:
-        """Now, or as `flush` is called; whether all of it was sent now."""
+        """Send a frame now, or the rest of it by `flush`; return whether nothing is left unsent."""
         with self._lock:
             self._unsent.append(memoryview(_HEAD.pack(len(frame)) + frame))
             self.waiting += _HEAD.size + len(frame)
             return self._flush()
 
     def flush(self) -> bool:
-        """Send what the other side takes; whether nothing is left."""
+        """Send as much as the other side takes; return whether nothing is left."""
         with self._lock:
             return self._flush()
 
@@ -58,19 +58,19 @@ class Link:
                     self._unsent.popleft()
         except BlockingIOError:
             pass
-        except OSError:  # nobody is there; whoever takes sees it
+        except OSError:  # the other side is gone; `take` raises for it
             self._unsent.clear()
             self.waiting = 0
         return not self._unsent
 
     def drop(self) -> None:
-        """Forget what was not sent, but for the rest of a frame of which a part was."""
+        """Drop unsent frames, except the rest of a frame that was sent in part."""
         with self._lock:
             while len(self._unsent) > self._begun:
                 self.waiting -= len(self._unsent.pop())
 
     def take(self) -> list[bytes]:
-        """The frames that have come. EOFError once the other side has ended."""
+        """Return the frames that have come; raise EOFError once the other side has ended."""
         try:
             came = self._end.recv(_AT_ONCE)
         except BlockingIOError:
@@ -98,6 +98,6 @@ class Link:
         return frames
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close this end. Idempotent."""
         with contextlib.suppress(OSError):
             self._end.close()

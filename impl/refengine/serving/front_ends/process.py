@@ -18,24 +18,23 @@ from ...executor import hangup, titles
 from ...executor.held import End
 from ...malformed import Malformed
 from ..app import application
-from ..draining import Drain
 from ..http_side import TO_BE_CUT
 from ..server import Server
-from ..service import Service
+from ..service import Drain, Service
 from .link import Link
-from .messages import Cancel, Pulse, Ready, State, Submit, encode, to_front_end
+from .protocol import Cancel, Heartbeat, Ready, State, Submit, decode_to_front_end, encode
 from .remote_engine import RemoteEngine
 
-_PULSE = 0.25  # seconds between two signs of life
-_TO_ANSWER = 0.02  # seconds between two looks whether the HTTP server has come up
-_UNTAKEN = 32 << 20  # bytes that the engine's process may leave untaken
+_HEARTBEAT = 0.25  # seconds between two heartbeats
+_TO_ANSWER = 0.02  # seconds between two checks whether the HTTP server has come up
+_UNTAKEN = 32 << 20  # bytes that the engine's process may leave unread
 _LEAVES = 1.5  # seconds for the HTTP server to end
 _FAILED = 70
 
 
 @dataclass(frozen=True)
-class Birth:
-    """What a front end is told at its start."""
+class FrontEndInit:
+    """Arguments of a front end's process."""
 
     name: str
     life: int
@@ -46,50 +45,50 @@ class Birth:
     drain: float
 
 
-def be_front_end(
-    birth: Birth, end: socket.socket, death: Connection, listener: socket.socket
+def front_end_main(
+    init: FrontEndInit, end: socket.socket, death: Connection, listener: socket.socket
 ) -> None:
-    """In the child: answer until told to end; gone at once when the parent is, even if stopped.
+    """Serve, in the child, until the parent ends it; killed with the parent, even if stopped.
 
-    Signals that end a server are its parent's to handle, which may be sent them with the whole
-    process group: it tells its front ends what to do.
+    Signals that end a server, which may be sent to the whole process group, are ignored here: the
+    parent handles them, and directs its front ends.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     hangup.send_at_hangup(death.fileno(), os.getpid(), signal.SIGKILL)
-    if os.getppid() != birth.parent:
+    if os.getppid() != init.parent:
         os._exit(_FAILED)
-    titles.set_title(birth.name)
+    titles.set_title(init.name)
     os.umask(0o077)
-    FrontEndProcess(birth, Link(end), listener).serve()
+    FrontEndProcess(init, Link(end), listener).serve()
 
 
 class FrontEndProcess:
-    """The main thread turns around the link; another one is the HTTP server's."""
+    """Shell of a front end: the main thread serves the link, another one is the HTTP server's."""
 
     def __init__(
-        self, birth: Birth, link: Link, listener: socket.socket, clock: Clock = monotonic
+        self, init: FrontEndInit, link: Link, listener: socket.socket, clock: Clock = monotonic
     ) -> None:
-        self._name, self._link, self._clock = birth.name, link, clock
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
-        self._engine = RemoteEngine(birth.settings, self._send, clock)
-        self._drain = Drain(birth.drain, self._ring)
+        self._name, self._link, self._clock = init.name, link, clock
+        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._engine = RemoteEngine(init.settings, self._send, clock)
+        self._drain = Drain(init.drain, self._wake)
         self._service = Service(
-            birth.model,
+            init.model,
             drain=self._drain,
-            of_all=lambda: self._engine.state.samples,
+            totals=lambda: self._engine.state.samples,
             beside=self._about,
         )
-        app = application(self._service, birth.key)
+        app = application(self._service, init.key)
         self._server = Server(app, listener, patience=TO_BE_CUT, ended=self._server_ended)
         self._has_answered = False
         self._server_is_over = False
         self._leaving = False
-        self._beat_at = float("-inf")
+        self._heartbeat_at = float("-inf")
         self._samples: Any = None
 
     def serve(self) -> None:
-        """Until told to end."""
+        """Serve until the phase "leaving"."""
         self._server.start()
         try:
             while not self._leaving:
@@ -104,7 +103,7 @@ class FrontEndProcess:
         if self._link.waiting > _UNTAKEN:
             return False
         if not self._link.send(encode(message)):
-            self._ring()
+            self._wake()
         return True
 
     def _about(self) -> dict[str, Any]:
@@ -116,47 +115,47 @@ class FrontEndProcess:
 
     def _server_ended(self) -> None:
         self._server_is_over = True
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         with contextlib.suppress(OSError):
-            os.eventfd_write(self._bell.fileno(), 1)
+            os.eventfd_write(self._wakeup.fileno(), 1)
 
     # -- the main thread ------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        seconds = _PULSE if self._has_answered else _TO_ANSWER
+        seconds = _HEARTBEAT if self._has_answered else _TO_ANSWER
         poller = select.poll()
         out = select.POLLOUT if self._link.waiting else 0
         poller.register(self._link.fileno(), select.POLLIN | out)
-        poller.register(self._bell.fileno(), select.POLLIN)
+        poller.register(self._wakeup.fileno(), select.POLLIN)
         ready = dict(poller.poll(math.ceil(seconds * 1000)))
-        if self._bell.fileno() in ready:
+        if self._wakeup.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._bell.fileno())
-            self._beat_at = float("-inf")
+                os.eventfd_read(self._wakeup.fileno())
+            self._heartbeat_at = float("-inf")
         if self._link.fileno() in ready:
             self._link.flush()
-            self._hear()
+            self._receive()
         if self._server_is_over and not self._leaving:
             raise SystemExit(_FAILED)
-        self._tell()
+        self._report()
         self._engine.tick()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             frames = self._link.take()
         except EOFError:
             os._exit(_FAILED)  # without the engine's process there is nothing to serve
         for frame in frames:
             with contextlib.suppress(Malformed):
-                message = to_front_end(frame)
-                self._engine.heard(message)
+                message = decode_to_front_end(frame)
+                self._engine.receive(message)
                 if isinstance(message, State):
                     self._follow(message)
 
     def _follow(self, state: State) -> None:
-        """Do as the whole server does."""
+        """Follow the whole server's phase."""
         if state.phase == "starting":
             return
         self._service.engine = self._engine
@@ -166,15 +165,15 @@ class FrontEndProcess:
             self._drain.cut(state.cause)
         self._leaving = state.phase == "leaving"
 
-    def _tell(self) -> None:
-        """That it lives, and how it is."""
+    def _report(self) -> None:
+        """Send `Ready` once, and heartbeats when due."""
         if not self._has_answered and self._server.answers:
             self._has_answered = True
             self._link.send(encode(Ready()))
         now = self._clock()
-        if now < self._beat_at + _PULSE or self._link.waiting:
+        if now < self._heartbeat_at + _HEARTBEAT or self._link.waiting:
             return
-        self._beat_at = now
+        self._heartbeat_at = now
         samples = self._service.metrics.samples()
-        news, self._samples = (None if samples == self._samples else samples), samples
-        self._link.send(encode(Pulse(self._drain.open, self._drain.has_begun, news)))
+        changed, self._samples = (None if samples == self._samples else samples), samples
+        self._link.send(encode(Heartbeat(self._drain.open, self._drain.has_begun, changed)))

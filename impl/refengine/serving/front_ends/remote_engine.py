@@ -1,4 +1,4 @@
-"""The engine as a front end has it: in another process, of which it knows what it was told last."""
+"""The engine for a front end: in another process, whose last reported state it keeps."""
 
 from __future__ import annotations
 
@@ -8,29 +8,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ...clock import Clock, monotonic
-from ...engine import (
-    Delta,
-    EngineClosed,
-    EngineCounts,
-    EngineFull,
-    EngineSilent,
-    Health,
-    Stream,
-    admission,
-)
+from ...engine import Delta, EngineClosed, EngineCounts, EngineFull, EngineSilent, Health, Stream
+from ...engine.front_end import router
+from ...engine.front_end.streams import StreamEvent, is_last
 from ...engine.settings import EngineSettings
-from ...engine.stream import News, is_last
-from .messages import Cancel, Failed, Made, State, Submit
+from .protocol import Cancel, Failed, Outputs, State, Submit
 
-_SILENT = 3.0  # seconds without news, which come several times a second, after which nobody knows
-_GIVEN_UP = 15.0  # seconds without news after which open requests end with an error (SPEC E1)
+_SILENT = 3.0  # seconds without a state, of which there are several a second: its health is unknown
+_GIVEN_UP = 15.0  # seconds without a state until open requests end with an error (SPEC E1)
 
 
 class RemoteEngine:
-    """A `ServedEngine`. Any thread may use it; one of them tells it what has come.
+    """A `ServedEngine`. Any thread may use it; one passes it the received messages.
 
     Args:
-        send: to the engine's process; False if it takes no more now.
+        settings: of the engine.
+        send: sends to the engine's process; returns False if it takes no more now.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -48,20 +42,20 @@ class RemoteEngine:
 
     @property
     def silent(self) -> float:
-        """Seconds since it was heard of."""
+        """Seconds since the last message of the engine's process."""
         return self._clock() - self._heard
 
     def submit(
         self, prompt: Sequence[int], max_tokens: int = 16, *, request_id: str | None = None
     ) -> Stream:
-        """See `Engine.submit`; that it is full or closed comes as the stream's end.
+        """See `Engine.submit`; EngineFull and EngineClosed may come as the stream's end.
 
         Raises:
-            EngineSilent: nobody knows how it is.
-            EngineFull: it has not taken what was submitted before.
-            ValueError: it can never be served.
+            EngineSilent: the engine's state is unknown.
+            EngineFull: it has not read earlier submissions.
+            ValueError: the request can never be served.
         """
-        admission.check(self._settings, prompt, max_tokens)
+        router.check_servable(self._settings, prompt, max_tokens)
         if (silent := self.silent) > _SILENT:
             raise EngineSilent(silent)
         number = next(self._numbers)
@@ -74,26 +68,26 @@ class RemoteEngine:
         return stream
 
     def health(self) -> Health:
-        """As it was told last; it is not alive if that was too long ago (SPEC E4)."""
+        """Return the health reported last; it is not alive if that was too long ago (SPEC E4)."""
         health = self.state.health or Health(alive=True, ready=False, progressing=True)
         if self.silent > _SILENT:
             return replace(health, alive=False, ready=False, progressing=False)
         return health
 
     def counts(self) -> EngineCounts:
-        """As it was told last."""
+        """Return the counts reported last."""
         counts = self.state.counts
         if counts is None:
             return EngineCounts({}, 0, 0, 0, 0, {}, {}, {}, {})
         return counts
 
-    def heard(self, message: Made | Failed | State) -> None:
-        """This has come."""
+    def receive(self, message: Outputs | Failed | State) -> None:
+        """Take a message of the engine's process."""
         self._heard = self._clock()
         match message:
             case State():
                 self.state = message
-            case Made(deltas):
+            case Outputs(deltas):
                 for number, tokens, finish in deltas:
                     self._put(number, Delta(tokens, finish))
             case Failed(number):
@@ -102,12 +96,12 @@ class RemoteEngine:
                     self._put(number, message.error(stream.request_id))
 
     def tick(self) -> None:
-        """Time has passed: nobody waits for an engine that is not heard of."""
+        """End open requests if the engine has been silent for too long."""
         if (silent := self.silent) > _GIVEN_UP:
             self._end(EngineSilent(silent))
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """End open requests."""
         self._end(EngineClosed("the front end"))
 
     def _cancel(self, number: int) -> None:
@@ -121,10 +115,10 @@ class RemoteEngine:
             self._send(Cancel(number))
             self._put(number, error)
 
-    def _put(self, number: int, news: News) -> None:
+    def _put(self, number: int, event: StreamEvent) -> None:
         with self._lock:
             stream = self._streams.get(number)
-            if is_last(news):
+            if is_last(event):
                 self._streams.pop(number, None)
         if stream is not None:
-            stream.put(news)
+            stream.put(event)

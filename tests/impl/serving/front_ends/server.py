@@ -58,7 +58,7 @@ NO_FRONT_ENDS = (
     """
 import itertools
 from refengine.serving.front_ends import handle
-handle.be_front_end = itertools.chain  # in the child: returns at once
+handle.front_end_main = itertools.chain  # in the child: returns at once
 """
     + _SERVE
 )

@@ -20,21 +20,21 @@ from refengine.engine.settings import EngineSettings
 from refengine.executor.held import End
 from refengine.serving.front_ends import front_ends
 from refengine.serving.front_ends.front_ends import FrontEnds
-from refengine.serving.front_ends.handle import Handle
+from refengine.serving.front_ends.handle import FrontEndHandle
 from refengine.serving.front_ends.link import Link
-from refengine.serving.front_ends.messages import (
+from refengine.serving.front_ends.protocol import (
     Cancel,
     Failed,
-    Made,
-    Pulse,
+    Heartbeat,
+    Outputs,
     Ready,
     State,
     Submit,
     ToEngine,
+    decode_to_front_end,
     encode,
-    to_front_end,
 )
-from refengine.serving.http_side import Asked
+from refengine.serving.http_side import ServeOptions
 
 from ..fake_engine import FakeEngine
 from ..process import ENVIRONMENT, line_of
@@ -49,9 +49,9 @@ class Idle:
     made: dict[tuple[str, int], Idle]
 
     def __init__(self, target: object, args: tuple[Any, ...], name: str) -> None:
-        birth, end, *_ = args
+        init, end, *_ = args
         self.link = Link(socket.socket(fileno=os.dup(end.fileno())))
-        self.made[birth.name, birth.life] = self
+        self.made[init.name, init.life] = self
 
     def start(self) -> None:
         self._process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
@@ -74,7 +74,7 @@ class Idle:
         frames = list[bytes]()
         while came := self.link.take():
             frames += came
-        heard = [to_front_end(frame) for frame in frames]
+        heard = [decode_to_front_end(frame) for frame in frames]
         return [message for message in heard if not isinstance(message, State)]
 
     def end(self) -> None:
@@ -91,14 +91,14 @@ class Server:
         self.now = 0.0
         self.told: list[str] = []
         self.engine: Any = FakeEngine()
-        asked = Asked("127.0.0.1", 0, "model", b"", 1.0, count)
+        asked = ServeOptions("127.0.0.1", 0, "model", b"", 1.0, count)
         idle, ended = (functools.partial(self.told.append, each) for each in ("idle", "ended"))
         self.side = FrontEnds(asked, _SETTINGS, idle, ended, lambda: self.now)
         self.side.attach(self.engine)
 
     def turn(self, *, after: float = 0.0) -> None:
         self.now += after
-        self.side._ring()
+        self.side._wake()
         self.side._turn()
 
     def submitted(self, process: Idle, name: str) -> None:
@@ -115,7 +115,9 @@ class Server:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Generator[dict[tuple[str, int], Idle]]:
     Idle.made = {}
-    monkeypatch.setattr(front_ends, "Handle", functools.partial(Handle, process=Idle))
+    monkeypatch.setattr(
+        front_ends, "FrontEndHandle", functools.partial(FrontEndHandle, process=Idle)
+    )
     yield Idle.made
     for process in Idle.made.values():
         process.end()
@@ -156,14 +158,14 @@ def test_an_end_cancels_what_that_one_asked_for_and_nothing_else(
     assert server.engine.cancelled == ["a"]
     server.engine.streams["b"].put(Delta((7,), "stop"))
     server.turn()
-    assert other.hears() == [Made(((2, (7,), "stop"),))]
+    assert other.hears() == [Outputs(((2, (7,), "stop"),))]
 
 
 OWNER = """
 import os, signal, socket, subprocess
 from refengine.engine.settings import EngineSettings
-from refengine.serving.front_ends.handle import Handle
-from refengine.serving.front_ends.process import Birth
+from refengine.serving.front_ends.handle import FrontEndHandle
+from refengine.serving.front_ends.process import FrontEndInit
 
 class Stopped:
     def __init__(self, target, args, name):
@@ -173,8 +175,8 @@ class Stopped:
         self.pid = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[self.hears]).pid
         os.kill(self.pid, signal.SIGSTOP)
 
-birth = Birth("front-end-0", 1, os.getpid(), EngineSettings(), "model", b"", 1.0)
-handle = Handle(birth, socket.socket(), 0.0, Stopped)
+init = FrontEndInit("front-end-0", 1, os.getpid(), EngineSettings(), "model", b"", 1.0)
+handle = FrontEndHandle(init, socket.socket(), 0.0, Stopped)
 print(handle.pid, flush=True)
 signal.pause()
 """
@@ -223,14 +225,14 @@ def test_one_that_has_ended_is_started_again_and_its_restart_is_counted(
 
 def test_its_metrics_do_not_fall_by_its_end(server: Server, one: Idle) -> None:
     measured = (("refengine_http_requests", (), 5.0),)
-    one.says(Pulse(0, False, measured))
+    one.says(Heartbeat(0, False, measured))
     server.turn()
     one.link.close()
     server.turn()
     assert server.side._state(0.0).samples == measured
     server.turn()
     Idle.made["front-end-0", 2].says(
-        Ready(), Pulse(0, False, (("refengine_http_requests", (), 2.0),))
+        Ready(), Heartbeat(0, False, (("refengine_http_requests", (), 2.0),))
     )
     server.turn()
     assert server.side._state(0.0).samples == (("refengine_http_requests", (), 7.0),)
@@ -253,12 +255,12 @@ def test_one_without_signs_of_life_is_stuck_then_replaced(
     server: Server, one: Idle, other: Idle, processes: dict[tuple[str, int], Idle]
 ) -> None:
     server.submitted(one, "a")
-    other.says(Pulse(0, False))
+    other.says(Heartbeat(0, False))
     server.turn(after=2.1)
     assert (server.state("front-end-0")[0], server.state("front-end-1")[0]) == ("stuck", "ready")
     assert not server.engine.cancelled
     for _ in range(2):
-        other.says(Pulse(0, False))
+        other.says(Heartbeat(0, False))
         server.turn(after=5.0)
     assert server.engine.cancelled == ["a"]
     assert one.exitcode == -signal.SIGKILL
@@ -328,7 +330,7 @@ def test_what_a_front_end_leaves_untaken_is_bounded(server: Server, one: Idle, o
     assert after < 20_000
     assert server.engine.cancelled == ["a"]
     *made, failed = _taken(server, one)
-    assert all(isinstance(each, Made) for each in made)
+    assert all(isinstance(each, Outputs) for each in made)
     assert isinstance(failed, Failed)
     assert (failed.number, failed.kind) == (1, "failed")
     assert failed.cause == "front-end-0 did not take the tokens that had come for it"
@@ -356,7 +358,7 @@ def test_a_state_is_told_four_times_a_second_to_those_that_take_it(
     server: Server, one: Idle
 ) -> None:
     def states() -> list[State]:
-        heard = [to_front_end(frame) for frame in one.link.take()]
+        heard = [decode_to_front_end(frame) for frame in one.link.take()]
         return [each for each in heard if isinstance(each, State)]
 
     server.turn()
@@ -375,17 +377,17 @@ def test_idle_is_told_once_all_drain_and_nothing_is_open(
 ) -> None:
     server.submitted(one, "a")
     server.side.drain()
-    one.says(Pulse(0, True))
+    one.says(Heartbeat(0, True))
     server.turn()
     assert server.told == []
-    other.says(Pulse(0, True))
+    other.says(Heartbeat(0, True))
     server.turn()
     assert server.told == []  # its client has hung up, and the engine works on
     server.engine.streams["a"].put(Delta((7,), "stop"))
-    other.says(Pulse(1, True))
+    other.says(Heartbeat(1, True))
     server.turn()
     assert server.told == []
-    other.says(Pulse(0, True))
+    other.says(Heartbeat(0, True))
     server.turn()
     server.turn()
     assert server.told == ["idle"]

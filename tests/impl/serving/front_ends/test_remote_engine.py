@@ -8,19 +8,19 @@ import pytest
 
 from refengine.engine import Delta, EngineClosed, EngineFull, EngineSilent, RequestFailed
 from refengine.engine.settings import EngineSettings
-from refengine.serving.front_ends.messages import (
+from refengine.serving.front_ends.protocol import (
     Cancel,
     Failed,
-    Made,
+    Outputs,
     Phase,
     State,
     Submit,
+    decode_to_engine,
+    decode_to_front_end,
     encode,
-    to_engine,
-    to_front_end,
 )
 from refengine.serving.front_ends.remote_engine import RemoteEngine
-from refengine.serving.front_ends.totals import Totals
+from refengine.serving.metrics import MetricTotals
 
 from ..fake_engine import WELL, FakeEngine
 
@@ -36,13 +36,13 @@ class Other:
 
     def _take(self, message: Submit | Cancel) -> bool:
         if self.takes:
-            self.came.append(to_engine(encode(message)))
+            self.came.append(decode_to_engine(encode(message)))
         return self.takes
 
-    def says(self, message: Made | Failed | State) -> None:
-        known = to_front_end(encode(message))
+    def says(self, message: Outputs | Failed | State) -> None:
+        known = decode_to_front_end(encode(message))
         assert known == message
-        self.engine.heard(known)
+        self.engine.receive(known)
 
     def state(self, phase: Phase = "serving") -> None:
         self.says(State(phase, "", WELL, FakeEngine().counts(), (), ()))
@@ -53,7 +53,7 @@ def test_a_request_goes_there_and_its_tokens_come_back() -> None:
     stream = other.engine.submit([1, 2], 5, request_id="a")
     beside = other.engine.submit([3], 6)
     assert other.came == [Submit(1, "a", (1, 2), 5), Submit(2, "request-2", (3,), 6)]
-    other.says(Made(((1, (7,), None), (2, (8,), "stop"), (1, (9,), "length"))))
+    other.says(Outputs(((1, (7,), None), (2, (8,), "stop"), (1, (9,), "length"))))
     assert (stream.result(0).tokens, stream.result(0).finish) == ((7, 9), "length")
     assert beside.next(0) == Delta((8,), "stop")
 
@@ -129,13 +129,13 @@ def test_nobody_waits_for_an_engine_that_is_not_heard_of() -> None:
 
 
 def test_sums_of_several_processes_never_fall() -> None:
-    totals = Totals()
-    totals.heard("a", (("x", (), 1.0), ("y", (("status", "200"),), 2.0)))
-    totals.heard("b", (("x", (), 10.0),))
+    totals = MetricTotals()
+    totals.update("a", (("x", (), 1.0), ("y", (("status", "200"),), 2.0)))
+    totals.update("b", (("x", (), 10.0),))
     expected = (("x", (), 11.0), ("y", (("status", "200"),), 2.0))
     assert totals.samples() == expected
     totals.retire("a")
     assert totals.samples() == expected
-    totals.heard("a", (("x", (), 5.0),))
+    totals.update("a", (("x", (), 5.0),))
     assert totals.samples()[0] == ("x", (), 16.0)
     totals.retire("never heard of")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from refengine.engine.alone import generate_alone
-from refengine.engine.tokens import encode
+from refengine.engine.model.reference import reference_generate
+from refengine.engine.model.tokens import encode
 
 from ..process import ready, serving, until
 from .server import Streamed, Tree, client_of, metrics, pids, states
@@ -30,7 +30,7 @@ def test_tokens_blocks_and_the_end_with_the_engine_s_process(tmp_path: Path) -> 
     with serving(*_SERVE, TMPDIR=str(tmp_path)) as (process, client):
         ready(client)
         until(lambda: set(states(client).values()) == {"ready"}, "both front ends")
-        alone = generate_alone(encode(_PROMPT), 12)
+        alone = reference_generate(encode(_PROMPT), 12)
         for name in _NAMES:
             with client_of(client, name) as one:
                 assert Streamed(one, prompt=_PROMPT, max_tokens=12).rest().tokens == alone

@@ -1,0 +1,131 @@
+"""A replica for its supervisor: the core's process, the link to it, its workers' processes."""
+
+import contextlib
+import multiprocessing
+import signal
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from ... import ownership
+from ...executor.children import Forked, has_ended, send
+from ...executor.errors import how_it_ended
+from ...executor.held import hold
+from ..core.process import CoreInit, core_main
+from ..core.worker_processes import WorkerProcesses
+from ..protocol import Close, FromChild, Ready, ReplicaDown, ToChild
+
+_SPAWN = multiprocessing.get_context("spawn")
+_TO_BE_TOLD = 0.5  # seconds from a process's end to its exit status
+_TO_REAP = 3.0  # seconds for a killed process to be gone
+
+
+class Replica:
+    """One process of a replica. It starts at once, and ends when this process does."""
+
+    def __init__(
+        self, init: CoreInit, process: Callable[..., BaseProcess] = _SPAWN.Process
+    ) -> None:
+        self.name, self.life = init.name, init.life
+        self.ready: Ready | None = None
+        self.listens = True
+        """True while further messages may come from it."""
+        self._cause = ""
+        self._core: Forked | None = None
+        self._workers = WorkerProcesses()
+        self._folder = Path(init.folder)
+        self.link, theirs = multiprocessing.Pipe()
+        hears_death, self._alive = multiprocessing.Pipe(duplex=False)
+        for end in (self.link, self._alive):
+            hold(end)
+        self._process = process(target=core_main, args=(init, theirs, hears_death), name=init.name)
+        try:
+            self._process.start()
+            self._core = Forked(self.pid)
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            theirs.close()
+            hears_death.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the core."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def sentinel(self) -> int:
+        """Descriptor that is readable once the core has ended."""
+        return self._process.sentinel
+
+    @property
+    def votes(self) -> str:
+        """Address at which other cores reach it, once it serves."""
+        return "" if self.ready is None else self.ready.votes
+
+    def pids(self) -> dict[str, int]:
+        """Return its live processes' ids by name."""
+        core = self._core
+        found = {} if core is None or has_ended(core) else {self.name: core.pid}
+        workers = self._workers.alive()
+        return found | {f"{self.name}/worker-{rank}": pid for rank, pid in workers.items()}
+
+    def say(self, message: ToChild) -> None:
+        """Send a message to the core, if it lives."""
+        with contextlib.suppress(OSError):
+            self.link.send(message)
+
+    def hear(self) -> list[FromChild]:
+        """Return the core's messages so far."""
+        said: list[FromChild] = []
+        try:
+            while self.link.poll():
+                said.append(self.link.recv())
+        except (EOFError, OSError):
+            self.listens = False
+        for message in said:
+            if isinstance(message, Ready):
+                self.ready = message
+                self._workers = WorkerProcesses(message.workers)
+            elif isinstance(message, ReplicaDown):
+                self._cause = message.cause
+        return said
+
+    def cause(self) -> str:
+        """Describe why it ended, as far as that is known."""
+        if self._cause:
+            return f"has ended: {self._cause}"
+        self._process.join(_TO_BE_TOLD)
+        code = self._process.exitcode
+        if code is None:
+            return "was ended"
+        return how_it_ended(-code if code < 0 else None, code)
+
+    def kill(self) -> None:
+        """Kill the core and its workers, stopped or not."""
+        if self._core is not None:
+            send(self._core, signal.SIGKILL)
+        self._workers.kill()
+
+    def leave(self) -> None:
+        """Ask the core to shut down."""
+        self.say(Close())
+
+    def end(self, seconds: float = 0.0) -> None:
+        """Wait `seconds` for it to exit by itself, kill what is left, and release everything."""
+        self._process.join(seconds)
+        self.kill()
+        self._process.join(_TO_REAP)
+        self._workers.kill(_TO_REAP)
+        self._release()
+        ownership.sweep()
+
+    def _release(self) -> None:
+        self._workers.close()
+        if self._core is not None:
+            self._core.close()
+        for end in (self.link, self._alive):
+            end.close()
+        ownership.remove_directory(self._folder)
