@@ -398,12 +398,28 @@ def _sent_to(history: History) -> list[Violation]:
     return []
 
 
+def judge(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+    """Return what one invariant says of a play of a server.
+
+    Raises:
+        Inconclusive: the play says nothing of it; Lacking: no play of this server does.
+    """
+    of = life(history)
+    if id in of.unjudged:
+        raise Lacking(of.unjudged[id])
+    if id in _OF_ANY_TREE:
+        return _OF_ANY_TREE[id](scenario, history, ledger)
+    if id not in _JUDGES:
+        raise Inconclusive(f"{id} is not judged of a whole server")
+    return _JUDGES[id](of, ledger)
+
+
 class ServerChecks(Checks):
     """Judges of a server's tree; a program may say that an invariant cannot be judged of it."""
 
     def judge(self, id: str) -> Checker:
         """See the base class: every invariant that others have is refused."""
-        return functools.partial(_judged, id)
+        return functools.partial(judge, id)
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
         """See the base class: what clients lost is judged with the rest of S3."""
@@ -418,22 +434,6 @@ class ServerChecks(Checks):
     def sent_to_strangers(self, history: History) -> list[Violation]:
         """See the base class."""
         return _sent_to(history)
-
-
-def _judged(id: str, scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """Return what one invariant says of a play of a server.
-
-    Raises:
-        Inconclusive: the play says nothing of it; Lacking: no play of this server does.
-    """
-    of = life(history)
-    if id in of.unjudged:
-        raise Lacking(of.unjudged[id])
-    if id in _OF_ANY_TREE:
-        return _OF_ANY_TREE[id](scenario, history, ledger)
-    if id not in _JUDGES:
-        raise Inconclusive(f"{id} is not judged of a whole server")
-    return _JUDGES[id](of, ledger)
 
 
 CHECKS = ServerChecks()
