@@ -104,7 +104,7 @@ _JUDGES: dict[str, Checker] = {
 
 
 def _by_system(id: str) -> Checker:
-    """The judge of an invariant, as the scenario's system has it."""
+    """Return the judge of an invariant; whole servers have their own checks."""
     own = _JUDGES.get(id)
 
     def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -121,7 +121,7 @@ def _by_system(id: str) -> Checker:
 
 _IDS = (*_JUDGES, "E5", "E6", "E7", "E8", "E9", "E10")
 CHECKERS: dict[str, Checker] = {id: crash_first(id, _by_system(id)) for id in _IDS}
-"""One judge an invariant, each of which looks for crashes first.
+"""One judge per invariant; each looks for crashes first.
 
-What a judge raises makes the case inconclusive, never held.
+An exception in a judge makes the case inconclusive, never held.
 """

@@ -1,4 +1,4 @@
-"""Cut off: a cut shorter than the silence loses nothing, a longer one is told (Q18)."""
+"""Cuts: one shorter than the peer timeout loses nothing, a longer one is reported (Q18)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_SILENCE = 10.0
 _SLACK = 0.5
 """Seconds beyond the silence, before what the machine itself was late."""
 _NEXT = 2.0
-"""Seconds within which a call that begins after the silence has to tell."""
+"""Seconds within which a call that begins after the silence has to report it."""
 _TELLS = ("peer-died", "closed", "lost")
 _DEAFENS = ("cut", "half-open")
 
@@ -30,16 +30,16 @@ class _Deaf(msgspec.Struct):
     role: str
     fault: Event
     limit: float
-    """Seconds of silence after which it has to know."""
+    """Seconds of silence after which the party has to know."""
 
     def due(self, history: History, until: int) -> int:
-        """When it has to know, ns."""
+        """Return the time by which the party has to know of the cut, ns."""
         late = history.allowance(self.fault.t, until)
         return self.fault.t + int((self.limit + _SLACK) * 1e9) + late
 
 
 def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q18: nothing is lost unless a party is cut off for good; then both ends are told in time."""
+    """Q18: nothing is lost unless a party is cut off for good; then both ends learn it in time."""
     faults = network_faults(history)
     if not faults:
         raise Inconclusive("no connection was harmed")
@@ -54,12 +54,12 @@ def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
 
 
 def network_faults(history: History) -> list[Event]:
-    """What was done to connections, in order."""
+    """Return the faults done to connections, in order."""
     return [e for e in history.of("fault") if e.text("fault") in NETWORK_FAULTS]
 
 
 def silence(history: History) -> float:
-    """Seconds of silence that the target was told to bear, or its default."""
+    """Return the seconds of silence that the target was configured to bear, or its default."""
     told = history.first("silence")
     seconds = told.data.get("seconds") if told else None
     return float(seconds) if isinstance(seconds, (int, float)) else DEFAULT_SILENCE
@@ -78,7 +78,7 @@ def bound(history: History) -> tuple[str, Level | None]:
 
 
 def _deaf(scenario: Scenario, history: History, faults: list[Event]) -> list[_Deaf]:
-    """Who hears nothing from some fault on, to the end."""
+    """Return the parties that hear nothing from some fault on, to the end."""
     limit = silence(history)
     parties: dict[str, _Deaf] = {}
     for fault in faults:
@@ -137,7 +137,7 @@ def _writer_told(scenario: Scenario, history: History, party: _Deaf) -> list[Vio
 
 
 def _first(calls: list[Call], party: _Deaf) -> Call | None:
-    """The call that told."""
+    """Return the first call that reported the cut; None if none did."""
     return next(
         (c for c in calls if c.tells and c.ended is not None and c.ended.t >= party.fault.t), None
     )

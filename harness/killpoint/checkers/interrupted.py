@@ -19,7 +19,7 @@ _CALLS = ("end", "sent", "got", *ENDS.values(), *OF_PIPES.values())
 _ORDERS = ("make", "attach", "ready", "close", "drop")
 _ENDS_WELL = ("ok", "injected")
 _STOPS = (*_ENDS_WELL, "closed", "timeout")
-"""How a reader's calls may end: it reads until there is nothing more to come."""
+"""Outcomes that a reader's calls may have: it reads until there is nothing more to come."""
 
 
 def whole_or_not_at_all(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -49,13 +49,13 @@ def struck(scenario: Scenario, history: History) -> list[Event]:
 
 
 def weighed(history: History, strikes: list[Event]) -> dict[str, int]:
-    """What a play is worth: its exceptions, and how many of them never came out of their calls."""
+    """Return the play's exceptions, and how many of them never came out of their calls."""
     came_out = sum(event.text("outcome") == "injected" for event in history.of(*_CALLS))
     return {"exceptions": len(strikes)} | ({} if came_out else {"swallowed": len(strikes)})
 
 
 def queue_unharmed(scenario: Scenario, history: History) -> list[Violation]:
-    """What differs from a queue in which the struck calls were made, or were not."""
+    """Return the differences from a queue in which the struck calls were made, or were not."""
     readers = scenario.readers()
     return (
         _failed_orders(history)
@@ -76,9 +76,9 @@ def _failed_orders(history: History) -> list[Violation]:
 
 
 def _left(history: History, ledger: Ledger) -> list[Violation]:
-    """What was made by a call that an exception struck, and is still there after the end.
+    """Return a violation for a resource of a struck call that is still there after the end.
 
-    What the same story leaves without an exception is not the exception's.
+    Resources that the same story leaves without an exception are not the exception's.
     """
     more = ledger.beyond_usual()
     if not more:
@@ -142,7 +142,7 @@ def _half_sent(scenario: Scenario, history: History) -> list[Violation]:
 
 
 def _leaves(scenario: Scenario, reader: str) -> bool:
-    """Whether the reader is told to go while the others stay."""
+    """Return whether the reader leaves while the others stay."""
     steps = [step for step in scenario.steps if isinstance(step, (Close, Drop, Exit))]
     return any(reader in scenario.named(step.roles) for step in steps)
 

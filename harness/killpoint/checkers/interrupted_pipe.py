@@ -13,12 +13,12 @@ from killpoint.verdict import Violation
 
 _ENDS_WELL = ("ok", "injected")
 _ENDS = {"pipe-receive": (*_ENDS_WELL, "closed", "failed")}
-"""How a call may end: a rank takes until there is nothing more to come, and is told in the place of
-a tensor that its send was struck (K3)."""
+"""Outcomes that a call may have: a rank takes until there is nothing more to come, and gets, in the
+place of a tensor, the error that its send was struck (K3)."""
 
 
 def pipe_unharmed(scenario: Scenario, history: History) -> list[Violation]:
-    """What differs from a pipe in which the struck calls were made, or were not."""
+    """Return the differences from a pipe in which the struck calls were made, or were not."""
     opens = [e for e in history.of("end") if e.text("op") == "pipe-open"]
     struck = next((e for e in opens if e.text("outcome") == "injected"), None)
     made = calls(history)
@@ -56,7 +56,7 @@ def _failed(history: History, call: Call) -> list[Violation]:
 
 
 def _more_than_struck(history: History, lane: Lane) -> list[Violation]:
-    """Told of failed sends more often than one was struck."""
+    """Return a violation if more sends were reported as failed than were struck."""
     failed = [call for call in lane.got if call.outcome == "failed"]
     struck = sum(call.outcome == "injected" for call in lane.sent)
     if len(failed) <= struck:
