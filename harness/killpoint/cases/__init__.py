@@ -1,4 +1,4 @@
-"""The named ways to test each invariant; one file a chapter."""
+"""Cases: the named ways to test each invariant; one file per chapter."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ CASES: tuple[Case, ...] = (
     *waves.CASES,
     *coordinator.CASES,
 )
-"""Of implementations whose parts are driven from inside."""
+"""Cases of implementations whose parts are driven from inside."""
 
 SERVER_CASES: tuple[Case, ...] = servers.CASES
-"""Of whole servers, which are judged from outside."""
+"""Cases of whole servers, which are judged from outside."""
 
 EVERY_CASE = (*CASES, *SERVER_CASES, *servers.FULL_CASES)
 

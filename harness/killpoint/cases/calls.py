@@ -8,7 +8,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_places, ends_and
 
 _SENDS = "sendto"
-"""What the socket library's own threads send by."""
+"""System call by which the socket library's own threads send."""
 _SAMPLES = 3
 
 

@@ -10,7 +10,8 @@ from killpoint.search.crash_points import Around, chosen, count_lines
 _CHUNK = 8 * MIB
 _LARGE = Message("array", 5 * MIB)
 _PATIENT = 3.5
-"""A survivor's own deadline: longer than the 2 s in which the writer must have been told."""
+"""Seconds of a survivor's own deadline: longer than the 2 s in which the writer must get the
+error."""
 
 
 def _stream() -> list[Scenario]:

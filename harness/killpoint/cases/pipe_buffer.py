@@ -29,7 +29,7 @@ from killpoint.scenario import (
 )
 
 _NO_BYTES = Tensor("float32", (1024,), form="meta")
-"""It has a shape and nothing in it: no target can carry it."""
+"""Tensor with a shape and no bytes: no target can carry it."""
 _EMPTY: list[AnyStep] = [PipeDrain(), Wait(within=GIVEN)]
 _DONE: list[AnyStep] = [Wait(within=GIVEN)]
 

@@ -124,8 +124,8 @@ def life(scenario: Scenario, history: History) -> Life:
     """Return the life of the one engine of a play.
 
     Raises:
-        Inconclusive: it did not start, no request was made, or a fault was not done; Lacking: it has
-            no such part.
+        Inconclusive: it did not start, no request was made, or a fault was not done.
+        Lacking: it has no such part.
     """
     started = history.first("engine-started")
     if started is None:

@@ -91,8 +91,10 @@ def _grows(
 
 
 def _entries(history: History) -> list[Violation]:
-    """Entries that the store itself counts, where the target reports them, taken each time all had
-    met."""
+    """Return a violation if the store's own count of entries grows.
+
+    The count is taken, where the target reports it, each time all ranks had just met.
+    """
     told = list(history.of("entries"))
     if len(told) <= _LEAST_ENTRIES:
         return []

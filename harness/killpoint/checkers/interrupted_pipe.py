@@ -56,7 +56,7 @@ def _failed(history: History, call: Call) -> list[Violation]:
 
 
 def _more_than_struck(history: History, lane: Lane) -> list[Violation]:
-    """Return a violation if more sends were reported as failed than were struck."""
+    """Return a violation if more receives report a failed send than sends were struck."""
     failed = [call for call in lane.got if call.outcome == "failed"]
     struck = sum(call.outcome == "injected" for call in lane.sent)
     if len(failed) <= struck:
@@ -67,7 +67,7 @@ def _more_than_struck(history: History, lane: Lane) -> list[Violation]:
 
 
 def _lost(history: History, lane: Lane) -> list[Violation]:
-    """Accepted, and asked for until its sender had left."""
+    """Return a violation for a tensor that was accepted, asked for to the end, and never came."""
     if not lane.got or lane.got[-1].outcome != "closed":
         return []
     model = PipeLane([Sent(call.digest, call.ok) for call in lane.sent])

@@ -99,8 +99,7 @@ def _ends(event: Event) -> list[str]:
 
 
 def _peers(looks: list[Event]) -> dict[str, str] | None:
-    """Return the other end of each joined socket that was seen; None if the record does not show
-    it."""
+    """Return the other end of each joined socket that was seen; None if none is recorded."""
     told = [cast("dict[str, str]", e.data["peers"]) for e in looks if "peers" in e.data]
     return {end: peer for each in told for end, peer in each.items()} if told else None
 
