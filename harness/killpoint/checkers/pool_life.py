@@ -58,7 +58,7 @@ def _agrees(history: History, life: Life) -> list[Violation]:
 
 
 def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """W9: the pool works, and no process holds an end that hides its death from another one.
+    """W9: the pool works, and no process holds an end that hides another one's death.
 
     By closing such an end others hear of a death. An end that several hold prevents that unless
     each of them, and no other process, holds the other end too: a pair that a library keeps for
