@@ -1,14 +1,18 @@
-"""What a whole run leaves to ``--full``: what takes long, and tells little more than the rest."""
+"""Which tests are run: some are left to ``--full``; ``--fast`` leaves those that start a process."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from fast_selection import Noted, Watch, left_out
 
 from killpoint.plugin import ScenarioItem
 
+_WATCH = pytest.StashKey[Watch]()
 PLAYED_AS_FILES = {
     "G4/host-leaves-after-broadcast",
     "L1/all-killed-then-next-start",
@@ -27,7 +31,14 @@ LIKE_OTHERS = {
 ``ci/check.sh`` plays all four."""
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Two options that choose by whether a test starts a process."""
+    group = parser.getgroup("processes")
+    group.addoption("--fast", action="store_true", help="only tests that start no process")
+    group.addoption("--note-starts", action="store_true", help="write tests/not_fast.txt anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let processes that tests start be as at a terminal, wherever the tests are run.
 
     A ``check`` that a test makes is no verdict of the job that runs the tests; and what was begun
@@ -38,6 +49,28 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    fast, notes = config.getoption("--fast"), config.getoption("--note-starts")
+    if fast or notes:
+        config.stash[_WATCH] = Watch(refuses=bool(fast))
+    if notes and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Noted())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that are not fast without importing them."""
+    if not config.getoption("--fast"):
+        return None
+    return True if str(collection_path.relative_to(config.rootpath)) in left_out() else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """See whether a test, or a fixture of its, starts a process."""
+    watch = item.config.stash.get(_WATCH, None)
+    if watch is None:
+        return (yield)
+    with watch.test(item):
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

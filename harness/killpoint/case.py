@@ -25,9 +25,9 @@ class Case(msgspec.Struct, frozen=True):
     """Capabilities. ``deadlines``: the story needs a call that expires; a timeout that only bounds
     a healthy call is left out for a target that has none."""
     full: bool = False
-    """Whether it is asked under ``--full`` alone, and if it is named."""
+    """True if the case is played only under ``--full``, and when it is named."""
     play: str = ""
-    """What it shares with other cases: they judge one play, which is played once for them all."""
+    """Name of the play that several cases share: it is played once, and each of them judges it."""
 
     @property
     def invariant(self) -> str:
@@ -36,7 +36,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def tier(self) -> Tier:
-        """Where it plays: with real processes, in a simulated world, or on pure state machines."""
+        """Tier of the case: real processes, a simulated world, or pure state machines."""
         if "waves" in self.needs:
             return "model"
         return "simulated" if self.needs & SIMULATED else "process"

@@ -1,4 +1,4 @@
-"""Whether an error says of which rank it speaks: a person has to know which machine to look at."""
+"""Ranks named in errors: a person has to know which machine to look at."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def ranks_named(text: str) -> set[int]:
 
 
 def names_one_of(text: str, ranks: Collection[int]) -> bool:
-    """Whether a text names at least one of these ranks."""
+    """Return whether a text names at least one of these ranks."""
     return bool(ranks_named(text) & set(ranks))

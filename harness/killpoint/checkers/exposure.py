@@ -1,4 +1,4 @@
-"""What strangers see and cost: listeners, rights, messages, keys, floods (S1 to S4)."""
+"""Exposure to strangers: listeners, rights, messages, keys, floods (S1 to S4)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LOGS_AT_MOST = 64 << 10
 SPARE = 64
 """Descriptors that a process has left, or has again some seconds after a flood has come."""
 _KNOWN = ("ff0000", "485454502f", "15030")
-"""How ZeroMQ, HTTP and TLS answer whoever comes: a greeting, or a refusal."""
+"""First bytes, in hex, of what ZeroMQ, HTTP and TLS answer any client: a greeting, or a refusal."""
 _OTHERS = (("everybody", 0), ("its group", 3))
-"""Who else there is, and how far to the left their bits of a mode stand."""
+"""Users beside the owner, and the shift to their bits of a file mode."""
 
 
 def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """S1: nobody listens at another address than the shape's own, or loopback."""
+    """S1: no process listens at another address than the shape's own, or loopback."""
     looks = list(history.of("looked"))
     if not looks:
         raise Inconclusive("nobody was looked at")
@@ -86,7 +86,7 @@ def owners_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
 
 
 def _reachable_by(event: Event) -> str:
-    """Who besides the owner has rights on what the event describes; empty if nobody."""
+    """Return who besides the owner has rights on the event's path or segment; empty if no one."""
     directory = bool(event.data.get("directory"))
     wanted = {"socket-path": 0o2}.get(event.kind, 0o7 if directory else 0o6)
     for who, shift in _OTHERS:
@@ -142,7 +142,7 @@ def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> 
 
 
 def _reached(history: History) -> bool:
-    """Whether a stranger found a port."""
+    """Return whether a stranger connected to a port."""
     return bool(list(history.of("stranger-connected")))
 
 
@@ -171,7 +171,7 @@ def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Findin
 
 
 def _fell_short(history: History, event: Event) -> str:
-    """Why a listener was not flooded in full by no doing of its own; empty if it was."""
+    """Return why a listener was not flooded in full by no doing of its own; empty if it was."""
     arrived, asked = event.number("arrived"), event.number("asked")
     some = f"{arrived} of {counted(asked, 'connections')} of a flood were made"
     if not event.data.get("able", True):
@@ -220,7 +220,7 @@ def _taken(history: History) -> list[Violation]:
 
 
 def _peered(history: History) -> list[Violation]:
-    """Whether a listener took what a stranger said for a peer's word: kept it, or answered it."""
+    """Return a violation if a listener took a stranger for a peer: it stayed, or was answered."""
     for event in history.of("stranger-kept"):
         library, by = event.text("library"), event.text("by")
         cause = (

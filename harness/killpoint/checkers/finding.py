@@ -1,4 +1,4 @@
-"""What a judge is given, what it finds, and how it says that it cannot tell."""
+"""Interface of the judges: findings of a play, and the exceptions of one that shows nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
 ACCIDENT = re.compile(r"(AttributeError|NameError|UnboundLocalError|TypeError|IndexError)\b")
-"""What comes of code that did not look, and names nothing of what went wrong."""
+"""Errors of code that did not check: they name nothing of what went wrong."""
 
 
 _DRAWN = tuple(
@@ -30,7 +30,8 @@ _DRAWN = tuple(
         (r"\b(psm_|0x)[0-9a-f]{6,}\b", r"\1…"),
     )
 )
-"""What is drawn anew by a process or a machine, and what stands for it."""
+"""Patterns of what differs from process to process or machine to machine, and their
+replacements."""
 
 
 class Inconclusive(Exception):
@@ -47,24 +48,24 @@ class Finding(msgspec.Struct):
     violations: list[Violation] = []
     counts: dict[str, int] = {}
     told: list[str] = []
-    """What was measured besides, for people."""
+    """Further measurements, as lines for people."""
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """A role that is not there for those who wait for it."""
+    """Role that is not there for those who wait for it."""
 
     role: str
     how: str
 
     def words(self) -> str:
-        """For people."""
+        """Return a description of the absence, for people."""
         return f"{self.role}, {self.how}"
 
 
 _LIBRARY = re.compile(
     r"\((zmq|multiprocessing|threading|concurrent|contextlib|queue|selectors|<frozen)"
 )
-"""Frames that say how something waits; the first one outside them says what for."""
+"""Frames of libraries, which show how a role waits; the first frame outside them shows for what."""
 
 _ENDS = ("kill", "exit", "sigterm", "sigint", "ctrl-c", "hang-up")
 
@@ -72,7 +73,7 @@ Checker = Callable[[Scenario, History, Ledger], Finding]
 
 
 def graver(found: list[Violation], more: Iterable[Violation]) -> list[Violation]:
-    """What was found so far, or ``more`` where that is graver: a MUST where it was a SHOULD."""
+    """Return the findings so far, or ``more`` if graver: a MUST where it was a SHOULD."""
     if found and found[0].level != "SHOULD":
         return found
     others = list(more)
@@ -91,7 +92,7 @@ def hangs_of(history: History, role: str) -> list[Violation]:
 
 
 def _hung(history: History) -> list[Event]:
-    """Who did not come back, but for a send that waits for a reader which does not receive."""
+    """Return the hangs, but for a send that waits for a reader which does not receive."""
     return [event for event in history.of("hang") if not _waits_rightly(history, event)]
 
 
@@ -103,15 +104,15 @@ def _waits_rightly(history: History, event: Event) -> bool:
 
 
 def _last_step(history: History, event: Event) -> int:
-    """When a role did last what its log tells of, ns."""
+    """Return the time of the last event in a role's own log, ns."""
     own = [e.t for e in history.events if e.role == event.text("target") and e.t <= event.t]
     return own[-1] if own else event.t
 
 
 def crash_first(id: str, judge: Checker) -> Checker:
-    """The judge of an invariant, asked only about plays in which nobody crashed.
+    """Wrap the judge of an invariant so that plays with a crash are not judged by it.
 
-    L1 is asked about the plays of every case: whose crash it was is told there.
+    L1 judges the plays of every case: the crash is reported by the case's own invariant.
     """
 
     def look(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -126,7 +127,7 @@ def crash_first(id: str, judge: Checker) -> Checker:
 
 
 def crashes(history: History) -> list[Violation]:
-    """A violation for each role that died although nobody ended it."""
+    """Return a violation for each role that died of a signal that no fault had sent."""
     ended = {e.text("target") for e in history.of("intent") if e.text("fault") in _ENDS}
     found: list[Violation] = []
     for event in history.of("exit"):
@@ -154,7 +155,7 @@ def deaths(history: History) -> dict[str, Event]:
 
 
 def ordered_end(history: History, role: str) -> int | None:
-    """When the scenario set about to end this role, ns: it may have been dead from then on."""
+    """Return when the scenario began to end this role, ns: it may have been dead from then on."""
     intent = _ordered_ends(history).get(role)
     return None if intent is None else intent.t
 
@@ -168,7 +169,7 @@ def _ordered_ends(history: History) -> dict[str, Event]:
 
 
 def steadied(cause: str) -> str:
-    """A cause without what each play draws anew: a target's own errors tell such things.
+    """Return a cause without what differs in each play: a target's own errors contain such things.
 
     Ports, process numbers, addresses of objects and names in temporary folders become ``…``.
     """
@@ -198,7 +199,7 @@ def _time(event: Event) -> int:
 
 
 def frame(event: Event) -> str:
-    """Where a role that hangs stood: the first frame of its stack that says what it waits for."""
+    """Return the first frame of a hanging role's stack that shows what it waits for."""
     stack = event.data.get("stack")
     frames = [str(frame) for frame in cast("list[object]", stack)] if stack else []
     own = [frame for frame in frames if not _LIBRARY.search(frame)] or frames
@@ -225,24 +226,24 @@ def _who_waits(history: History, event: Event) -> str:
 
 
 def _is_beside(seen: Event, hang: Event) -> bool:
-    """Whether this was looked at because that one hung."""
+    """Return whether a role was looked at because another one hung."""
     return seen.text("beside") == hang.text("target") and seen.t >= hang.t
 
 
 def _stands(event: Event) -> str:
-    """What a worker was doing as its executor hung."""
+    """Return a description of what a worker was doing as its executor hung."""
     stack = cast("list[object]", event.data.get("stack") or ["nothing that can be seen"])
     state = {"T": "is stopped", "R": "runs"}.get(event.text("state"), "waits")
     return f"{event.text('target')} {state} in {stack[0]}"
 
 
 def _placed(where: str) -> str:
-    """Where a fault struck: at a line, or before or after a store."""
+    """Return the place of a fault in words: at a line, or before or after a store."""
     return f" {where}" if where.startswith(("before ", "after ")) else f" at {where}"
 
 
 def absent(history: History, until: int) -> list[Absent]:
-    """Who was dead, stopped or cut off at a time, and where it stood."""
+    """Return the roles that were dead, stopped or cut off at a time, and where they stood."""
     dead = {name: end for name, end in deaths(history).items() if end.t <= until}
     places = {e.text("target"): _placed(e.text("where")) for e in history.of("reached")}
     gone = [

@@ -1,4 +1,4 @@
-"""Backpressure: which reader keeps a writer from sending, and whether that is its right.
+"""Backpressure: the reader that keeps a writer from sending, and whether it may.
 
 A queue is bounded, so that a send waits for the slowest reader, and may run into its timeout. That
 is no loss where a reader does not receive. Where each one sleeps in receive, or has closed its end,
@@ -19,12 +19,12 @@ _ASLEEP = 1_000_000_000
 
 
 class HeldUp(msgspec.Struct, frozen=True):
-    """Why a send found no room."""
+    """Reason why a send found no room."""
 
     words: str
     """The reader that has not moved, and what it does instead: for people."""
     by_queue: bool
-    """Whether the readers have done all they could: then room was due."""
+    """True if the readers have done all they could: then room was due."""
 
 
 class _Reader(msgspec.Struct, frozen=True):
@@ -34,7 +34,8 @@ class _Reader(msgspec.Struct, frozen=True):
     taken: int
     unread: int
     asleep: bool
-    """Whether it waited in a receive that brought nothing, for a second or half of that time."""
+    """True if the reader waited in a receive that brought nothing, for a second or half of that
+    time."""
     stopped: bool
     closed: bool
 
@@ -51,7 +52,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def held_up(history: History, began: int, ended: int) -> HeldUp | None:
-    """Who held up a send that waited for room from ``began`` to ``ended``, ns; None: no reader."""
+    """Return what held up a send that waited for room from ``began`` to ``ended``, ns; or None."""
     accepted = sum(_ok(e) and e.t <= ended for e in history.of("sent"))
     names = sorted({e.role for e in history.events if e.role.startswith("reader-")})
     readers = [_reader(history, name, accepted, began, ended) for name in names]
@@ -71,7 +72,7 @@ def held_up(history: History, began: int, ended: int) -> HeldUp | None:
 
 
 def full(history: History) -> str:
-    """Which message a queue did not take while a reader was not receiving; empty if it took all.
+    """Return the message a queue did not take while a reader did not receive; empty if it took all.
 
     A bounded queue owes no more, so that a story with more unread messages cannot be played on it.
     """
@@ -101,7 +102,7 @@ def _reader(history: History, name: str, accepted: int, began: int, ended: int) 
 
 
 def _in_vain(calls: list[Event], began: int, ended: int) -> int:
-    """How long, ns, its last receive of this time had waited for nothing."""
+    """Return for how long a reader's last receive in an interval had waited for nothing, ns."""
     waits = [place for place, e in enumerate(calls) if e.kind == "receive" and e.t <= ended]
     if not waits:
         return 0

@@ -42,15 +42,15 @@ def struck(scenario: Scenario, history: History) -> list[Event]:
 def weighed(
     history: History, strikes: list[Event], call_ends: tuple[str, ...] = ()
 ) -> dict[str, int]:
-    """What a play is worth: its exceptions, and how many of them never came out of their calls."""
+    """Return the play's exceptions, and how many of them never came out of their calls."""
     came_out = sum(event.text("outcome") == "injected" for event in history.of(*_CALLS, *call_ends))
     return {"exceptions": len(strikes)} | ({} if came_out else {"swallowed": len(strikes)})
 
 
 def _left(history: History, ledger: Ledger) -> list[Violation]:
-    """What was made by a call that an exception struck, and is still there after the end.
+    """Return a violation for a resource of a struck call that is still there after the end.
 
-    What the same story leaves without an exception is not the exception's.
+    Resources that the same story leaves without an exception are not the exception's.
     """
     more = ledger.beyond_usual()
     if not more:

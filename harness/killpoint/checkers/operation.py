@@ -1,4 +1,4 @@
-"""Something that a role asked of the target: when it began, and what came of it."""
+"""Operations that a role asked of the target: when each began, and how it ended."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from killpoint.history.event import Event
 
 
 class Asked(msgspec.Struct):
-    """The event of its beginning, and the one of its end."""
+    """Operation that a role asked of the target, with its begin and end events."""
 
     began: Event
     ended: Event | None = None
-    """None: it never came back."""
+    """None if the operation never returned."""
 
     @property
     def outcome(self) -> str:
-        """Its outcome's word."""
+        """Outcome word of the operation, or ``never returned``."""
         return self.ended.text("outcome") if self.ended else "never returned"
 
     @property
     def ok(self) -> bool:
-        """Whether it ended well."""
+        """True if the operation ended with outcome ``ok``."""
         return self.outcome == "ok"
 
     @property
     def error(self) -> str:
-        """Its error's text."""
+        """Text of the operation's error; empty if there is none."""
         return self.ended.text("error") if self.ended else ""
 
     @property
     def timeout(self) -> float | None:
-        """Its own limit, seconds."""
+        """Timeout of the operation, seconds; None if it had none."""
         found = self.began.data.get("timeout")
         return float(found) if isinstance(found, (int, float)) else None
 
     @property
     def seconds(self) -> float:
-        """How long it took; 0 if it never came back."""
+        """Duration of the operation, seconds; 0 if it never returned."""
         found = self.ended.data.get("s") if self.ended else None
         return float(found) if isinstance(found, (int, float)) else 0.0
 
     def events(self) -> list[Event]:
-        """Its own, for evidence."""
+        """Return the operation's events, as evidence."""
         return [self.began, *([self.ended] if self.ended else [])]

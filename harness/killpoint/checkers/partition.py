@@ -12,12 +12,12 @@ DEFAULT_SILENCE = 10.0
 
 
 def network_faults(history: History) -> list[Event]:
-    """What was done to connections, in order."""
+    """Return the faults done to connections, in order."""
     return [e for e in history.of("fault") if e.text("fault") in NETWORK_FAULTS]
 
 
 def silence(history: History) -> float:
-    """Seconds of silence that the target was told to bear, or its default."""
+    """Return the seconds of silence that the target was configured to bear, or its default."""
     told = history.first("silence")
     seconds = told.data.get("seconds") if told else None
     return float(seconds) if isinstance(seconds, (int, float)) else DEFAULT_SILENCE

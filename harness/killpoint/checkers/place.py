@@ -34,7 +34,7 @@ class OwnFiles:
     """The target's own files, and the lines of them that texts name.
 
     Args:
-        files: where each lies, by its path in the target's package.
+        files: path of each file, by its path in the target's package.
     """
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -62,10 +62,10 @@ class OwnFiles:
 def place_of(
     violation: Violation, own: OwnFiles, history: History | None = None
 ) -> TargetLine | None:
-    """The target's line that a violation is told at; None if nothing names one.
+    """Return the target's line to report for a violation; None if nothing names one.
 
-    Where who hangs stood comes first, then what the cause and its evidence name, last the line that
-    a fault struck.
+    The line where a hanging role stood comes first, then those that the cause and its evidence
+    name, last the line that a fault struck.
     """
     return next(_candidates(violation, own, history or History([])), None)
 
@@ -98,9 +98,9 @@ def _stood(hangs: list[Event], own: OwnFiles) -> Iterator[TargetLine]:
 
 
 def _function(path: str, line: int, name: str) -> str | None:
-    """The qualified name of the function that a line stands in; None if the file has no such line.
+    """Return the qualified name of the function at a line; None if the file has no such line.
 
-    A name that was told settles it where lines have moved by an edit.
+    A given name settles it where lines have moved by an edit.
     """
     found = _functions(path)
     if found is None:
@@ -117,7 +117,7 @@ def _function(path: str, line: int, name: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _functions(path: str) -> tuple[int, tuple[_Function, ...]] | None:
-    """How many lines a file has, and its functions; None if it cannot be read."""
+    """Return a file's number of lines, and its functions; None if it cannot be read."""
     try:
         text = Path(path).read_text("utf-8", "replace")
         tree = ast.parse(text)

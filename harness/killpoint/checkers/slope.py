@@ -16,7 +16,7 @@ LEAST = 10
 
 
 class Slope(msgspec.Struct, frozen=True):
-    """How much ``y`` grows for each of ``x``, and what 99 in 100 such intervals contain."""
+    """Growth of ``y`` per unit of ``x``, and the 99 % interval of it."""
 
     at: float
     low: float

@@ -44,14 +44,14 @@ from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLin
 
 _CRASHES = ("kill", "exit")
 _KINDS_IN_A_SWEEP, _TIMES_THE_SAME, _AFTER_THE_FIRST = 4, 3, 20.0
-"""When a sweep that has found a violation is over: so many different ones, so often the same one,
-so many seconds later. Under ``--full`` the seconds are not counted."""
+"""Limits after which a sweep that has found a violation is over: different violations, sightings of
+the same one, seconds since the first. Under ``--full`` the seconds are not counted."""
 _ALONE = 3
 """Plays alone that may show a violation again."""
 _SERVERS_ALONE = 2
-"""Of a server, each of which takes a minute."""
+"""Plays alone of a server, each of which takes a minute."""
 _CONTROLS = 2
-"""Plays without an exception that tell what is left anyhow."""
+"""Plays without an exception that show what is left anyhow."""
 _SAID_NOTHING = 2
 """Plays of a case that said nothing, and are played again alone: a busy machine may have kept a
 fault from its point."""
@@ -64,7 +64,7 @@ counted so far: both are 0 where nothing is swept, and each operation adds its o
 
 
 class Player(Protocol):
-    """A stage, or whatever plays scenarios in its place."""
+    """A stage, or another object that plays scenarios in its place."""
 
     def play(self, scenario: Scenario) -> Play:
         """Play one scenario to its end."""
@@ -77,10 +77,10 @@ class Player(Protocol):
 
 @runtime_checkable
 class PlaysAlone(Protocol):
-    """A player that can keep all others away meanwhile."""
+    """Player that can keep other plays away while one is played alone."""
 
     confirmed: set[str]
-    """What such plays have shown, where one of them stands for others of a finding."""
+    """Violations that plays alone have shown, where one of them stands for others of a finding."""
 
     def play_alone(self, scenario: Scenario) -> Play:
         """See :meth:`killpoint.runner.stage.Stage.play_alone`."""
@@ -119,35 +119,35 @@ class UnableHere(Unsupported):
 
 
 class Leak(msgspec.Struct):
-    """What one play of a case run left behind."""
+    """Resources that one play of a case run left behind."""
 
     violation: Violation
     replay: str | None
     place: TargetLine | None = None
     faults: int = 0
-    """Done to the target in that play."""
+    """Number of faults done to the target in that play."""
 
 
 class Judged(msgspec.Struct):
-    """What one play says of the invariant that is judged."""
+    """Verdict of one play on the invariant that is judged."""
 
     play: Play
     finding: Finding | None = None
-    """None: it says nothing."""
+    """None if the play is no evidence."""
     doubt: str = ""
-    """Why it says nothing, unless a fault merely missed its point."""
+    """Reason why the play is no evidence, unless a fault merely missed its point."""
     by_harness: bool = False
     struck: bool | None = None
-    """Whether every placed fault acted at its point; None: none was placed."""
+    """True if every placed fault acted at its point; None if none was placed."""
 
     @property
     def violation(self) -> Violation | None:
-        """The violation that it shows, if it shows one."""
+        """Violation that the play shows; None if it shows none."""
         return self.finding.violations[0] if self.finding and self.finding.violations else None
 
 
 class CaseRun:
-    """What a case plays with, and what it has shown so far."""
+    """Run of one case: what it plays with, and what it has shown so far."""
 
     def __init__(
         self,
@@ -167,19 +167,19 @@ class CaseRun:
     ) -> None:
         """``folder``: where records and replays are kept, if anywhere; ``target``: for replays.
 
-        ``confirms``: whether a violation that rests on time is played again alone;
-        ``summary``: what the case does, in a line: for replays.
+        ``confirms``: whether a violation that rests on time is played again alone; ``summary``:
+        what the case does, in a line: for replays.
 
         ``depth``: how fine the points of sweeps are; ``device``: where workers of pools run;
-        ``told``: who is told how far it has come;
-        ``examples``: the folder of this case's Hypothesis examples, tried first and added to.
+        ``told``: callback that gets the progress; ``examples``: the folder of this case's
+        Hypothesis examples, tried first and added to.
         """
         self.outcome = CaseOutcome(case, case.split("/")[0], "inconclusive")
         self._summary = summary
         self.seed = seed
         self.full = full
         self.swept = False
-        """Whether the depth was asked for: the case has sweeps over points of the target's code."""
+        """True if the depth was read: the case has sweeps over points of the target's code."""
         self.examples = examples
         self._depth: Depth = depth
         self.device: Device = device
@@ -187,21 +187,21 @@ class CaseRun:
         self.leaks: list[Leak] = []
         self.plays = 0
         self.convicted: Scenario | None = None
-        """The scenario of the violation that stands for the case, if there is one."""
+        """Scenario of the violation that stands for the case; None if there is none."""
         self._confirms = confirms
         self._left_anyhow: dict[str, dict[str, int]] = {}
         self._said_nothing = 0
         self._recorded = False
         self._sweeping = 0
         self.keeps_latest = False
-        """Whether a violation takes the place of those before it: they are shrunk, play by play."""
+        """True if a violation replaces those before it: they are shrunk, play by play."""
         self._first_violation = 0.0
         self._player = player
         self._own = OwnFiles(player.files if isinstance(player, KnowsFiles) else {})
         self._folder = folder
         self.target = target
         self._doubts: list[tuple[str, bool]] = []
-        """Each with whether the harness is at fault."""
+        """Reasons for doubt, each with True if the harness is at fault."""
         self._misses: list[str] = []
         self._began = time.monotonic()
         self._told = told
@@ -209,7 +209,7 @@ class CaseRun:
 
     @property
     def depth(self) -> Depth:
-        """How fine the points of sweeps are."""
+        """Granularity of the points of sweeps."""
         self.swept = True
         return self._depth
 
@@ -235,7 +235,7 @@ class CaseRun:
         Args:
             may_miss: its point is beyond those that every such call comes to; a play that does
                 not come to it either is no evidence, and no doubt.
-            longer: what is played in its place, once, where it was too short to tell.
+            longer: scenario to play in its place, once, where it was too short to judge.
 
         Raises:
             Violated: the invariant is violated, and no more of it is to be played; the outcome says
@@ -262,10 +262,10 @@ class CaseRun:
         return play
 
     def sample(self, scenario: Scenario) -> tuple[Play, list[Violation] | None]:
-        """Play one of many scenarios of which only how often they violate is told.
+        """Play one of many scenarios of which only the rate of violations is reported.
 
         Returns:
-            The play, and what it violates; None if its fault did not strike, or it says nothing.
+            The play, and its violations; None if its fault did not strike, or the play stalled.
 
         Raises:
             Unsupported: the target said that it cannot do it.
@@ -291,7 +291,7 @@ class CaseRun:
                 self._player.forget(each)
 
     def rate(self, rate: Rate) -> None:
-        """How often something came of faults at random times."""
+        """Add the rate of an outcome of faults at random times."""
         self.outcome.rates.append(rate)
 
     def call(self, function: str, data: bytes, within: float) -> bytes:
@@ -305,7 +305,7 @@ class CaseRun:
         return self._player.call(function, data, within)
 
     def over(self, points: Collection[_Point]) -> Iterator[_Point]:
-        """Each of the points that a sweep plays; whoever watches is told how far it has come.
+        """Yield each of the points that a sweep plays, and report the progress.
 
         A violation at one of them does not end the sweep at once.
         """
@@ -354,7 +354,7 @@ class CaseRun:
         return play
 
     def _judge(self, play: Play, may_miss: bool, held: list[Play]) -> Judged:
-        """What a play says; one that shows what rests on time for the first time is confirmed."""
+        """Judge a play; a violation that rests on time is confirmed when it is first seen."""
         judged = self._examine(play)
         if judged.finding is None and not (may_miss and judged.struck is False):
             judged = self._once_more(judged, held)
@@ -397,7 +397,7 @@ class CaseRun:
             return Judged(play, None, why, True, struck)
 
     def _usual(self, scenario: Scenario) -> dict[str, int]:
-        """What the same steps leave without their exceptions, by sort; the least of two plays."""
+        """Return what the same steps leave without exceptions, by sort; the least of two plays."""
         plain = [s for s in scenario.steps if not _is_strike(s)]
         key = repr(plain)
         if key not in self._left_anyhow:
@@ -407,7 +407,7 @@ class CaseRun:
         return self._left_anyhow[key]
 
     def _once_more(self, judged: Judged, held: list[Play]) -> Judged:
-        """Where a play said nothing, what the same play says with no others beside it."""
+        """Play a scenario again alone if its play was no evidence, and judge that."""
         if not (self._confirms and isinstance(self._player, PlaysAlone)):
             return judged
         if self._said_nothing >= _SAID_NOTHING:
@@ -427,14 +427,14 @@ class CaseRun:
 
     @property
     def _confirmed(self) -> set[str]:
-        """What plays alone of whole servers have shown, in this case or in others."""
+        """Violations that plays alone of whole servers have shown, in this case or in others."""
         return self._player.confirmed if isinstance(self._player, PlaysAlone) else set()
 
     def _of_a_finding(self, play: Play, violation: Violation) -> str:
-        """What is confirmed once for all plays of a server; nothing, of a play of another kind.
+        """Return the signature confirmed once for all plays of a server; empty for other plays.
 
         Each play of a server takes a minute, and the same is seen in several of them. Behind the
-        first colon a cause says who waits where: that is each play's own.
+        first colon a cause says which part waits where: that is each play's own.
         """
         if own_player_of(play.scenario) is None:
             return ""
@@ -477,7 +477,7 @@ class CaseRun:
             raise Violated(self.outcome.cause)
 
     def _goes_on(self) -> bool:
-        """Whether a sweep that has found a violation is to look for others."""
+        """Return whether a sweep that has found a violation is to look for others."""
         found = self.outcome.violations
         often = sum(violation.plays for violation in found) >= _TIMES_THE_SAME + len(found) - 1
         late = time.monotonic() > self._first_violation + _AFTER_THE_FIRST and not self.full
@@ -562,10 +562,10 @@ class CaseRun:
         return dump(msgspec.structs.replace(play.scenario, target=self.target))
 
     def _note_leaks(self, play: Play, held: list[Play]) -> None:
-        """Keep a play that left something behind, whatever it is that is judged.
+        """Keep a play that left something behind, whichever invariant is judged.
 
         A forked server leaves what its users' never does: its parts inherit no resource tracker.
-        Nor is it told of a play that confirms another: whether there is one is chance.
+        Nor are leaks noted of a play that confirms another: whether there is one is chance.
         """
         system = own_player_of(play.scenario)
         if system is not None and play.alone and not system.as_users(play.scenario):
@@ -605,12 +605,12 @@ class CaseRun:
 
 
 def _is_strike(step: AnyStep) -> bool:
-    """Whether it is there for an exception's sake."""
+    """Return whether a step is there for an exception's sake."""
     return isinstance(step, Again) or (isinstance(step, Fault) and step.fault in EXCEPTIONS)
 
 
 def _leak_in(play: Play) -> Violation | None:
-    """What L1 says of a play."""
+    """Return the violation of L1 in a play; None if there is none."""
     try:
         found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
     except Inconclusive:
@@ -619,7 +619,7 @@ def _leak_in(play: Play) -> Violation | None:
 
 
 def _strikes(play: Play) -> bool | None:
-    """Whether each placed fault reached its point and was seen to act; None: none was placed."""
+    """Return whether each placed fault reached its point and acted; None: none was placed."""
     faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
     whole = own_player_of(play.scenario) is not None  # where each fault is placed, and seen to act
     placed = [step for step in faults if step.at or whole or step.fault in NETWORK_FAULTS]
@@ -635,7 +635,7 @@ def _strikes(play: Play) -> bool | None:
 
 
 def _refused(play: Play) -> None:
-    """Whether the machine or the target cannot be asked this, or its adapter is broken."""
+    """Raise if the machine or the target cannot be asked this, or its adapter is broken."""
     if play.unable:
         raise UnableHere(play.unable)
     for event in play.history.of("end", "cancel-unsupported", "lacking"):
@@ -646,10 +646,10 @@ def _refused(play: Play) -> None:
 
 
 def unexpected(scenario: Scenario, event: Event) -> bool:
-    """Whether a role exited with a status that neither it nor the scenario had meant.
+    """Return whether a role exited with a status that neither it nor the scenario had meant.
 
-    A death by a signal nobody sent is for the judges: it is the target's. So is what becomes of a
-    role that was sent one it may handle.
+    A death by a signal that no fault sent is for the judges: it is the target's. So is the end of a
+    role that was sent a signal it may handle.
     """
     told = [step for step in scenario.steps if isinstance(step, Fault)]
     if scenario.terminal and event.text("target") == scenario.roles()[0]:
@@ -670,7 +670,7 @@ def _last_words(play: Play, event: Event) -> str:
 
 
 def stem(name: str) -> str:
-    """What the files of a case, or of whatever else is kept, are called in a run's folder."""
+    """Return the stem of the files of a case, or of another kept object, in a run's folder."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 

@@ -20,7 +20,7 @@ class TooLittleRoom(Unsupported):
 def count_lines(
     case_run: CaseRun, role: str, at: Point, around: Around, plays: int = 2, *, some: bool = True
 ) -> int:
-    """How many lines of the target's code the operation executes when nothing is wrong."""
+    """Count the lines of the target's code that the operation executes when nothing is wrong."""
     return count_places(case_run, role, at, around, "lines", plays, some=some)
 
 
@@ -34,13 +34,13 @@ def count_places(
     *,
     some: bool = True,
 ) -> int:
-    """How many places of a kind the operation passes when nothing is wrong.
+    """Count the places of a kind that the operation passes when nothing is wrong.
 
     The lesser of the plays: a call may look at a clock, and does a little more in one of them.
     Without any the case is inconclusive, if there should be ``some``.
 
     Raises:
-        TooLittleRoom: the story does not come to the operation, since nobody reads meanwhile.
+        TooLittleRoom: the story does not come to the operation, since no reader reads meanwhile.
     """
     scouted = [case_run.scout(around(Count(role, at, of))) for _ in range(plays)]
     refused = [full(play.history) for play in scouted]
@@ -58,7 +58,7 @@ def count_places(
 
 
 def ends_and(case_run: CaseRun, count: int, samples: int) -> list[int]:
-    """Of ``count`` places the first, the middle one, the last, and a sample of the rest."""
+    """Return the first of ``count`` places, the middle, the last, and a sample of the rest."""
     return sorted({0, count // 2, count - 1, *chosen(case_run, count, samples)} & {*range(count)})
 
 

@@ -1,4 +1,4 @@
-"""An operation of a system, in one role: how to play it, so that sweeps can strike it.
+"""Operation of a system in one role, with the story around it, so that sweeps can strike it.
 
 A system gets its sweeps by naming its operations: what leads to one, the steps during which the
 role makes the call, and what shows afterwards that nothing was lost.
@@ -14,11 +14,11 @@ from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueSh
 LARGE, SMALL = Message("array", 100_000), Message(repeat=2)
 """A message by the overflow path, and two that are not."""
 ENDLESS = 60
-"""More receives than there are messages: each goes on until it is told to stop."""
+"""More receives than there are messages: each reader goes on until it is asked to stop."""
 UNREAD_WITHIN = 4.0
-"""Seconds for messages to be taken that nobody receives yet: a wait for that lasts longer."""
+"""Seconds for messages to be taken that no reader receives yet: a wait for that lasts longer."""
 GIVEN = 8.0
-"""When a wait that should have ended by then is a hang."""
+"""Seconds after which a wait that should have ended is a hang."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -29,42 +29,42 @@ class Operation(msgspec.Struct, frozen=True):
     role: str
     verb: Verb
     lead: list[AnyStep]
-    """What comes before: the parties are there, and something to work on."""
+    """Steps before the call: the parties are there, and something to work on."""
     during: list[AnyStep]
-    """The call itself, and what others do at the same time."""
+    """The call itself, and the steps of others at the same time."""
     rest: list[AnyStep]
-    """What comes after: every message is taken, and everybody leaves."""
+    """Steps after the call: every message is taken, and all parties leave."""
     remote: int = 0
-    """How many of its two readers are reached over TCP."""
+    """Number of its two readers that are reached over TCP."""
     ranks: int = 0
-    """Of a group, instead of a queue."""
+    """Number of ranks of a group, instead of a queue."""
     joint: bool = False
-    """Whether others wait in ``during`` for this role to come (again)."""
+    """True if others wait in ``during`` for this role to come (again)."""
     waits: bool = False
-    """Whether it may have to wait for something that is on its way."""
+    """True if the call may have to wait for something that is on its way."""
     paced: bool = False
-    """Whether readers' pace says how often it looks about: a count may be of a slow one."""
+    """True if the readers' pace decides how often the call polls: a count may be of a slow one."""
     chunk_bytes: int = 64 * 1024
     pool: PoolShape | None = None
-    """Of a worker pool, instead of a queue."""
+    """Shape of a worker pool, instead of a queue."""
     pipe: PipeShape | None = None
-    """Of a pipe."""
+    """Shape of a pipe, instead of a queue."""
 
     @property
     def steady(self) -> bool:
-        """Whether the call runs through the same lines every time.
+        """True if the call runs through the same lines every time.
 
-        With parties beyond this machine's memory, how often a call looks about differs.
+        With parties beyond this machine's memory, how often a call polls differs.
         """
         return not (self.remote or self.ranks or self.joint or self.waits or self.pool or self.pipe)
 
     @property
     def departs(self) -> bool:
-        """Whether a target may have no code for it: what is not needed any more is just dropped."""
+        """True if a target may have no code for the call: the object may simply be dropped."""
         return self.verb in ("close", "leave")
 
     def surely(self, count: int) -> int:
-        """Of so many lines counted, those that every such call comes to.
+        """Return how many of the counted lines every such call reaches.
 
         Any call may look at a clock, and do a little less another time.
         """
@@ -73,7 +73,7 @@ class Operation(msgspec.Struct, frozen=True):
         return count * 3 // 4 if self.steady else count // 2
 
     def worth(self, count: int) -> int:
-        """Of so many lines counted, those that a sweep may choose: of threads, not the last."""
+        """Return how many of the counted lines a sweep may choose: of threads, not the last."""
         return count * 2 // 3 if self.verb == "carry" else count
 
     def scenario(self, id: str, *steps: AnyStep) -> Scenario:
@@ -88,7 +88,7 @@ class Operation(msgspec.Struct, frozen=True):
         return Scenario(id, judges, told, shape=shape, group=group)
 
     def plainly(self, id: str, step: AnyStep) -> Scenario:
-        """With a step before the call that harms nobody: a count, or a stop that is undone."""
+        """Return the scenario with a harmless step before the call: a count, or an undone stop."""
         rest = [Wait(within=GIVEN), *self.counted()]
         if self.verb == "carry":  # such a point is declared before there are any carriers
             return self.scenario(id, step, *self.lead, *self.during, *rest)

@@ -1,8 +1,8 @@
 """One search by several processes, each of which runs a part of its schedules.
 
 All begin from the same state, forked before anything was played. A bounded search begins in the
-first of them; what it finds to be tried is handed round, so that all have something to do. After
-some schedules each tells how far it came: what a search gives depends on its seed and the number
+first of them; the schedules that it finds are handed round, so that all have something to do. After
+some schedules each reports its progress: the result of a search depends on its seed and the number
 of processes, and not on which of them was quick.
 """
 
@@ -30,18 +30,18 @@ _ROUNDS = (8, 60, 250)
 
 Playing = Callable[[], AbstractContextManager[Proven]]
 Part = tuple[int, int]
-"""Which one, of how many."""
+"""Index of a part of the search, and the number of parts."""
 
 
 class Came(msgspec.Struct):
-    """How far one process has come with a search."""
+    """Progress of one process with a search."""
 
     name: str = ""
     schedules: int = 0
     steps: int = 0
     over: bool = False
     waiting: int = 0
-    """How many schedules it knows of and has not run; others can run them."""
+    """Number of schedules that it knows of and has not run; others can run them."""
     found: Found | None = None
     doubt: str = ""
 
@@ -103,7 +103,7 @@ class Crew:
             self._workers.pop().end()
 
     def _round(self, left: int, most: int) -> None:
-        """Each one that has any runs some; no more than are left in all."""
+        """Let each process that has schedules run some; no more than are left in all."""
         busy = [worker for worker in self._workers if not worker.came.over]
         for index, worker in enumerate(busy):
             share = left * (index + 1) // len(busy) - left * index // len(busy)
@@ -112,7 +112,7 @@ class Crew:
             worker.hear()
 
     def _share(self) -> None:
-        """Who has little to do is given some of what the one with the most has waiting."""
+        """Give a process with little to do some of the schedules waiting at the busiest one."""
         for poor in self._workers:
             rich = max(self._workers, key=lambda worker: worker.came.waiting)
             spare = (rich.came.waiting - poor.came.waiting) // 2
@@ -133,11 +133,11 @@ class _Worker:
         self.line.send((order, argument))
 
     def hear(self) -> None:
-        """How far it has come."""
+        """Receive the process's progress."""
         self.came = self._answer()
 
     def given(self) -> Branches:
-        """What it gives away."""
+        """Receive the schedules that the process gives away."""
         branches, self.came = self._answer()
         return branches
 
@@ -157,7 +157,7 @@ class _Worker:
 
 
 class _Part:
-    """In the process: its part of one search after another."""
+    """Part of each search that one process runs; it lives in that process."""
 
     def __init__(self, play: Proven, make: Callable[[Any], Search]) -> None:
         self._play, self._make = play, make
@@ -188,7 +188,7 @@ class _Part:
 
 
 def _live(line: Connection[Any, Any], playing: Playing, make: Callable[[Any], Search]) -> NoReturn:
-    """Do what is ordered until nobody is there to order anything."""
+    """Do as ordered until the process that gives the orders has gone."""
     status = 1
     try:
         with playing() as play:

@@ -1,8 +1,8 @@
-"""Faults at random times: where native code cannot be struck at lines, it is struck at any time.
+"""Faults at random times: native code cannot be struck at lines, so it is struck at any time.
 
 The duration of the operation is measured first. Then each of many plays strikes at a time of its
-own, spread over those durations. What comes of it is a matter of chance: it is told as a rate, and
-how far that can be trusted.
+own, spread over those durations. The outcome is a matter of chance: it is reported as a rate, with
+its confidence interval.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USUAL = 0.9
 """The part of the durations, from the shortest, over which times are spread: the rest are those
 in which the machine did something else."""
 _BEGINS = ("send", "receive")
-"""What a role tells last if it was struck inside the call of its target."""
+"""Last event of a role that was struck inside the call of its target."""
 _DONE = {"kill": "kills", "stop": "stops"}
 _CAME: dict[Kind, str] = {
     "hang": "{} hung",
@@ -87,7 +87,7 @@ def _called(role: str) -> str:
 
 
 def _came(violation: Violation) -> str:
-    """What came of the fault, the same for each of several readers."""
+    """Return the outcome of the fault in words, the same for each of several readers."""
     role = violation.cause.split(maxsplit=1)[0]
     victim = "a reader" if role.startswith("reader-") else _called(role)
     return _CAME.get(violation.kind, "a call ended wrongly").format(victim)
@@ -153,7 +153,7 @@ def _times(case_run: CaseRun, at: Point, durations: list[float], count: int) -> 
 
 
 def _inside(history: History, role: str) -> bool:
-    """Whether a role was struck after it had begun the call, and before it was back from it."""
+    """Return whether a role was struck between the call's begin and its return."""
     reached = next((e.t for e in history.of("reached") if e.text("target") == role), None)
     own = [e for e in history.events if e.role == role and (reached is None or e.t <= reached)]
     return bool(own) and own[-1].kind in _BEGINS

@@ -1,4 +1,4 @@
-"""One run of a play after another, in a world that is put back as it was, or made anew.
+"""Runs of a play, one after another, in a world that is put back as it was, or made anew.
 
 Put back, a run costs half as much. That it is the same run is not taken on trust: again and again
 one is played a second time in a world made anew, choice by choice.
@@ -42,7 +42,7 @@ class Played:
         self._box, self._around, self._play = box, around, play
         self._rewinding = rewinding
         self._made: Any = None
-        """What the tasks work on, and its state before them."""
+        """Object that the tasks work on, and its state before them."""
         self._snapshot: Snapshot | None = None
         self._runs = 0
 
@@ -61,12 +61,12 @@ class Played:
     def fresh(
         self, chooser: Chooser, *, recording: bool = False
     ) -> tuple[Ending, Violation | None]:
-        """In a world made anew."""
+        """Run the play in a world made anew."""
         self._around.begin(chooser, recording=recording, late=self._play.late)
         return self._run(self._play.set_up(self._box, self._around))
 
     def suspect(self, choices: list[int]) -> None:
-        """What went wrong here did not in a world made anew: whose fault is it?
+        """Check whether a violation that a world made anew did not show is the fault of rewinding.
 
         Raises:
             Unfaithful: it goes wrong in the world that was put back, and there only.
@@ -75,7 +75,7 @@ class Played:
             raise Unfaithful("it goes wrong in a world that was put back only")
 
     def _again(self, chooser: Chooser) -> tuple[Ending, Violation | None]:
-        """In the one that was made for the first run."""
+        """Run the play in the world that was made for the first run."""
         if self._snapshot is None or not self._snapshot.restore():
             try:
                 self._make()
@@ -114,7 +114,7 @@ class Proven:
     def __init__(self, play: Played) -> None:
         self.play = play
         self.doubt = ""
-        """Of the first that was not believed."""
+        """Reason against the first violation that was not believed."""
 
     def __call__(self, chooser: Chooser) -> tuple[Violation | None, list[int], int]:
         """One run, for a search.

@@ -62,7 +62,7 @@ def play_one(case_run: CaseRun, scenario: Scenario, schedule: list[int]) -> None
 
 
 def play_of(scenario: Scenario) -> Play:
-    """What the steps are in a simulated world: threads on one end, pauses, or plain delivery."""
+    """Return the play in a simulated world: threads on one end, pauses, or plain delivery."""
     simulated = scenario.simulated or Simulated()
     for step in scenario.steps:
         if isinstance(step, Send | Receive) and step.threads > 1:
@@ -74,7 +74,7 @@ def play_of(scenario: Scenario) -> Play:
 
 
 def _pauses(scenario: Scenario) -> Iterator[float]:
-    """How long the writer pauses before each message."""
+    """Yield the seconds that the writer pauses before each message."""
     pause = 0.0
     for step in scenario.steps:
         if isinstance(step, Pause):
@@ -86,13 +86,13 @@ def _pauses(scenario: Scenario) -> Iterator[float]:
 
 
 def messages_of(scenario: Scenario) -> int:
-    """How many the writer sends."""
+    """Return the number of messages that the writer sends."""
     sends = [step for step in scenario.steps if isinstance(step, Send)]
     return sum(message.repeat for step in sends for message in step.messages)
 
 
 def _told(scenario: Scenario, simulated: Simulated, explored: Explored) -> list[str]:
-    """How far each search came, and in what."""
+    """Return how far each search came, and on which shape."""
     shape, messages = scenario.shape, _some(messages_of(scenario), "message")
     what = f"{_some(shape.readers, 'reader')}, {_some(shape.chunks, 'slot')}, {messages}"
     seconds = sum(each.seconds for each in explored.searches)
@@ -103,7 +103,7 @@ def _told(scenario: Scenario, simulated: Simulated, explored: Explored) -> list[
 
 
 def _up_to_the_wrong(lines: list[str]) -> list[str]:
-    """What happened until it went wrong."""
+    """Return the lines up to the first that went wrong."""
     for place, line in enumerate(lines):
         if WRONG in line or line[LANE:].startswith("raises "):
             return lines[: place + 1]

@@ -1,7 +1,7 @@
 """Searches the schedules of a play in a simulated world: runs where the target is loaded.
 
-It is called in a process of its own, forked from one that has imported the target, since giving a
-target simulated memory rebinds its globals.
+The search is called in a process of its own, forked from one that has imported the target, since
+giving a target simulated memory rebinds its globals.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
 
     way: Way
     bound: int = 2
-    """Of preemptions or delays; the depth for PCT."""
+    """Bound of preemptions or delays; the depth for PCT."""
     cap: int = 5_000
     """Schedules at most; the number of runs for PCT and random walks."""
     schedule: list[int] = []
@@ -49,7 +49,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Errand(msgspec.Struct, frozen=True):
-    """What is to be played, on which memory, and which of its schedules."""
+    """Play, the memory model to play it on, and the searches over its schedules."""
 
     play: Play
     memory: MemoryModel
@@ -58,24 +58,24 @@ class Errand(msgspec.Struct, frozen=True):
     shrinking: float = 3.0
     """Seconds for making a bad schedule simpler."""
     processes: int = 1
-    """Among how many a search is divided."""
+    """Number of processes among which a search is divided."""
 
 
 class Explored(msgspec.Struct):
-    """What came of it."""
+    """Result of the searches."""
 
     searches: list[Searched]
     violation: Violation | None = None
     schedule: list[int] = []
     """The choices of the bad run, simplified."""
     lines: list[str] = []
-    """The same for a person: who did what, and which values were seen."""
+    """Lines of the bad run, for people: which task did what, and which values were seen."""
     first: int = 0
-    """How many schedules it took to find it."""
+    """Number of schedules it took to find the violation."""
     doubt: str = ""
-    """Why a violation is not to be believed: it did not replay."""
+    """Reason why a violation is not to be believed: it did not replay."""
     error: str = ""
-    """Why the harness could not do its work."""
+    """Reason why the harness could not do its work."""
 
 
 def answer(target: Target, data: bytes) -> bytes:
@@ -191,7 +191,7 @@ def _simplify(explored: Explored, play: Played, found: Found, errand: Errand) ->
 
 
 def readable(ending: Ending) -> list[str]:
-    """The schedule, a line for each thing that happened; looks in vain are told once."""
+    """Return the schedule, a line for each event; repeated reads in vain are shown once."""
     lines = [f"{line.lane:{LANE - 1}} {line.text}" for line in ending.lines]
     told: list[str] = []
     for line in lines:

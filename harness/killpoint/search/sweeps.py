@@ -1,4 +1,4 @@
-"""Deaths and stops at lines of every operation: what the others do then, and afterwards."""
+"""Deaths and stops at lines of every operation, and what the others do then, and afterwards."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _GIVEN = 8.0
 _STANDS = 0.03
 """Seconds that a stopped role stands while the others go on or wait for it."""
 _PATIENT = 3.5
-"""A survivor's own deadline: longer than the 2 s in which it must have been told."""
+"""Seconds of a survivor's own deadline: longer than the 2 s in which it must get the error."""
 _SHORT = 1.0
-"""What those who wait for the dead one give it."""
+"""Seconds that those who wait for the dead role give it."""
 
 _BARE = "departures that run no code of the target's"
 _UNREAD = "operations that need more room for unread messages"
@@ -58,7 +58,7 @@ def around_stop(operation: Operation, id: str, stop: Fault) -> Scenario:
 
 
 def around_death(operation: Operation, id: str, kill: Fault) -> Scenario:
-    """The role is killed inside the call; the others are told, and lose nothing."""
+    """The role is killed inside the call; the others get an error, and lose nothing."""
     after = _in_group if operation.ranks else _in_queue
     found = operation.scenario(id, *operation.lead, kill, *after(operation))
     return msgspec.structs.replace(found, restart=operation.verb == "make")

@@ -27,7 +27,7 @@ class Numbers(Generic[_T]):
 
 
 class Links:
-    """What is on its way from one party to another, as a number; 0 is nothing."""
+    """Messages on their way from one party to another, as a number; 0 is none."""
 
     def __init__(self) -> None:
         self.contents = Numbers[tuple[int, ...]]()
@@ -68,7 +68,7 @@ class Remembered:
         self.first = self._number()
 
     def ask(self, state: int, what: str, with_: Hashable, call: Callable[[], Any]) -> Outcome:
-        """What comes of a call in a state. ``what`` and ``with_`` tell calls apart."""
+        """Return the outcome of a call in a state. ``what`` and ``with_`` tell calls apart."""
         key = state, what, with_
         found = self._answers.get(key)
         if found is None:

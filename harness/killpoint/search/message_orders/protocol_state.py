@@ -1,4 +1,4 @@
-"""What can happen next in the wave protocol, and what then is."""
+"""State of the wave protocol, its possible moves, and the state after each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Found = tuple[str, Violation]
 """An invariant, and how it is broken."""
 
 _NOWHERE, _GAVE_NO, _GAVE_YES, _TOLD_NO, _TOLD_YES = range(5)
-"""Where an engine is with an all-reduce."""
+"""State of an engine in an all-reduce."""
 
 
 class World:
@@ -52,7 +52,7 @@ class World:
         """Waves that can be accounted for; each request may want one twice."""
 
     def begin(self) -> State:
-        """Nobody has heard of anybody."""
+        """Return the first state: no party has heard of another."""
         orders = self._orders
         parties = [self._coordinator, *self._engines, *self._front_ends]
         return (
@@ -66,9 +66,9 @@ class World:
     # -- what can happen --------------------------------------------------------------------
 
     def moves(self, state: State) -> list[Move]:
-        """Everything that can happen now.
+        """Return every move that is possible now.
 
-        What a front end hears happens at once, and alone: it changes the front end only, and it
+        A message to a front end is heard at once, and alone: it changes the front end only, and it
         can never be further ahead of the coordinator than now, whose wave does not decrease.
         """
         engines = self._orders.engines
@@ -78,7 +78,7 @@ class World:
         return [*self._due(state), *self._unasked(state)]
 
     def _due(self, state: State) -> Iterator[Move]:
-        """What is on its way, or will be done in time: at rest there is none of it."""
+        """Yield the moves on their way, or certain to be made: at rest there are none."""
         for rank, engine in enumerate(self._engines):
             if state[self._up + rank]:
                 yield "is heard", rank
@@ -121,7 +121,7 @@ class World:
         return self._bit(state, len(self._names) + rank)
 
     def _members(self, state: Sequence[int], rank: int) -> tuple[int, ...]:
-        """Who meets in an all-reduce with this engine, itself included."""
+        """Return the engines that meet in an all-reduce with this one, itself included."""
         return self._engines[rank].members[state[1 + rank]] or tuple(range(self._orders.engines))
 
     def _lost(self, state: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -209,7 +209,7 @@ class World:
                 new[self._place + each] = said
 
     def _died(self, new: list[int], rank: int) -> None:
-        """What it has sent is on its way still; what was sent to it is lost."""
+        """Apply a death: messages from the engine are still on their way, those to it are lost."""
         new[self._left + 2] -= 1
         listened = self._bit(new, rank)
         new[self._listen] &= ~(1 << rank | 1 << len(self._names) + rank)
@@ -248,7 +248,7 @@ class World:
     # -- what is wrong with it --------------------------------------------------------------
 
     def judge(self, before: State, move: Move, state: State) -> Iterator[Found]:
-        """What a move has broken."""
+        """Yield the violations of a move."""
         waves = self._coordinator.waves
         coordinator, engines = waves[state[0]], self._orders.engines
         if before[0] != state[0] and (wrong := rules.went_back(waves[before[0]], coordinator)):
@@ -271,7 +271,7 @@ class World:
             yield from rules.at_rest(self._seen(state))
 
     def ends(self, state: State) -> bool:
-        """Whether nothing after it is of interest: waves have run away."""
+        """Return whether no later state is of interest: waves have run away."""
         return any(e.waves[state[1 + r]] > self._most for r, e in enumerate(self._engines))
 
     def _seen(self, state: State) -> list[rules.Engine]:

@@ -15,7 +15,7 @@ from killpoint.verdict import Violation
 
 
 class Errand(msgspec.Struct, frozen=True):
-    """What is to be explored, and for which invariant."""
+    """Orders to explore, and the invariant to judge."""
 
     orders: Orders
     invariant: str
@@ -23,13 +23,14 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 class Explored(msgspec.Struct):
-    """What came of it."""
+    """Result of an exploration."""
 
     searched: Searched | None = None
     violation: Violation | None = None
     lines: list[str] = []
     doubt: str = ""
-    """Why it is no evidence: a written order does not fit, or a finding did not come again."""
+    """Reason why it is no evidence: a written order does not fit, or a finding did not come
+    again."""
 
 
 def answer(target: Target, data: bytes) -> bytes:

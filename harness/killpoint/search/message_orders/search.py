@@ -17,19 +17,19 @@ class Diverged(Exception):
 
 
 class Searched(msgspec.Struct):
-    """How far a search came, and what it found first."""
+    """Extent of a search, and the violation that it found first."""
 
     states: int
     moves: int
     whole: bool
-    """Whether every order was covered; if not, it was capped."""
+    """True if every order was covered; False if the search was capped."""
     seconds: float
     violation: Violation | None = None
     lines: list[str] = []
-    """The order that leads there, one of the shortest."""
+    """Order that leads to the violation, one of the shortest."""
 
     def __str__(self) -> str:
-        """For people."""
+        """Return a description of the search's extent, for people."""
         how = "all orders" if self.whole else "capped"
         return f"{how}: {self.states} states, {self.moves} moves"
 

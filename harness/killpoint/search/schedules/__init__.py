@@ -1,1 +1,1 @@
-"""Which schedules to try: a file for each way, behind one seam, ``seams.Search``."""
+"""Searches over schedules: a file for each way, behind one seam, ``seams.Search``."""

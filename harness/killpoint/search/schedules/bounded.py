@@ -18,16 +18,16 @@ Cost = Callable[[Option], int]
 _Branch = tuple[list[int], int, int]
 """The choices of an earlier run, where to leave them, and for which option instead."""
 Branches = list[list[_Branch]]
-"""By what they cost."""
+"""Branches by their cost."""
 _Ways = tuple[Sequence[Option], list[tuple[int, int]]]
-"""What is offered, and the options beside the default that can be paid, with their cost."""
+"""Options offered, and those beside the default that can be paid, with their cost."""
 
 
 class Bounded:
     """All schedules whose choices other than 0 cost at most ``bound`` in sum.
 
     Args:
-        least: what the cheapest choice costs; beyond the bound nobody asks what there was.
+        least: what the cheapest choice costs; beyond the bound the options are not recorded.
         first: whether it begins with the default schedule; if not, with what it is given.
     """
 
@@ -46,7 +46,7 @@ class Bounded:
         self._cost = cost
         self._least = least
         self._ways: dict[tuple[int, int], _Ways] = {}
-        """By the identity of what is offered, and what may still be spent."""
+        """Payable ways by the identity of the options, and the cost that may still be spent."""
         self._random = random.Random(seed)
         self._begun = False
         self._first = first
@@ -55,7 +55,7 @@ class Bounded:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all have been run."""
+        """True if all schedules have been run."""
         return self._begun and not self._in_hand and not self.waiting
 
     def __iter__(self) -> Iterator[Script]:
@@ -73,7 +73,7 @@ class Bounded:
 
     @property
     def waiting(self) -> int:
-        """How many are known and still to be run."""
+        """Number of schedules that are known and still to be run."""
         return sum(map(len, self._to_come)) + self._first
 
     def give(self, count: int) -> Branches:
@@ -104,7 +104,7 @@ class Bounded:
         self._in_hand = False
 
     def _branch(self, prefix: list[int], seen: list[Sequence[Option]], room: int) -> None:
-        """Where else the run could have gone, at the places beyond its prefix."""
+        """Add the branches that the run could have taken, at the places beyond its prefix."""
         choices, spent = prefix + [0] * len(seen), self.bound - room
         for at, options in enumerate(seen, len(prefix)):
             _, ways = self._ways.get((id(options), room)) or self._new_ways(options, room)
@@ -112,7 +112,7 @@ class Bounded:
                 self._to_come[spent + cost].append((choices, at, other))
 
     def _new_ways(self, options: Sequence[Option], room: int) -> _Ways:
-        """Kept by identity, as worlds offer the same few objects all the time."""
+        """Return the payable options, kept by identity: worlds offer the same few objects."""
         costs = [(other, self._cost(options[other])) for other in range(1, len(options))]
         ways = options, [(other, cost) for other, cost in costs if cost <= room]
         self._ways[id(options), room] = ways

@@ -19,20 +19,20 @@ _COLLECT_EVERY = 16
 
 
 class Searched(msgspec.Struct):
-    """How far one search came."""
+    """Extent of one search."""
 
     name: str
     schedules: int
     complete: bool
-    """Whether it ran every schedule that it means to run. If not, it found nothing *so far*."""
+    """True if it ran every schedule that it means to run. If not, it found nothing *so far*."""
     steps: int
     seconds: float
-    """By the clock on the wall, however many processes there were."""
+    """Seconds by the wall clock, however many processes there were."""
     violated: bool = False
-    """Whether its last schedule was a bad one."""
+    """True if its last schedule was a bad one."""
 
     def __str__(self) -> str:
-        """``all 815 schedules with ≤ 2 preemptions``; a cap is always told."""
+        """``all 815 schedules with ≤ 2 preemptions``; a cap is always named."""
         if self.violated:
             return f"violated by schedule {self.schedules} of those with {self.name}"
         if self.name.startswith("≤"):
@@ -63,16 +63,16 @@ class Exploration:
         self._search, self._play = search, play
         self._runs = iter(search)
         self._held: Chooser | None = None
-        """What is to be played next, if that is known."""
+        """Schedule to be played next, if that is known."""
         self._begun = False
         self.schedules = self.steps = 0
         self.seconds = 0.0
-        """Of the processor's time."""
+        """Seconds of processor time."""
         self.found: Found | None = None
 
     @property
     def over(self) -> bool:
-        """Whether everything was played that the search means to play."""
+        """True if everything was played that the search means to play."""
         return self._begun and self._held is None and self._search.exhausted
 
     def go_on(self, most: int) -> None:

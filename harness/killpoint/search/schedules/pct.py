@@ -13,7 +13,7 @@ from killpoint.interfaces import Option
 
 _SURROUNDINGS = "-"
 _OTHERWISE = 0.6
-"""How often a task sees another value than the default: drawn for each run, up to this."""
+"""Greatest probability that a task sees another value than the default; drawn for each run."""
 
 
 class PCT:
@@ -34,7 +34,7 @@ class PCT:
 
     @property
     def exhausted(self) -> bool:
-        """Whether that many were given."""
+        """True if as many schedules were given as asked for."""
         return self._given >= self._count
 
     def __iter__(self) -> Iterator[Priorities]:
@@ -50,14 +50,14 @@ class PCT:
 
 
 class Priorities:
-    """One run: whoever has the highest priority goes on; at a change point it gets the lowest."""
+    """One run: the task of the highest priority goes on; at a change point it gets the lowest."""
 
     def __init__(self, generator: random.Random, length: int, depth: int) -> None:
         self.length = 0
         self._generator = generator
         self._priority: dict[str, float] = {}
         self._best: dict[int, tuple[Sequence[Option], int]] = {}
-        """What was offered since a priority changed, by its identity."""
+        """Options offered since a priority changed, by their identity."""
         self._otherwise = _OTHERWISE * generator.random()
         self._changes = {generator.randrange(length): -at for at in range(1, depth)}
 

@@ -1,4 +1,4 @@
-"""Preemption-bounded search: what goes on where a task must wait is free.
+"""Preemption-bounded search: the choice of the next task where one must wait is free.
 
 After Musuvathi and Qadeer (PLDI 2007).
 """
@@ -12,7 +12,7 @@ from killpoint.search.schedules.bounded import Bounded
 class Preemptions(Bounded):
     """All schedules with at most ``bound`` preemptions.
 
-    What happens unasked (an early drain, a stale value, a lost frame) counts as one, too.
+    Events of the world (an early drain, a stale value, a lost frame) count as one, too.
     """
 
     def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:

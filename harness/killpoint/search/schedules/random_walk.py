@@ -27,7 +27,7 @@ class RandomWalk:
 
     @property
     def exhausted(self) -> bool:
-        """Whether that many were given."""
+        """True if as many schedules were given as asked for."""
         return self._given >= self._count
 
     def __iter__(self) -> Iterator[Walk]:

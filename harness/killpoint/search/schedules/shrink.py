@@ -1,8 +1,7 @@
-"""A bad schedule made simpler: fewest preemptions, then fewest deviations, then shortest.
+"""Simplification of a bad schedule: fewest preemptions, then fewest deviations, then shortest.
 
-What is shrunk is the list of choices, not what came of them (as Hypothesis does it): a choice is
-set back to the default, or the rest of the list is dropped, and the run must be wrong again in
-the same way.
+The list of choices is shrunk, not what came of them (as Hypothesis does it): a choice is set back
+to the default, or the rest of the list is dropped, and the run must be wrong again in the same way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a pass is: it offers smaller scenarios one by one, and is told which of them still fail."""
+"""Passes: each offers smaller scenarios one by one, and learns which of them still fail."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 from killpoint.scenario import Scenario
 
 Pass = Callable[[Scenario], Generator[Scenario, bool]]
-"""Yields candidates; what is sent back is whether the one just offered still fails. One that does
-is what the pass goes on from. Nothing is played in a pass."""
+"""Yields candidates; the value sent back is whether the one just offered still fails. A pass goes
+on from one that does. Nothing is played in a pass."""
 
 T = TypeVar("T")
 
@@ -54,5 +54,5 @@ def fewest(
 
 
 def offer(candidate: Scenario | None) -> Generator[Scenario, bool, bool]:
-    """Whether a candidate still fails; what cannot be built does not."""
+    """Offer a candidate, and return whether it still fails; None does not."""
     return False if candidate is None else (yield candidate)

@@ -1,7 +1,7 @@
-"""Who is owed how many messages at the end: what a smaller scenario must not make worse.
+"""Messages owed to each reader at the end: a smaller scenario must not make the balance worse.
 
-A scenario that asks for more than is sent hangs on any target, and one that asks for less than
-is sent leaves messages behind: either would be a failure of the scenario's own.
+A scenario that asks for more than is sent hangs on any target, and one that asks for less than is
+sent leaves messages behind: either would be a failure of the scenario's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from killpoint.scenario import (
 )
 
 Flow = tuple[str, str, str]
-"""Of what kind, from whom, to whom."""
+"""Kind of the messages, their sender, and their receiver."""
 
 
 def owed(scenario: Scenario) -> Counter[Flow]:
@@ -39,7 +39,7 @@ def owed(scenario: Scenario) -> Counter[Flow]:
 
 
 def no_worse(smaller: Scenario, than: Scenario) -> bool:
-    """Whether nobody is owed more, or asks for more, than in the scenario that it came from."""
+    """Return whether no reader is owed more, or asks for more, than in the larger scenario."""
     was, now = owed(than), owed(smaller)
     flows = _flows(smaller)
     return all(min(0, was[flow]) <= now[flow] <= max(0, was[flow]) for flow in flows)

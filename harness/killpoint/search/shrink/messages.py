@@ -26,7 +26,7 @@ Sending = Send | SendTo | Broadcast
 
 
 def fewer_messages(scenario: Scenario) -> Generator[Scenario, bool]:
-    """Of each sending step as few messages as still fail, beginning with the last step."""
+    """Reduce each sending step to as few messages as still fail, beginning with the last step."""
     for nth in reversed(range(len(sending(scenario)))):
         scenario = yield from _fewer_entries(scenario, sending(scenario)[nth])
         index = dict(enumerate(sending(scenario))).get(nth)
@@ -36,7 +36,7 @@ def fewer_messages(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def fewer_slots(scenario: Scenario) -> Generator[Scenario, bool]:
-    """Of the ring's writes and reads as few as still fail: a write goes with a read of each."""
+    """Reduce the ring's writes and reads to as few as still fail: a write goes with its reads."""
     writes = [i for i, step in enumerate(scenario.steps) if isinstance(step, RingWrite)]
 
     def build(kept: Sequence[int]) -> Scenario | None:
@@ -49,7 +49,7 @@ def fewer_slots(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def fewer_rounds(scenario: Scenario) -> Generator[Scenario, bool]:
-    """Of each barrier and gather of all ranks as few rounds as still fail."""
+    """Reduce each barrier and gather of all ranks to as few rounds as still fail."""
     everybody = {*scenario.roles()}
     for index, step in enumerate(scenario.steps):
         if isinstance(step, Barrier | Gather) and {*scenario.named(step.roles)} == everybody:
@@ -57,7 +57,7 @@ def fewer_rounds(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def sending(scenario: Scenario) -> list[int]:
-    """Where its sending steps are."""
+    """Return the indices of the scenario's sending steps."""
     return [index for index, step in enumerate(scenario.steps) if isinstance(step, Sending)]
 
 

@@ -39,7 +39,8 @@ PASSES: tuple[Pass, ...] = (
     smaller_slots,
     smaller_tensors,
 )
-"""In this order: what makes every later play cheaper, and the report shorter, comes first."""
+"""Passes, in this order: those that make every later play cheaper, and the report shorter, come
+first."""
 
 
 class Found(msgspec.Struct):
@@ -47,9 +48,9 @@ class Found(msgspec.Struct):
 
     scenario: Scenario
     tried: int
-    """How many candidates were asked about."""
+    """Number of candidates that were asked about."""
     finished: bool
-    """Whether no pass had anything more to offer; else the time was up."""
+    """True if no pass had anything more to offer; else the time was up."""
 
 
 def search(
@@ -105,7 +106,7 @@ def _drive(
 
 
 def playable(text: str) -> bool:
-    """Whether a candidate is a scenario: a pass looks at one thing, and may break another."""
+    """Return whether a candidate is valid: a pass looks at one thing, and may break another."""
     try:
         parse(text, "candidate")
     except BadUsage:

@@ -1,4 +1,4 @@
-"""From a violation to the smallest scenario that shows it, by playing candidates twice."""
+"""Shrinker: from a violation to the smallest scenario that shows it, playing candidates twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAYS = 2
 
 
 class Same:
-    """Whether a scenario violates the same invariant in the same way, each time it is played."""
+    """Test of whether a scenario violates the same invariant in the same way at each play."""
 
     def __init__(self, player: Player, outcome: CaseOutcome, target: str = "") -> None:
         """``outcome``: the violation to look for."""

@@ -1,4 +1,4 @@
-"""How large a scenario is, in the units that a reader of it has to keep in mind."""
+"""Size of a scenario, in the units that a reader of it has to keep in mind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Size(msgspec.Struct, frozen=True, order=True):
     ring_bytes: int
 
     def compared(self, smaller: Size) -> str:
-        """What became of each measure, for people: ``3 roles → 2, 24 messages → 1``."""
+        """Return the change of each measure, for people: ``3 roles → 2, 24 messages → 1``."""
         words = [
             (self.roles, smaller.roles, "roles"),
             (self.faults, smaller.faults, "faults"),

@@ -1,4 +1,4 @@
-"""Fewer steps: whatever is not part of the opening may go, if the rest still makes sense."""
+"""Fewer steps: any that is not part of the opening may go, if the rest still makes sense."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fewer_steps(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def makes_sense(smaller: Scenario, than: Scenario) -> bool:
-    """Whether a sound target can be asked this: it could hang or lose no more than before."""
+    """Return whether a sound target can be asked this: it could hang or lose no more."""
     if not no_worse(smaller, than) or held_up(smaller) - held_up(than):
         return False
     return not waits_for_an_end(than) or _ends(smaller) == _ends(than)
@@ -75,7 +75,7 @@ def held_up(scenario: Scenario) -> set[tuple[str, str]]:
 
 
 def waits_for_an_end(scenario: Scenario) -> bool:
-    """Whether some call has no deadline and only somebody's end can let it return."""
+    """Return whether some call has no deadline and only a party's end can let it return."""
     if isinstance(scenario.subject(), GroupShape):
         return any(isinstance(s, _COLLECTIVE) and not _of_all(scenario, s) for s in scenario.steps)
     endless = any(isinstance(step, _ENDLESS) and step.timeout is None for step in scenario.steps)
@@ -89,9 +89,9 @@ def _ends(scenario: Scenario) -> list[AnyStep]:
 
 
 def _stays(scenario: Scenario, step: AnyStep) -> bool:
-    """The opening, and what some of the ranks do together with others in another step.
+    """Return whether a step stays: the opening, and what ranks do together with another step.
 
-    So does the wait for what a rank of a pipe does beside: nobody else would know its end.
+    So does the wait for what a rank of a pipe does beside: no other step would show its end.
     """
     if isinstance(step, (*_OPENING, PipeMeet)):
         return True

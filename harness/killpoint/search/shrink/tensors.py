@@ -16,7 +16,7 @@ _ROUGHLY = 8
 
 
 def fewer_tensors(scenario: Scenario) -> Generator[Scenario, bool]:
-    """Of each send of a pipe as few tensors as still fail, beginning with the last send."""
+    """Reduce each send of a pipe to as few tensors as still fail, beginning with the last send."""
     for index in reversed(_sending(scenario)):
         scenario = yield from _fewer_entries(scenario, index)
         for place, tensor in enumerate(tensors_of(scenario.steps[index])):
@@ -31,7 +31,7 @@ def smaller_tensors(scenario: Scenario) -> Generator[Scenario, bool]:
 
 
 def tensors_of(step: object) -> Sequence[Tensor]:
-    """What a step sends over a pipe."""
+    """Return the tensors that a step sends over a pipe."""
     if isinstance(step, PipeSend):
         return step.tensors
     return step.blocks if isinstance(step, BlocksSend) else ()

@@ -1,4 +1,4 @@
-"""What a coordinator's peers said and heard, and what became of whom, read off a history."""
+"""Record of a coordinator: what its peers said and heard, and which of them were gone when."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ _ENDS = ("kill", "exit", "sigterm", "sigint")
 _GOES = (*_ENDS, "stop", "cut")
 _RETURNS = ("continue", "heal")
 _LEAVES = ("connect", "disconnect", "exit")
-"""Whoever connects anew lets go of the link that it has."""
+"""Operations that end a role's link; a role that connects anew drops the link that it has."""
 
 
 class Publication(msgspec.Struct):
-    """What one front end heard at one time."""
+    """Publication that one front end received."""
 
     event: Event
     counts: list[Counts | None] | None
 
     def of(self, rank: int) -> Counts | None:
-        """What it says of a rank; None of one that is gone, or of which it says nothing."""
+        """Return a rank's counts; None if it is gone, or the publication does not hold it."""
         counts = self.counts or []
         return counts[rank] if rank < len(counts) else None
 
     def lacks(self, rank: int) -> bool:
-        """Whether it says that a rank is gone."""
+        """Return whether the publication says that a rank is gone."""
         return self.counts is not None and (rank >= len(self.counts) or self.counts[rank] is None)
 
 
 class Change(msgspec.Struct):
-    """New counts that an engine told."""
+    """New counts that an engine sent."""
 
     event: Event
     since: int
-    """From when on they can have been heard, ns."""
+    """Time from which on the counts can have been heard, ns."""
     rank: int
     counts: Counts
 
     def words(self) -> str:
-        """For people."""
+        """Return a description of it, for people."""
         how = f", beside {self.event.text('lie')}," if self.event.kind == "lied" else ""
         return (
             f"the counts {list(self.counts)} of rank {self.rank}{how} that {self.event.role} told"
@@ -52,24 +52,24 @@ class Change(msgspec.Struct):
 
 
 class Span(msgspec.Struct):
-    """A time in which a role is not there for the others, or the coordinator."""
+    """Interval in which a role, or the coordinator, is not there for the others."""
 
     role: str
     word: str
-    """Of the fault that began it, or ``disconnect``."""
+    """Name of the fault that began the interval, or ``disconnect``."""
     begin: Event
     since: int
-    """When it was set about, ns: what is done is logged after it is done, and may have been seen
-    by then."""
+    """Time at which the fault was begun, ns: it is logged once it is done, and may have been seen
+    before."""
     end: Event | None = None
 
     @property
     def for_good(self) -> bool:
-        """Whether its process has ended."""
+        """True if the fault ended the role's process."""
         return self.word in _ENDS
 
     def words(self) -> str:
-        """For people."""
+        """Return a description of it, for people."""
         return f"{self.role}'s {self.word}"
 
 
@@ -79,10 +79,10 @@ def ms(seconds: float) -> int:
 
 
 def times(history: History) -> tuple[float, float]:
-    """Interval and idle interval that the target promises, seconds.
+    """Return the interval and the idle interval that the target promises, seconds.
 
     Raises:
-        Inconclusive: nobody started a coordinator.
+        Inconclusive: no coordinator was started.
     """
     told = history.first("times")
     if told is None or history.first("coordinator-started") is None:
@@ -115,7 +115,7 @@ def pair(raw: object) -> Counts | None:
 
 
 def changes(history: History) -> list[Change]:
-    """Counts that engines told, those that went beside a lie included, in order."""
+    """Return the counts that engines sent, those that went beside a lie included, in order."""
     found: list[Change] = []
     for event in history.of("said", "lied"):
         counts = pair(event.data.get("counts"))
@@ -126,7 +126,7 @@ def changes(history: History) -> list[Change]:
 
 
 def spans(history: History) -> list[Span]:
-    """When who was gone: dead, stopped, cut off, or not connected any more, in order."""
+    """Return the intervals in which roles were dead, stopped, cut off or unconnected, in order."""
     found: list[Span] = []
     inside: dict[str, Span] = {}
     for event in history.of("fault", "linked", "unlinked"):
@@ -152,13 +152,13 @@ def _set_about(history: History, done: Event, role: str) -> int:
 
 
 def leaving(history: History, role: str, t: int) -> bool:
-    """Whether a role had been told to leave, and had not come anew: its link may be closed."""
+    """Return whether a role was asked to leave and has not linked anew: its link may be closed."""
     told = [e for e in history.of("begin", role=role) if e.t <= t and e.text("op") in _LEAVES]
     return bool(told) and not any(told[-1].t <= e.t <= t for e in history.of("linked", role=role))
 
 
 def _leaves_at_the_end(history: History, event: Event) -> bool:
-    """Whether a peer only goes because the play is over: the next thing it is told is to exit."""
+    """Return whether a peer leaves because the play is over: its only step left is to exit."""
     if event.kind != "unlinked":
         return False
     told = [e for e in history.of("begin", role=event.role) if e.t > event.t]
@@ -172,7 +172,7 @@ def rank_of(history: History, role: str, t: int) -> int | None:
 
 
 def there(history: History, role: str, since: int, until: int, gone: list[Span]) -> bool:
-    """Whether a role was connected, and there all the time."""
+    """Return whether a role was connected, and present, all the time."""
     links = [e for e in history.of("linked", "unlinked", role=role) if e.t <= until]
     connected = bool(links) and links[-1].kind == "linked" and links[-1].t <= since
     away = any(

@@ -18,7 +18,7 @@ def wake_twice(case_run: CaseRun, scenario: Scenario) -> None:
     """Play it and judge it.
 
     Raises:
-        Violated: somebody was not woken.
+        Violated: an engine was not woken.
         Unsupported: nothing can be called here.
     """
     wakes = scenario.wakes or Wakes()

@@ -44,7 +44,7 @@ def play(target: HasCoordinator, wakes: Wakes) -> Heard:
 
 
 class _FrontEnd:
-    """It believes what the coordinator published last, or has not heard of it yet."""
+    """Front end that believes the coordinator's last publication, or has not heard of it yet."""
 
     def __init__(self, coordinator: Coordinating, heard: Heard, *, believes: bool) -> None:
         self._coordinator, self._heard = coordinator, heard

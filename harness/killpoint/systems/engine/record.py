@@ -1,4 +1,4 @@
-"""The record of an engine's life: its requests, how it said it was, and what was done to it."""
+"""Record of an engine's life: its requests, its health, and the faults done to it."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ class Request(msgspec.Struct):
     n: int
     asked: Event
     first: Event | None = None
-    """Its first token."""
+    """Event of the request's first token."""
     cancelled: Event | None = None
     answer: Event | None = None
 
     @property
     def key(self) -> int:
-        """What it asked for; -1: for more than can be."""
+        """Key of what the request asked for; -1 if it asked for more than is possible."""
         return self.asked.number("key")
 
     @property
     def well(self) -> bool:
-        """Whether it ended as a request should, or was cancelled."""
+        """True if the request ended as it should, or was cancelled."""
         return self.answer is not None and self.answer.text("outcome") == "ok"
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error."""
+        """True if the request ended with an error."""
         return self.answer is not None and not self.well
 
     def open_at(self, t: int) -> bool:
-        """Whether it had been asked for, and had not ended."""
+        """Return whether the request was in flight."""
         return self.asked.t <= t and (self.answer is None or self.answer.t > t)
 
 
 class Look(msgspec.Struct):
-    """What the engine said of itself at one instant, and what had come until then."""
+    """Health that the engine reported at one instant, and the tokens that had come until then."""
 
     event: Event
     alive: bool
@@ -52,44 +52,44 @@ class Look(msgspec.Struct):
     tokens: int
     open: int
     stalled: int
-    """How long the request that has waited longest for a token has waited, ns."""
+    """Time for which the request that has waited longest for a token has waited, ns."""
     took: int
-    """How long the answer took, ns."""
+    """Time that the health answer took, ns."""
 
     @property
     def t(self) -> int:
-        """When."""
+        """Time of the event, ns."""
         return self.event.t
 
 
 class Strike(msgspec.Struct):
-    """What the scenario did to a part."""
+    """Fault that the scenario did to a part."""
 
     fault: str
     part: str
     event: Event
-    """It was done by then."""
+    """Event that was logged once the fault was done."""
     end: int
-    """When the next thing happened to the engine, or its record ends."""
+    """Time at which the next fault was done to the engine, or its record ends, ns."""
     resumed: int | None = None
-    """When a stopped one was let go on."""
+    """Time at which a stopped part was let go on, ns."""
     whole: Event | None = None
-    """How it came to be what it had been, if anybody waited for that."""
+    """Event that says whether the engine was whole again; None if no step waited for that."""
 
     @property
     def replica(self) -> str:
-        """The one that the part belongs to, or the part itself."""
+        """Replica that the part belongs to, or the part itself."""
         return self.part.split("/")[0]
 
     @property
     def kind(self) -> str:
-        """What kind of process it is: worker, core, prefill or coordinator."""
+        """Kind of process: worker, core, prefill or coordinator."""
         replica, _, inner = self.part.partition("/")
         return inner.rsplit("-", 1)[0] if inner else replica.rsplit("-", 1)[0]
 
     @property
     def t(self) -> int:
-        """When."""
+        """Time of the event, ns."""
         return self.event.t
 
 
@@ -97,13 +97,13 @@ class Life(msgspec.Struct):
     """An engine from its start to its stop."""
 
     start_took: int
-    """ns."""
+    """Nanoseconds that the start took."""
     rate: float
     """Requests a second that are asked for."""
     together: int
-    """How many of them at once."""
+    """Number of requests that are asked at once."""
     until: int
-    """When its stop began, or the record ends."""
+    """Time at which the engine's stop began, or its record ends, ns."""
     requests: list[Request]
     looks: list[Look]
     strikes: list[Strike]
@@ -113,7 +113,7 @@ class Life(msgspec.Struct):
         return [look for look in self.looks if since <= look.t <= until]
 
     def came_well(self, since: int, until: int) -> int:
-        """How many requests ended well in it."""
+        """Return the number of requests that ended well in an interval."""
         return sum(
             each.well and each.answer is not None and since <= each.answer.t < until
             for each in self.requests
@@ -121,11 +121,11 @@ class Life(msgspec.Struct):
 
 
 def life(scenario: Scenario, history: History) -> Life:
-    """The one engine of a play.
+    """Return the life of the one engine of a play.
 
     Raises:
-        Inconclusive: it did not start, nobody asked for anything, or what was to be done to it was
-            not done; Lacking: it has no such part.
+        Inconclusive: it did not start, no request was made, or a fault was not done.
+        Lacking: it has no such part.
     """
     started = history.first("engine-started")
     if started is None:
@@ -154,12 +154,12 @@ def life(scenario: Scenario, history: History) -> Life:
 
 
 def slack(history: History, since: int, until: int) -> int:
-    """What the machine's own lateness adds to a limit, ns."""
+    """Return the nanoseconds that the machine's own lateness adds to a limit."""
     return history.allowance(since, until)
 
 
 def some(history: History, life: Life, *more: Event | None, around: int) -> list[str]:
-    """What was done to whom, and these events, as lines for people."""
+    """Return the faults, the looks nearest to a time, and these events, as lines for people."""
     near = sorted(life.looks, key=lambda look: abs(look.t - around))[:3]
     events = [*history.of("fault", "gone"), *(look.event for look in near)]
     events += [event for event in more if event is not None]
@@ -220,7 +220,12 @@ def _strikes(history: History, until: int) -> list[Strike]:
 
 
 def _struck_as_told(scenario: Scenario, history: History) -> None:
-    """What a target has no such part for cannot be done to it; the rest was done."""
+    """Check that each fault was done whose part the target has.
+
+    Raises:
+        Lacking: the target's engine has none of the parts.
+        Inconclusive: a part was not there when it was to be struck.
+    """
     done = [(event.text("fault"), event.text("target")) for event in history.of("fault")]
     here = {event.text("target") for event in history.of("part-here")}
     told = [

@@ -71,5 +71,5 @@ def programs(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 
 
 def fuzz_group_stories(case_run: CaseRun, case: str, examples: int) -> None:
-    """Play programs until one is violated; the shrunk one is what the outcome tells."""
+    """Play programs until one is violated; the outcome reports the shrunk one."""
     fuzz(case_run, programs(case, case_run.seed), examples)

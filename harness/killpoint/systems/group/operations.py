@@ -20,11 +20,11 @@ from killpoint.search.operations import ENDLESS, GIVEN, LARGE, SMALL, Operation
 _JOINED: list[AnyStep] = [Join(timeout=8.0), Wait(within=20.0)]
 _RANKS = ("rank-0", "rank-1", "rank-2")
 _TAKEN = 3.0
-"""How long a rank waits for what was sent to it long ago."""
+"""Seconds for which a rank waits for an object that was sent to it long ago."""
 
 
 def _joins(name: str, role: str) -> Operation:
-    """All come at once; nobody comes back before all have come."""
+    """Return a join of all ranks at once; no rank returns from it before all have come."""
     rest: list[AnyStep] = [
         Gather(timeout=8.0),
         SendTo(role, "rank-2", [SMALL]),

@@ -1,4 +1,4 @@
-"""What ranks of a group sent, took and met for, read off a history."""
+"""Record of a process group: what its ranks sent, received and met for, read off a history."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Call(Asked, kw_only=True):
 
     @property
     def uncertain(self) -> bool:
-        """Whether what it sent may have left or not: it never came back, or with an error."""
+        """True if the object may have left or not: the call never returned, or failed."""
         return not self.ok
 
     @property
     def made(self) -> bool:
-        """Whether the target was asked at all."""
+        """True if the target was called at all."""
         return self.outcome != "no-member"
 
     @property
     def sends(self) -> bool:
-        """Whether it puts an object into a lane."""
+        """True if the call puts an object into a lane."""
         mine = self.op == "broadcast" and self.began.text("source") == self.role
         return mine or self.op == "send-to"
 
@@ -62,7 +62,7 @@ class Call(Asked, kw_only=True):
 
 
 class Stream(msgspec.Struct):
-    """What one rank put into the lane of another, and what that one took from it."""
+    """Objects that one rank put into the lane of another, and those that the other took from it."""
 
     source: str
     taker: str

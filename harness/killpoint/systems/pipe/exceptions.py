@@ -18,9 +18,9 @@ from killpoint.search.operations import Operation
 
 _GIVEN = 8.0
 _ENDLESS = 60
-"""More receives than there are tensors: a rank takes until it is told that no more will come."""
+"""More receives than there are tensors: a rank takes until it learns that no more will come."""
 _MEETS_WITHIN = 1.5
-"""What the others give a rank that may not come."""
+"""Seconds that the others wait for a rank that may not come."""
 _RANKS = ("pipe-0", "pipe-1")
 
 
@@ -48,7 +48,7 @@ def around_pipe_strike(operation: Operation, id: str, strike: Fault) -> Scenario
 
 
 def _opened_again() -> list[AnyStep]:
-    """Whatever became of it, the ranks meet at the same place afterwards."""
+    """After the struck call, whatever its outcome, the ranks meet at the same place again."""
     across = [PipeSend(_RANKS[0], [Tensor()]), PipeReceive((_RANKS[1],), 1)]
     back = [PipeSend(_RANKS[1], [Tensor()]), PipeReceive((_RANKS[0],), 1)]
     return [

@@ -23,7 +23,7 @@ from killpoint.targets.protocol import PipeShape
 _GIVEN = 6.0
 _SMALL = Tensor()
 _BATCH = [Tensor(form="none"), _SMALL, Tensor("uint8", (300_000,)), _SMALL]
-"""What is on its way: nothing but what announces it, little, much, little."""
+"""Batch that is on its way: only an announcement, a small tensor, a large one, a small one."""
 _KERNELS = 24
 """Tensors of 1 MiB: more than the kernels on the way keep."""
 _NEVER = 1 << 40
@@ -40,11 +40,11 @@ _OPENED: list[AnyStep] = [
 ]
 Toward = Literal["role", "peer"]
 Story = Callable[[str, str, Fault], list[AnyStep]]
-"""Of who sends, who takes, and the fault."""
+"""Builds the steps from the sender, the receiver, and the fault."""
 
 
 def broken(source: str, taker: str, reset: Fault) -> list[AnyStep]:
-    """The links are reset: both are told, and close."""
+    """The links are reset: both ranks get an error, and close."""
     return [
         reset,
         PipeReceive((taker,), len(_BATCH) + 1),
@@ -76,7 +76,7 @@ def healed(source: str, taker: str, cut: Fault) -> list[AnyStep]:
 
 
 def silent(source: str, taker: str, fault: Fault) -> list[AnyStep]:
-    """Nothing comes any more, nor any word of it: each call ends by its own deadline."""
+    """The link falls silent, without an error: each call ends by its own deadline."""
     more = [Tensor("uint8", (1 << 20,), repeat=_KERNELS)]
     return [
         fault,
@@ -133,7 +133,7 @@ def _places(marks: list[int]) -> list[int]:
 
 
 def _measured(case_run: CaseRun, source: str, taker: str, toward: Toward) -> list[int]:
-    """How many bytes have gone by after each of the batch's tensors."""
+    """Return the bytes that have gone by after each of the batch's tensors."""
     steps = [*_OPENED, _mark(toward)]
     for tensor in _BATCH:
         sent = [PipeReceive((taker,), 1), PipeSend(source, [tensor]), Wait(within=_GIVEN)]

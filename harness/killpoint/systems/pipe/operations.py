@@ -84,7 +84,7 @@ PIPE: tuple[Operation, ...] = tuple(
         ),
     )
 )
-"""Of either rank of two."""
+"""Operations of either of the two ranks."""
 
 CARRIERS: tuple[Operation, ...] = tuple(
     _of_pipe(f"{role}-{what}", role, "carry", now, _pipe_rest(source, taker))
@@ -94,4 +94,4 @@ CARRIERS: tuple[Operation, ...] = tuple(
         ("pipe-1", "carries", "pipe-1", "pipe-0", _pipe_both("pipe-1", "pipe-0")),
     )
 )
-"""What the target's own threads do for a rank, meanwhile."""
+"""Work that the target's own threads do for a rank meanwhile."""

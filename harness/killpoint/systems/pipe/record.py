@@ -1,4 +1,4 @@
-"""What ranks of a pipe sent, took and closed, read off a history."""
+"""Record of a pipe: what its ranks sent, received and closed, read off a history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGINS = {end: begin for begin, end in ENDS.items()}
 NOT_MADE = ("no-pipe",)
 """Outcomes of calls that never reached the target."""
 NOT_TOLD = ("ok", "timeout", "never returned", *NOT_MADE)
-"""Outcomes that tell nobody that something went wrong."""
+"""Outcomes that report no error to the caller."""
 
 
 class Call(Asked, kw_only=True):
@@ -31,12 +31,12 @@ class Call(Asked, kw_only=True):
 
     @property
     def made(self) -> bool:
-        """Whether the target was asked at all."""
+        """True if the target was called at all."""
         return self.outcome not in NOT_MADE
 
     @property
     def tells(self) -> bool:
-        """Whether its caller was told that something went wrong."""
+        """True if the call reported an error to its caller."""
         return self.outcome not in NOT_TOLD
 
     @property
@@ -52,7 +52,7 @@ class Call(Asked, kw_only=True):
 
     @property
     def carriable(self) -> bool:
-        """Whether what it was to send can be carried at all."""
+        """True if the tensor to be sent can be carried at all."""
         return self.began.text("form") != "meta"
 
     def words(self) -> str:
@@ -70,7 +70,7 @@ def _looks(event: Event) -> str:
 
 
 class Lane(msgspec.Struct):
-    """What one rank sent, and what the next one took."""
+    """Sends of one rank, and receives of the next one."""
 
     source: str
     taker: str
@@ -79,9 +79,10 @@ class Lane(msgspec.Struct):
 
 
 def calls(history: History) -> list[Call]:
-    """Every call of every rank, in the order in which they began.
+    """Return every call of every rank, in the order in which they began.
 
-    What ended after a hang is none of them: the hanging rank was killed, and others told of that.
+    Calls that ended after a hang are left out: the hanging rank was killed, and others reported
+    that.
     """
     found: list[Call] = []
     inside: dict[tuple[str, str], Call] = {}

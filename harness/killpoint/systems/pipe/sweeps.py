@@ -42,20 +42,20 @@ def around(operation: Operation, id: str, fault: Fault) -> Scenario:
 
 
 def _stopped(operation: Operation, stop: Fault) -> list[AnyStep]:
-    """It stands for a moment, and goes on: all is as ever."""
+    """The struck role stands for a moment, and goes on: all is as before."""
     went_on = [Pause(_STANDS), Fault("continue", operation.role), Wait(within=20.0)]
     lead = _declared(operation, stop)
     return [*lead, *operation.during, *went_on, *operation.rest]
 
 
 def _declared(operation: Operation, fault: Fault) -> list[AnyStep]:
-    """What leads to the operation, and the fault: a carrier's before there are any carriers."""
+    """Return the lead and the fault: a carrier's fault comes before there are any carriers."""
     carries = operation.verb == "carry"
     return [fault, *operation.lead] if carries else [*operation.lead, fault]
 
 
 def _struck(operation: Operation, strike: Fault) -> list[AnyStep]:
-    """An exception in a carrying thread: whoever made a call hears of it, or nothing is lost."""
+    """An exception in a carrying thread is reported to a caller, or nothing is lost."""
     roles = ("pipe-0", "pipe-1")
     closes: list[AnyStep] = [
         step for role in roles for step in (PipeClose((role,)), Wait(within=_GIVEN))
@@ -66,7 +66,7 @@ def _struck(operation: Operation, strike: Fault) -> list[AnyStep]:
 
 
 def _carried_on(operation: Operation) -> list[AnyStep]:
-    """What comes after the call, if a thread may come to its point there."""
+    """Return the steps after the call, if a thread may come to its point there."""
     return operation.rest if operation.verb == "carry" else []
 
 

@@ -64,5 +64,5 @@ def workloads(draw: st.DrawFn, case: str, seed: int, device: str) -> Scenario:
 
 
 def fuzz_tensors(case_run: CaseRun, case: str, examples: int, device: str = "cpu") -> None:
-    """Play workloads until one is violated; the shrunk one is what the outcome tells."""
+    """Play workloads until one is violated; the outcome reports the shrunk one."""
     fuzz(case_run, workloads(case, case_run.seed, device), examples)

@@ -1,4 +1,4 @@
-"""What was asked of a pool, what came of it, and who lived when, read off a history."""
+"""Record of a pool: its calls, their outcomes, and its processes' lives, read off a history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDS = {
 """The event that begins an act of the executor, and the one that ends it."""
 _BEGINS = {end: begin for begin, end in ENDS.items()}
 SERVED = ("call", "result", "health")
-"""Acts that need the workers, and are told of their deaths."""
+"""Acts that need the workers, and fail with their deaths."""
 DEADLY = ("kill", "exit", "sigterm", "sigint")
 
 
@@ -33,7 +33,7 @@ class Act(Asked, kw_only=True):
 
     @property
     def method(self) -> str:
-        """What the workers were to run."""
+        """Name of the method that the workers were to run."""
         return self.began.text("method")
 
     @property
@@ -45,7 +45,7 @@ class Act(Asked, kw_only=True):
         return [(cast("int", each[0]), cast("int", each[1])) for each in found]
 
     def pending_at(self, t: int) -> bool:
-        """Whether it was under way at that time."""
+        """Return whether the act was under way at that time."""
         return self.began.t <= t and (self.ended is None or self.ended.t >= t)
 
     def words(self) -> str:
@@ -69,7 +69,7 @@ class Life(msgspec.Struct):
     callbacks: list[Event]
     states: list[Event]
     until: int | None
-    """When the next pool's start began, ns."""
+    """Time at which the next pool's start began, ns; None if there is none."""
 
     def served(self) -> list[Act]:
         """Calls, results and questions of health."""
@@ -80,7 +80,7 @@ class Life(msgspec.Struct):
         return [act for act in self.acts if act.op == "pool-stop"]
 
     def stop_began(self) -> int | None:
-        """When it was first told to stop."""
+        """Return the time at which the pool was first asked to stop, ns; None: never."""
         stops = self.stops()
         return stops[0].began.t if stops else None
 
@@ -123,7 +123,7 @@ def lives(history: History) -> list[Life]:
 
 
 def ends(history: History, life: Life) -> dict[int, Event]:
-    """How each worker of a pool was seen to end, by rank."""
+    """Return the event of each worker's end, by rank."""
     return {
         rank: event
         for event in history.of("gone", "exit")
@@ -140,13 +140,13 @@ class Strike(msgspec.Struct):
 
     @property
     def rank(self) -> int | None:
-        """Of a worker."""
+        """Rank of the struck worker; None if the role is no worker."""
         name, _, number = self.role.partition("-")
         return int(number) if name == "worker" and number.isdigit() else None
 
 
 def strikes(history: History) -> list[Strike]:
-    """What the scenario did to somebody, in order; holding and going on are not harm."""
+    """Return the faults done to roles, in order; holding and going on are not harm."""
     return [
         Strike(event.text("fault"), event.text("target"), event)
         for event in history.of("intent")
@@ -155,7 +155,7 @@ def strikes(history: History) -> list[Strike]:
 
 
 def resumed(history: History, role: str, after: int) -> int | None:
-    """When a role was let go on after a time, ns; None: never."""
+    """Return when a role was let go on after a time, ns; None: never."""
     return next(
         (
             event.t
@@ -174,7 +174,7 @@ def executor_end(history: History) -> Event | None:
 
 
 def pool_lines(history: History, *acts: Act) -> list[str]:
-    """What was done to whom, and these acts, as lines for people."""
+    """Return the faults and these acts, as lines for people."""
     events = list(history.of("fault", "gone", "exit"))[:4]
     for act in acts:
         events += [act.began, *([act.ended] if act.ended else [])]

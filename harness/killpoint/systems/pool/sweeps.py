@@ -33,10 +33,10 @@ _LONG, _GIVEN = 8.0, 10.0
 _STANDS = 0.05
 """Seconds that a stopped role stands."""
 _SHAPE = PoolShape(start="fork", grace=0.3, in_flight=2)
-"""Forked workers come quickest, and hold copies of whatever their parent has open."""
+"""Forked workers start fastest, and hold copies of all that their parent has open."""
 _THREADED = msgspec.structs.replace(_SHAPE, output_thread=True)
 _FULL = 40
-"""How many times as many lines a whole sweep strikes: there are thousands of them."""
+"""Factor on the lines struck in a full sweep: there are thousands of them."""
 
 _UP: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
 _WORKS: list[AnyStep] = [Call(times=2, timeout=_LONG, keep_on=True), Wait(within=20.0)]
@@ -67,7 +67,7 @@ EXECUTOR: tuple[Operation, ...] = (
     _operation("health", "executor", "health", [Health(timeout=_LONG)]),
     _operation("stop", "executor", "stop", [PoolStop()]),
 )
-"""What the executor does. A future's result is waited for in code that is nobody's own."""
+"""Operations of the executor. A future's result is waited for in code that no system owns."""
 
 WORKER: tuple[Operation, ...] = (
     _operation("worker-starts", "worker-1", "start", [PoolStart(timeout=20.0)], []),
@@ -75,13 +75,13 @@ WORKER: tuple[Operation, ...] = (
     _operation("worker-serves-overflow", "worker-1", "serve", _FLOODS),
     _operation("worker-serves-by-thread", "worker-1", "serve", _CALLS, shape=_THREADED),
 )
-"""What the target's code does in a worker around the harness's own methods."""
+"""Operations of the target's code in a worker around the harness's own methods."""
 
 POOL: tuple[Operation, ...] = (*EXECUTOR, *WORKER)
 
 
 def ending(operation: Operation, fault: FaultName) -> Ending:
-    """How an operation ends that a fault strikes anywhere."""
+    """Return the ending of an operation that a fault strikes anywhere."""
     if operation.role == "executor":
         if fault == "kill":
             return "workers-gone"

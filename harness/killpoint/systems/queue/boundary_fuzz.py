@@ -54,7 +54,7 @@ def workloads(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 
 
 def fuzz_messages(case_run: CaseRun, case: str, examples: int) -> None:
-    """Play workloads until one is violated; then the shrunk one is what the outcome tells."""
+    """Play workloads until one is violated; the outcome then reports the shrunk one."""
     fuzz(case_run, workloads(case, case_run.seed), examples)
 
 

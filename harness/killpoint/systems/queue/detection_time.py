@@ -1,4 +1,4 @@
-"""When a party could first have known of a death, and whether it was told in time."""
+"""Notice of a death: when a party could first have known, and whether it learned in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Call(msgspec.Struct):
 
     @property
     def tells(self) -> bool:
-        """Whether it ended with an error that can be word of a death."""
+        """True if the call ended with an error that can report a death."""
         return self.outcome not in ("ok", "timeout", "injected", "never returned")
 
 
@@ -46,13 +46,13 @@ def ended_after(calls: list[Call], t: int) -> list[Call]:
 
 
 def overdue(history: History, calls: list[Call], last: Call | None, death: Event) -> float | None:
-    """Seconds after which a party was told, or gave up by itself, if they were too many.
+    """Return the seconds after which a party noticed a death, or gave up, if they were too many.
 
     The clock starts with the death, or with the next call if none was pending, and again when a
     call succeeds. A call that ends before the 2 s are over owes nothing yet.
 
     Args:
-        last: the call that told, or went on; None to look at every call made.
+        last: the call that reported the death, or went on; None to look at every call made.
     """
     since: int | None = None
     for call in ended_after(calls, death.t):

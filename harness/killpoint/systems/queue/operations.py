@@ -60,7 +60,7 @@ def _send(name: str, message: Message, remote: int = 0) -> Operation:
 
 
 def _receive(name: str, message: Message, remote: int = 0) -> Operation:
-    """Of the reader with the highest rank, which is the remote one if there is one."""
+    """Return a receive of the reader of the highest rank, the remote one if there is one."""
     batch = Send([message, SMALL], timeout=UNREAD_WITHIN)
     before: list[AnyStep] = [*_HERE, batch, Wait(("writer",))]
     if remote:

@@ -1,4 +1,4 @@
-"""What was sent and what arrived, read off a history; and how the two differ."""
+"""Messages sent and received, read off a history, and the differences between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from killpoint.scenario import Message, RingWrite, Scenario, Send
 from killpoint.verdict import Violation
 
 _Odd = Literal["wrong-data", "duplicate", "reordered", "lost"]
-"""How a message that was received is not the next one."""
+"""Way in which a received message differs from the next one that was due."""
 
 
 class Sent(msgspec.Struct):
@@ -26,18 +26,18 @@ class Sent(msgspec.Struct):
     digest: str
     began: Event
     ended: Event | None = None
-    """None: the sender never came back from the call."""
+    """None if the send never returned."""
     mutated: str = ""
-    """Its digest after the sender changed it, if it did."""
+    """Digest of the message after the sender changed it; empty if it did not."""
 
     @property
     def ok(self) -> bool:
-        """Whether the call returned."""
+        """True if the send ended with outcome ``ok``."""
         return self.ended is not None and self.ended.text("outcome") == "ok"
 
     @property
     def uncertain(self) -> bool:
-        """Whether it may have been published or not: cut off inside, or never come back."""
+        """True if the message may be published or not: its send was struck, or never returned."""
         return self.ended is None or self.ended.text("outcome") == "injected"
 
 
@@ -95,10 +95,10 @@ def wrong_data(history: History, readers: list[str]) -> Iterator[tuple[str, Sent
 def torn(
     history: History, readers: list[str], chunk_bytes: int
 ) -> Iterator[tuple[str, Sent | None, Got]]:
-    """Arrivals that differ for another reason than that the sender changed the object later.
+    """Yield arrivals that differ for another reason than a change by the sender after its call.
 
-    What the sender wrote after its call can arrive whole, or, beside the ring, in part: that is
-    judged by Q3 alone.
+    Bytes that the sender wrote after its call can arrive whole, or, beside the ring, in part: those
+    are judged by Q3 alone.
     """
     for reader, message, call in wrong_data(history, readers):
         if message is None or not message.mutated:
@@ -131,14 +131,14 @@ def mismatches(
     optional: frozenset[int] = frozenset(),
     tail_may_miss: bool = False,
 ) -> list[Violation]:
-    """How a reader's arrivals differ from every message whose send returned, in order.
+    """Compare a reader's arrivals with every message whose send returned, in order.
 
     Args:
         optional: numbers that may arrive or not.
-        tail_may_miss: whether the reader may have stopped early (it was told, or told to).
+        tail_may_miss: whether the reader may have stopped early: it saw an error, or was asked to.
 
     Raises:
-        Inconclusive: it had stopped to receive before what did not arrive was sent.
+        Inconclusive: the reader had stopped to receive before the missing messages were sent.
     """
     expected = [m for m in sent(history) if m.ok or m.uncertain or m.seq in optional]
     may_miss = optional | {m.seq for m in expected if not m.ok}
@@ -172,7 +172,7 @@ def mismatches(
 
 
 def _unpublished(history: History, seq: int) -> str:
-    """Why a message should not have arrived: a call that failed has published nothing (X1)."""
+    """Return why a message should not have arrived: a failed call has published nothing (X1)."""
     for message in sent(history):
         if message.seq == seq and message.ended is not None:
             return f"whose send had ended with {message.ended.text('outcome')}"
@@ -180,7 +180,7 @@ def _unpublished(history: History, seq: int) -> str:
 
 
 def _asked_for(history: History, reader: str, missing: list[Sent]) -> None:
-    """A reader that had stopped to receive before a message was sent can have lost nothing."""
+    """Raise Inconclusive if a reader stopped to receive before the missing messages were sent."""
     calls = got(history, reader)
     last = calls[-1].ended if calls else None
     if last is not None and all(message.began.t > last.t for message in missing):
@@ -189,7 +189,7 @@ def _asked_for(history: History, reader: str, missing: list[Sent]) -> None:
 
 
 def _after_error(expected: list[Sent], position: int, may_miss: frozenset[int]) -> int | None:
-    """Where a reader stands after a receive that raised; None if it had no cause to raise."""
+    """Return a reader's position after a receive that raised; None if it had no cause to raise."""
     due = next(
         (
             index
@@ -205,7 +205,7 @@ def _after_error(expected: list[Sent], position: int, may_miss: frozenset[int]) 
 
 
 def overflowing(message: Sent, chunk_bytes: int) -> bool:
-    """Whether the message was surely larger than a slot."""
+    """Return whether the message was surely larger than a slot."""
     return message.form != "buffers" and message.size >= chunk_bytes
 
 

@@ -1,4 +1,4 @@
-"""A state machine of a whole queue: Hypothesis tells stories, a model knows what they owe."""
+"""State machine of a whole queue: Hypothesis draws stories, a model knows what they owe."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def stories(draw: st.DrawFn, case: str, seed: int) -> Scenario:
 
 
 def fuzz_stories(case_run: CaseRun, case: str, examples: int) -> None:
-    """Play stories until one is violated; the shrunk one is what the outcome tells."""
+    """Play stories until one is violated; the outcome reports the shrunk one."""
     fuzz(case_run, stories(case, case_run.seed), examples)

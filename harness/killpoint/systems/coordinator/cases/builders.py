@@ -1,4 +1,4 @@
-"""What plays of coordinators are made of."""
+"""Building blocks of plays of coordinators."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from killpoint.search.case_run import CaseRun
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 
 STARTED: list[AnyStep] = [CoordinatorStart(timeout=30.0), Wait(within=40.0)]
-"""It listens, and nobody has come."""
+"""The coordinator listens, and no peer has connected."""
 FIRST, SECOND, FRONT = "engine-0", "engine-1", "front-end-0"
 _OPENED: list[AnyStep] = [Connect(), Hear(("front-ends",), "state"), Wait(within=20.0)]
 OPEN: list[AnyStep] = [*STARTED, *_OPENED]
-"""Everybody listens, and the front ends have heard of all engines."""
+"""All peers listen, and the front ends have heard of all engines."""
 
 
 def stepping(*engines: str) -> list[AnyStep]:

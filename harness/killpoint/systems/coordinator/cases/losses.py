@@ -1,4 +1,4 @@
-"""Cases of parties of a coordinator that go, and return (C6)."""
+"""Cases of parties of a coordinator that are lost, and return (C6)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _takes_its_place() -> list[AnyStep]:
 
 
 def _stopped() -> list[AnyStep]:
-    """It is stopped past the silence, and goes on; a request came to it just before."""
+    """An engine is stopped past the silence, and goes on; a request came to it just before."""
     return [
         *_goes(Fault("stop", SECOND)),
         Fault("continue", SECOND),
@@ -99,7 +99,7 @@ def _as_it_comes() -> list[AnyStep]:
 
 
 def _coordinator_killed() -> list[AnyStep]:
-    """It is gone in a wave; the next one serves all who come to it."""
+    """The coordinator is killed in a wave; the next one serves all who come to it."""
     return [
         *_IN_A_WAVE,
         Fault("kill", "coordinator"),

@@ -1,4 +1,4 @@
-"""Cases of a coordinator as a process: nonsense (C4), the clock (C5), floods (C7), service (C2)."""
+"""Cases of a coordinator: malformed messages (C4), clock (C5), floods (C7), service (C2)."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ from killpoint.systems.coordinator.cases.losses import LOSS
 from killpoint.systems.coordinator.cases.network import HOSTS
 
 _BESIDE = ("wrong-type", "far-wave", "huge-number")
-"""What carries good counts beside one bad field."""
+"""Lies that carry good counts beside one bad field."""
 _PUBLISHED = ("negative-counts", "unknown-rank")
-"""What would show in the next publication if it were believed, and be gone in the one after it."""
+"""Lies that would show in the next publication if they were believed, and be gone in the one after
+it."""
 
 
 def _engine_lies() -> list[AnyStep]:
-    """Before, in and after a wave, each with counts of its own beside it.
+    """Send each lie before, in and after a wave, with counts of its own beside it.
 
-    After each something is told and heard, so that it is known which one the coordinator outlived.
+    After each one counts are sent and heard, so that it is known which lie the coordinator
+    outlived.
     """
     steps: list[AnyStep] = [*OPEN, *heard(SECOND, (3, 1))]
     for number, lie in enumerate(get_args(EngineLie)):
@@ -112,7 +114,7 @@ _HOSTILE = (
 
 
 def _clock(hours: float) -> list[AnyStep]:
-    """It jumps just after a change, before its publication, and again while nothing happens."""
+    """The coordinator's clock jumps between a change and its publication, and again while idle."""
     jump = Fault("jump-clock", "coordinator", hours=hours)
     told = Hear((FRONT,), "counts", rank=0, counts=(9, 1))
     return [

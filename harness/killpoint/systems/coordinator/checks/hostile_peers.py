@@ -1,4 +1,4 @@
-"""Messages that make no sense (C4): dropped alone, and the coordinator goes on as before."""
+"""Malformed messages (C4): each is dropped alone, and the coordinator goes on as before."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from killpoint.verdict import Violation, counted
 _WITHIN = 2.0
 """Seconds until what was sent after a lie is heard: C7 is another clause."""
 _SILENT, _STALLED = 5.0, 0.5
-"""Seconds in which a machine that stood still for so long may have kept anybody from a sign of
+"""Seconds in which a machine that stood still for so long may have kept any role from a sign of
 life."""
 
 
@@ -65,7 +65,7 @@ def _died(history: History, lies: list[Event]) -> list[Violation]:
 
 
 def _first_unsurvived(history: History, lies: list[Event], died: int) -> Event:
-    """The first lie after which nothing was heard that was told later: what came then is moot."""
+    """Return the first lie after which no later message was heard: lies after it are moot."""
     before = [e for e in lies if e.number("since", e.t) <= died] or lies[:1]
     heard = [e for e in history.of("hear-done") if e.text("outcome") == "ok"]
     survived = max((_told(history, e) for e in heard if e.t <= died), default=0)
@@ -74,7 +74,7 @@ def _first_unsurvived(history: History, lies: list[Event], died: int) -> Event:
 
 
 def _told(history: History, heard: Event) -> int:
-    """When the counts that a front end waited for had been told, ns; 0 if it waited for others."""
+    """Return when the counts a front end waited for were sent, ns; 0 if it waited for others."""
     asked = [e for e in history.of("hear", role=heard.role) if e.t <= heard.t]
     if not asked or asked[-1].text("what") != "counts":
         return 0
@@ -94,11 +94,11 @@ def _where(history: History) -> str:
 
 
 def _shows(scenario: Scenario, history: History) -> list[Violation]:
-    """Counts that nobody told, or ranks that there are not."""
+    """Return a violation if counts that no engine sent, or unknown ranks, were heard."""
     told = changes(history)
     gone = spans(history)
     floods = [e for e in history.of("flood") if e.text("lie")]
-    """Whoever pours what makes no sense may have no room for a sign of life."""
+    """An engine that floods malformed messages may have no room for a sign of life."""
     for front in scenario.front_ends():
         for publication in publications(history, front):
             if publication.counts is None:
@@ -142,7 +142,7 @@ def _wrong(history: History, what: str, event: Event) -> Violation:
 
 
 def _waves(scenario: Scenario, history: History, lies: list[Event]) -> list[Violation]:
-    """A wave that ended, or began, although nobody has told so."""
+    """Return a violation if a wave ended or began although no party had said so."""
     ends = [e.t for e in history.of("ended")]
     begins = [e.t for e in history.of("request")]
     for front in scenario.front_ends():
@@ -179,7 +179,7 @@ def _unstepped(history: History, lies: list[Event]) -> list[Violation]:
 
 
 def _unlogged(history: History, lies: list[Event]) -> list[Violation]:
-    """Whether it said of any of it that it was dropped."""
+    """Return a violation if the coordinator logged no line about the messages that it dropped."""
     closed = history.first("coordinator-closed")
     if closed is None or closed.number("logged", 1):
         return []

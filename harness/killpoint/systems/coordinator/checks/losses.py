@@ -1,4 +1,4 @@
-"""Who is gone is noticed (C6), and what was accepted is stepped all the same (C2)."""
+"""Lost parties are noticed (C6), and accepted requests are stepped all the same (C2)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from killpoint.systems.coordinator.record import (
 from killpoint.verdict import Violation
 
 _NOTICED = 5.0
-"""Seconds (C6)."""
+"""Seconds within which a loss or a return is noticed (C6)."""
 _HEARD = 2.0
-"""Seconds for counts to be heard while somebody is gone: C7 is another clause."""
+"""Seconds for counts to be heard while a party is gone: C7 is another clause."""
 _CENTRE = ("parent", "coordinator")
 
 
@@ -40,7 +40,7 @@ def served(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def noticed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """C6: whoever is gone is noticed within 5 s, and so is who returns; no request is lost."""
+    """C6: a loss is noticed within 5 s, and so is a return; no request is lost."""
     times(history)
     gone = spans(history)
     if not gone:
@@ -89,13 +89,13 @@ def _engine(
 
 
 def _told_to_leave(history: History, span: Span, t: int) -> bool:
-    """Whether an engine was told to leave by then: that it is gone says nothing of the fault."""
+    """Return whether an engine was asked to leave by then, so that its loss proves nothing."""
     told = history.of("begin", role=span.role)
     return any(span.begin.t < e.t <= t and e.text("op") in ("disconnect", "exit") for e in told)
 
 
 def _stuck(history: History, span: Span, engine: str, rank: int, due: int) -> list[Violation]:
-    """Whether an engine was left in a wave with one that is gone."""
+    """Return a violation if an engine was left in a wave with an engine that is gone."""
     starts = [e for e in history.of("heard", role=engine) if e.text("what") == "start"]
     before = [e for e in starts if e.t <= span.begin.t]
     ended = [e for e in history.of("ended", role=engine) if e.t <= due]
@@ -219,7 +219,7 @@ def _unstepped(
 
 
 def _restarted(history: History, request: Event) -> bool:
-    """Whether its engine was told that the coordinator is gone, or came anew, since then."""
+    """Return whether the request's engine lost the coordinator, or linked anew, since then."""
     told = history.of("coordinator-lost", "linked", role=request.role)
     return any(e.t >= request.t for e in told)
 

@@ -1,4 +1,4 @@
-"""When front ends hear of changes: soon, at any message rate (C7), whatever the clock does (C5)."""
+"""Publications: changes are heard soon at any message rate (C7), whatever the clock does (C5)."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def clock_free(scenario: Scenario, history: History, _ledger: Ledger) -> Finding
 
 
 def unheard(scenario: Scenario, history: History, within: float) -> tuple[list[Violation], int]:
-    """Changes that some front end did not hear of in time, and how many were heard in time.
+    """Return a violation for a change not heard in time, and the number of those heard in time.
 
-    A change counts as heard with a later one of that rank. What a front end that is not there
-    does not hear is nobody's fault.
+    A change counts as heard with a later one of its rank. A front end that was not connected, or
+    that had no coordinator, need not have heard of it.
     """
     gone = spans(history)
     told = changes(history)
@@ -82,7 +82,7 @@ def unheard(scenario: Scenario, history: History, within: float) -> tuple[list[V
 
 
 def _hearings(history: History, front: str, told: list[Change]) -> Iterator[Event]:
-    """When a front end heard of the first of these changes of one rank, or of one after it."""
+    """Yield the publications in which a front end heard of one of these changes of one rank."""
     for publication in publications(history, front):
         t, counts = publication.event.t, publication.of(told[0].rank)
         if any(change.since <= t and change.counts == counts for change in told):
@@ -90,7 +90,7 @@ def _hearings(history: History, front: str, told: list[Change]) -> Iterator[Even
 
 
 def _nobody(history: History, since: int, until: int) -> bool:
-    """Whether there was no coordinator at some time in between."""
+    """Return whether the coordinator was gone at some time in between."""
     away = [
         e
         for e in history.of("fault")

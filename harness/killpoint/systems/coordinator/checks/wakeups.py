@@ -8,25 +8,25 @@ from killpoint.verdict import Violation
 
 
 class Told(msgspec.Struct, frozen=True):
-    """Engines were told that a wave is on."""
+    """Start of a wave that was sent to the engines."""
 
     wave: int
     excluded: int | None = None
 
 
 class Heard(msgspec.Struct):
-    """What was heard after the request that had to be stepped."""
+    """Messages sent after the request that had to be stepped."""
 
     engines: int
     asked: int
     """The engine that has the request."""
     told: list[Told] = []
     lines: list[str] = []
-    """The whole story, for people."""
+    """The whole course of events, as lines for people."""
 
 
 def woken(heard: Heard) -> Violation | None:
-    """Each other engine was told, of a wave that it has not ended."""
+    """Check that each other engine was sent the start of a wave that it has not ended."""
     others = [rank for rank in range(heard.engines) if rank != heard.asked]
     deaf = [r for r in others if not any(each.excluded != r for each in heard.told)]
     if not deaf:

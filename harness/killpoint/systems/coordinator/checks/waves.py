@@ -10,15 +10,15 @@ from killpoint.verdict import Violation
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """An engine as it is now."""
+    """State of an engine."""
 
     wave: int
     running: bool
     unfinished: int
     waits: bool
-    """Whether it has given its part to an all-reduce, and waits for the others'."""
+    """True if the engine has given its part to an all-reduce, and waits for the others'."""
     steps: int
-    """How often it did so in this wave."""
+    """Number of all-reduces that the engine has joined in this wave."""
 
 
 def leads(coordinator: int, engines: Iterable[int], front_ends: Iterable[int]) -> Violation | None:
@@ -42,7 +42,7 @@ def went_back(before: int, now: int) -> Violation | None:
 
 
 def at_rest(engines: Sequence[Engine]) -> Iterator[tuple[str, Violation]]:
-    """C2 and C3 once nothing is on its way and nobody has anything left to do."""
+    """Check C2 and C3 once nothing is on its way and no engine has anything left to do."""
     stranded = [rank for rank, engine in enumerate(engines) if engine.unfinished]
     waits = [rank for rank, engine in enumerate(engines) if engine.waits]
     if stranded:

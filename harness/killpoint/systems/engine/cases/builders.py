@@ -1,4 +1,4 @@
-"""What plays of engines are made of."""
+"""Building blocks of plays of engines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from killpoint.targets.engine_protocol import EngineShape
 STARTS_WITHIN = 90.0
 """Seconds: every replica imports its libraries, on a machine that may have two cores."""
 BACK_WITHIN = 30.0
-"""And one that died does so again, beside the load."""
+"""Seconds within which a replica that died is up again, beside the load."""
 _COMING = 2
 """Requests that a death is to meet."""
 NEEDS = frozenset({"engine"})
@@ -42,7 +42,7 @@ def serve(seconds: float, coming: int = 0) -> list[AnyStep]:
 
 
 def recovered(then: float = 2.1) -> list[AnyStep]:
-    """It goes on until the engine is what it was, and some more seconds."""
+    """The load goes on until the engine is whole again, and for some more seconds."""
     return [Recover(BACK_WITHIN), Wait(within=BACK_WITHIN + 10.0), *serve(then, _COMING)]
 
 
@@ -56,7 +56,7 @@ CALM: list[AnyStep] = [Calm(30.0), Wait(within=40.0)]
 STOP: list[AnyStep] = [EngineStop(), Wait(within=30.0)]
 DOWN: list[AnyStep] = [*CALM, *STOP]
 COMPARED: list[AnyStep] = [*DOWN, Alone(), Wait(within=60.0)]
-"""And then the model is run alone."""
+"""The engine is shut down; then the model is run alone."""
 
 
 def engined(

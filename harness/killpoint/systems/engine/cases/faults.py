@@ -1,4 +1,4 @@
-"""Cases of what is done to an engine: it is survived, and told as it is (E3, E4)."""
+"""Cases of faults in an engine: it survives them, and reports its health as it is (E3, E4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BRIEF = EngineShape(prefill=1)
 WHOLE = EngineShape(data_parallel=2, prefill=1)
 """The engines of a soak: a sample of it, and the soak itself."""
 _KILLS_IN_FULL = 150
-"""In ten minutes."""
+"""Kills in a soak of ten minutes."""
 
 
 def soak(id: str, seed: int, kills: int, shape: EngineShape) -> Scenario:

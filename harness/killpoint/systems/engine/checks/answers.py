@@ -14,7 +14,7 @@ from killpoint.verdict import Violation, counted
 _FINISHES = ("stop", "length", "cancelled")
 _CANCELS_WITHIN = 2 * SECOND
 _BLAMELESS = ("closed", "cancelled", "refused")
-"""How a request may end with an error that has nothing to do with what was done to a part."""
+"""Outcomes with an error that has nothing to do with a fault done to a part."""
 
 
 def answered(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
@@ -36,7 +36,7 @@ def answered(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
 
 
 def unasked_deaths(history: History, of: Life) -> list[Violation]:
-    """A part that ended although nobody did anything to the engine."""
+    """Return a violation if a part ended although nothing had been done to the engine."""
     for gone in history.of("gone"):
         if gone.t < of.until:
             how = f"of signal {gone.number('signal')}" if "signal" in gone.data else "by itself"
@@ -46,7 +46,10 @@ def unasked_deaths(history: History, of: Life) -> list[Violation]:
 
 
 def _lost(history: History, of: Life, request: Request) -> list[Violation]:
-    """Whether it never ended, or its end was the engine's stop, long after its time."""
+    """Return a violation if the request never ended, or only long after its limit.
+
+    The engine's stop may be what ended it.
+    """
     if _front_end_gone(history):
         return []
     calm = history.first("calm")
@@ -77,7 +80,7 @@ def _within(request: Request) -> int:
 
 
 def _ended(history: History, of: Life, request: Request) -> list[Violation]:
-    """Whether it ended as it may, and in time."""
+    """Return a violation if the request ended too late, or in a way that it may not."""
     answer = request.answer
     if answer is None:
         return []
@@ -124,7 +127,7 @@ def _finished(request: Request, lines: list[str]) -> list[Violation]:
 
 
 def _unnamed(of: Life, request: Request) -> str:
-    """What its error lacks, empty if it names a cause."""
+    """Return the description of what the request's error lacks; empty if it names a cause."""
     assert request.answer is not None
     text, word = request.answer.text("error"), request.answer.text("outcome")
     said = text.partition(":")[2]
@@ -141,7 +144,7 @@ def _unnamed(of: Life, request: Request) -> str:
 
 
 def _done_before(of: Life, request: Request) -> list[Strike]:
-    """What was done to the engine before the request had ended."""
+    """Return the faults done to the engine before the request had ended."""
     end = request.answer.t if request.answer is not None else of.until
     return [strike for strike in of.strikes if strike.t < end]
 

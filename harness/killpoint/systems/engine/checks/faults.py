@@ -17,27 +17,28 @@ from killpoint.verdict import Violation
 _TOLD_WITHIN = 5 * SECOND
 _HALF_WITHIN = 10 * SECOND
 _BACK_WITHIN = 15 * SECOND
-"""And twice what the engine's start took: where that is slow, so is a replica's."""
+"""Nanoseconds within which a replica is back, plus twice the time that the engine's start took:
+where that is slow, so is a replica's."""
 _WINDOW = 2 * SECOND
 _WHOLE = 0.8
-"""Of the goodput before, less those that come at once, over two seconds: requests come evenly,
-their ends do not quite."""
+"""Part of the goodput before a fault that must be back over two seconds, less the requests that
+come at once: requests come evenly, their ends do not quite."""
 _BESIDE: dict[str, Checker] = {"E1": answered, "E2": equal, "E4": honest}
 
 
 class Goodput(msgspec.Struct):
-    """Requests that ended well, in a second, around one fault."""
+    """Requests per second that ended well, around one fault."""
 
     before: float
     during: float
     after: float
     half: int | None
-    """When it was half of that before again, ns; None: never."""
+    """Time at which the goodput was half of that before again, ns; None: never."""
     back: float
-    """Seconds until the engine was whole; less than 0: it was not."""
+    """Seconds until the engine was whole; negative if it never was."""
 
     def words(self, strike: Strike) -> str:
-        """For people."""
+        """Return a description of the goodput around a fault, for people."""
         back = f"whole after {self.back:.1f} s" if self.back >= 0 else "never whole"
         return (
             f"{strike.kind} {_PAST.get(strike.fault, strike.fault)}: {self.before:.1f} requests/s"
@@ -99,7 +100,7 @@ def _rate(of: Life, since: int, until: int) -> float:
 
 
 def _half(of: Life, strike: Strike, before: float) -> int | None:
-    """When, after the fault, a second began in which requests came half as often as before it."""
+    """Return when a second with half the earlier goodput began, ns; None if none did."""
     t = strike.t
     while t + SECOND <= strike.end:
         if _rate(of, t, t + SECOND) >= before / 2:
@@ -109,7 +110,7 @@ def _half(of: Life, strike: Strike, before: float) -> int | None:
 
 
 def _failed_late(history: History, of: Life, strike: Strike) -> list[Violation]:
-    """Requests that failed more than 5 s after the death, or after they were asked."""
+    """Return a violation if a request failed over 5 s after the death, or after it was asked."""
     for request in of.requests:
         answer = request.answer
         if not request.failed or answer is None or not strike.t < answer.t <= strike.end:
@@ -129,7 +130,7 @@ def _failed_late(history: History, of: Life, strike: Strike) -> list[Violation]:
 def _failed_elsewhere(
     scenario: Scenario, history: History, of: Life, strike: Strike
 ) -> list[Violation]:
-    """Requests that no replica that is dead can have had, and that failed all the same."""
+    """Return a violation if a request failed that no dead replica can have had."""
     if not _others(scenario, strike):
         return []
     known = strike.t + SECOND + slack(history, strike.t, strike.t + SECOND)
@@ -151,7 +152,7 @@ def _failed_elsewhere(
 
 
 def _others(scenario: Scenario, strike: Strike) -> bool:
-    """Whether a replica is left that can do what the struck part did."""
+    """Return whether a replica is left that can do what the struck part did."""
     engine = scenario.engine
     if engine is None:
         return False

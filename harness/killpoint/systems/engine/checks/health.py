@@ -1,4 +1,4 @@
-"""What an engine says of itself is so: alive, ready, making progress, each by itself (E4)."""
+"""Health of an engine: alive, ready and progressing are each reported as they are (E4)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from killpoint.verdict import Violation
 
 _AT_ONCE = 1 * SECOND
 _STUCK = 3 * SECOND
-"""When it should have said that nothing moves."""
+"""Nanoseconds without a token after which health must say that nothing moves."""
 _NOTICED = 3 * SECOND // 10
-"""When it should have noticed that its last replica is dead."""
+"""Nanoseconds within which health must have noticed the death of the last replica."""
 _SERVES = SECOND
-"""How long it may take from ready to the next token, if there is something to do; on a slow
-machine half of the time that the start took."""
+"""Nanoseconds from ready to the next token, if there is work; on a slow machine, half of the time
+that the start took."""
 _FALTERS = SECOND
-"""How long it may say that all moves before it does, as somebody begins who can see to it."""
+"""Nanoseconds for which health may say that it makes progress before it does: whatever can bring
+the progress has just begun."""
 _BACK = 3 * SECOND
-"""When all should be well again after what was stopped goes on."""
+"""Nanoseconds within which health must be all well again after a stopped part goes on, or a dead
+one is replaced."""
 _MOVES = SECOND // 2
 
 
@@ -72,7 +74,7 @@ def _alive(_scenario: Scenario, history: History, of: Life) -> Iterator[Violatio
 
 
 def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
-    """Before anything was done to it: ready, and making progress while tokens come."""
+    """Check that before any fault health says ready, and progressing while tokens come."""
     until = of.strikes[0].t if of.strikes else of.until
     for look in of.looked(0, until):
         if not look.ready:
@@ -86,7 +88,10 @@ def _calm_before(_scenario: Scenario, history: History, of: Life) -> Iterator[Vi
 
 
 def _moves(_scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
-    """Nothing moves, or what a stopped process has does not: then it does not say progressing."""
+    """Check that health does not say progressing while no token comes.
+
+    The same holds while a request of a stopped part does not move.
+    """
     since = said = 0  # the last look with more tokens than before, and the first of these words
     tokens = -1
     for look in of.looks:
@@ -127,7 +132,7 @@ def _stopped_at(of: Life, t: int, limit: int) -> Strike | None:
 
 
 def _dead(scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
-    """With the only replica dead, and nobody in its place yet, it does not say ready."""
+    """Check that health does not say ready while the only replica is dead and not replaced yet."""
     for strike in of.strikes:
         if not _was_the_last(scenario, strike):
             continue
@@ -149,13 +154,13 @@ def _dead(scenario: Scenario, history: History, of: Life) -> Iterator[Violation]
 
 
 def _was_the_last(scenario: Scenario, strike: Strike) -> bool:
-    """Whether nobody was there to decode any more."""
+    """Return whether no replica that decodes was left."""
     alone = scenario.engine is not None and scenario.engine.data_parallel == 1
     return alone and strike.fault == "kill" and strike.replica.startswith("core-")
 
 
 def _serves(scenario: Scenario, history: History, of: Life) -> Iterator[Violation]:
-    """Once it says ready, and was asked for something, tokens come."""
+    """Check that tokens come once health says ready and there are requests."""
     deaths = [strike.t + _NOTICED for strike in of.strikes if _was_the_last(scenario, strike)]
     ready = False
     for at, look in enumerate(of.looks):
@@ -201,7 +206,7 @@ def _again(_scenario: Scenario, history: History, of: Life) -> Iterator[Violatio
 
 
 def _not_said(history: History, of: Life, strike: Strike) -> str:
-    """Why it cannot be told whether health says that all is well again; empty if it can."""
+    """Return why the record cannot show whether health says that all is well; empty if it can."""
     since = strike.resumed if strike.fault == "stop" else _replaced(strike)
     if since is None:
         return ""
@@ -219,7 +224,7 @@ def _not_said(history: History, of: Life, strike: Strike) -> str:
 
 
 def _not_noticed(history: History, of: Life, strike: Strike) -> str:
-    """Why it cannot be told whether health notices a stop; empty if it can."""
+    """Return why the record cannot show whether health notices a stop; empty if it can."""
     if strike.fault != "stop" or not strike.replica.startswith("core-"):
         return ""
     until = min(strike.end, strike.resumed or strike.end, of.until)

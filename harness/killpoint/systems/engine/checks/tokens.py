@@ -15,11 +15,11 @@ from killpoint.verdict import Violation, counted
 
 
 class Alone(msgspec.Struct):
-    """What the model gives by itself."""
+    """Tokens that the model generates when it is run alone."""
 
     finish: str
     prefixes: list[str]
-    """The digests of its first none, one, two… tokens."""
+    """Digests of the first none, one, two… tokens."""
 
 
 def equal(scenario: Scenario, history: History, ledger: Ledger) -> Finding:

@@ -1,4 +1,4 @@
-"""What plays of process groups are made of."""
+"""Building blocks of plays of process groups."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def played(id: str, *steps: AnyStep, count: int = 3, host: str = "127.0.0.1") ->
 
 
 def surely(count: int) -> int:
-    """Of so many lines of a call that waits, those that every such call comes to.
+    """Return how many of these lines of a waiting call every such call reaches.
 
-    How often a wait looks about differs from play to play, and so does the number of its lines:
-    the last quarter may not be there the next time.
+    How often a wait polls differs from play to play, and so does the number of its lines: the last
+    quarter may not be there the next time.
     """
     return count - count // 4
 
 
 def around(roles: tuple[str, ...], messages: list[Message]) -> list[AnyStep]:
-    """Every rank sends to the next one: nobody takes from two."""
+    """Every rank sends to the next one: no rank takes from two."""
     count = sum(message.repeat for message in messages)
     after = dict(zip(roles, (*roles[1:], roles[0]), strict=True))
     steps: list[AnyStep] = [SendTo(role, to, messages) for role, to in after.items()]

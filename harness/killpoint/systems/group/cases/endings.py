@@ -32,7 +32,7 @@ from killpoint.systems.queue.cases.builders import MIB, small
 _SHORT = 0.8
 """A barrier's own timeout."""
 _GIVEN = 6.0
-"""When a wait that should have ended by then is a hang."""
+"""Seconds after which a wait that should have ended is a hang."""
 _HOST, _OTHERS = "rank-0", ("rank-1", "rank-2")
 _LARGE = [Message("array", 8 * MIB), small(3)]
 _KILLS = frozenset({"group", "points"})
@@ -76,7 +76,7 @@ _OPERATIONS: dict[Verb, AnyStep] = {
 
 
 def _host_killed_anywhere(case_run: CaseRun) -> None:
-    """The host dies at lines of its operations; the others are told, now or at their next call."""
+    """The host dies at lines of its operations; the others learn of it by their next call."""
     for verb, operation in _OPERATIONS.items():
 
         def around(step: AnyStep, operation: AnyStep = operation) -> Scenario:
@@ -153,7 +153,7 @@ _VAIN = (
 
 
 def _link_down(id: str, summary: str, cut: str) -> Case:
-    """The rank lives on; nobody hears of it, and no connection breaks."""
+    """A rank's link is cut: the rank lives on, unheard, and no connection breaks."""
     others = tuple(role for role in ranks(3) if role != cut)
 
     def run(case_run: CaseRun) -> None:

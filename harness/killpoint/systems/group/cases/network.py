@@ -39,12 +39,12 @@ def _case(id: str, summary: str, steps: list[AnyStep], shape: GroupShape) -> Cas
 
 
 def _sent(roles: tuple[str, ...]) -> list[AnyStep]:
-    """Each sends a batch to the next one: nobody takes from two, and all of it passes the host."""
+    """Each rank sends a batch to the next: no rank takes from two, and the host relays all."""
     return [SendTo(role, to, _BATCH) for role, to in _next(roles)]
 
 
 def _taken(roles: tuple[str, ...], batches: int, timeout: float = 9.0) -> list[AnyStep]:
-    """So many of those are received."""
+    """Each rank receives so many of these batches."""
     count = batches * _EACH
     return [ReceiveFrom((to,), role, count, timeout=timeout) for role, to in _next(roles)]
 

@@ -41,7 +41,7 @@ _EVERY = ranks(3)
 
 
 def _large() -> list[AnyStep]:
-    """Each pair in turn, so that nobody has to keep more than one object of 8 MiB."""
+    """Each pair sends in turn, so that no rank has to keep more than one object of 8 MiB."""
     steps: list[AnyStep] = [*JOINED]
     for source in _EVERY:
         for to in _EVERY:
@@ -63,7 +63,7 @@ def _broadcasts() -> list[AnyStep]:
 
 
 def _lanes_apart() -> list[AnyStep]:
-    """What was sent first is taken last, and the other way about: lanes do not mix."""
+    """Objects that were sent first are taken last, and the other way about: lanes do not mix."""
     return [
         *JOINED,
         SendTo("rank-0", "rank-1", [small(3)]),
@@ -153,7 +153,7 @@ def _clock(hours: float) -> list[AnyStep]:
 def _jumps_in_barrier(case_run: CaseRun) -> None:
     """The host's clock jumps at lines of its barrier; the others come one after the other.
 
-    So the host looks about once more, at the new hour, before all are there.
+    So the host polls once more, at the new hour, before all are there.
     """
     at = Point("barrier")
 

@@ -1,4 +1,4 @@
-"""Barriers: nobody passes before all have come, and who waits in vain is told for whom (G3)."""
+"""Barriers: no rank passes before all have come; one that waits in vain learns for whom (G3)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KNOWN = 2.0
 _MAKING = 1.0
 """Seconds more for a join: keys, threads and connections are made in it, which is no waiting."""
 _ALLOWED = 0.25
-"""Seconds beyond a deadline that nobody minds, on top of what the control wait was late."""
+"""Seconds beyond a deadline that are tolerated, on top of what the control wait was late."""
 
 
 def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
@@ -55,7 +55,7 @@ def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Find
 
 
 def broken_barriers(scenario: Scenario, history: History, made: Sequence[Call]) -> list[Violation]:
-    """What is wrong with the barriers of the ranks that live."""
+    """Return what is wrong with the barriers of the live ranks."""
     dead = deaths(history)
     met = [call for call in made if call.op == "barrier"]
     wrong: list[Violation] = []
@@ -112,22 +112,22 @@ def _judge(
 
 
 def _long_before(history: History, death: Event, call: Call) -> bool:
-    """Whether the group must have known of the death when this rank came.
+    """Return whether the group must have known of the death when this rank came.
 
-    Who died inside the barrier had come to it: for a moment the word of its coming may be
-    there, and the word of its death not yet.
+    A rank that died inside the barrier had come to it: for a moment the message of its arrival may
+    be there, and that of its death not yet.
     """
     allowed = _KNOWN + history.allowance(death.t, call.began.t) / 1e9
     return (call.began.t - death.t) / 1e9 > allowed
 
 
 def _struck(history: History, role: str, dead: dict[str, Event]) -> int:
-    """From when on it may have been dead: its end is only recorded when it has been reaped."""
+    """Return from when on a role may have been dead, ns: its end is logged only when reaped."""
     return ordered_end(history, role) or dead[role].t
 
 
 def _absent(scenario: Scenario, call: Call, met: Sequence[Call]) -> list[str]:
-    """Who had not come to this barrier when the call ended."""
+    """Return the ranks that had not come to this barrier when the call ended."""
     assert call.ended is not None
     roles = scenario.roles()
     meeting = Meeting(len(roles))
@@ -139,7 +139,7 @@ def _absent(scenario: Scenario, call: Call, met: Sequence[Call]) -> list[str]:
 
 
 def _passed(call: Call, met: Sequence[Call], role: str) -> bool:
-    """Whether the role had come back well from this very barrier."""
+    """Return whether the role had passed this very barrier."""
     number = call.began.number("n")
     return any(m.role == role and m.began.number("n") == number and m.ok for m in met)
 
@@ -160,17 +160,17 @@ def _failed_join(event: Event) -> bool:
 
 
 def _struck_in_join(history: History, dead: Collection[str]) -> bool:
-    """Whether a rank died in its join, late enough perhaps for all others to be whole."""
+    """Return whether a rank died in its join, late enough perhaps for all others to be complete."""
     ended = {event.role for event in history.of("end") if event.text("op") == "join"}
     begun = {event.role for event in history.of("begin") if event.text("op") == "join"}
     return bool((begun - ended) & set(dead))
 
 
 def _joins(scenario: Scenario, history: History) -> list[Violation]:
-    """A join without one of the ranks ends by its timeout, and the host's with an error.
+    """Check that a join without one of the ranks ends by its timeout, the host's with an error.
 
-    A member may be let in before all have come: its next call will tell it. Where a rank died in
-    its join, it may or may not have come: whoever fails then names it, or one that gave up.
+    A member may be let in before all have come: its next call will report it. Where a rank died in
+    its join, it may or may not have come: a join that fails then names it, or one that gave up.
     """
     dead = deaths(history)
     failed = [event.role for event in history.of("end") if _failed_join(event)]

@@ -1,4 +1,4 @@
-"""Leaves and deaths in a group: the first harm nobody, of the host's all are told (G4)."""
+"""Leaves and deaths in a group: leaves harm no rank, the host's death reaches all (G4)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _WITHIN = 2.0
 
 
 def unharmed_or_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """G4: who leaves cleanly harms nobody; of the host's death every rank is told within 2 s.
+    """G4: a clean leave harms no rank; each rank learns of the host's death within 2 s.
 
-    Of a rank that is cut off, too, unless it comes back in time; then nothing is lost.
+    The same holds for a rank that is cut off, unless it comes back in time; then nothing is lost.
     """
     if scenario.networked():
         return cut_kept_or_told(scenario, history)

@@ -1,4 +1,4 @@
-"""Process groups: who got what, in which order (G1), whatever the clock on the wall says (G5)."""
+"""Process groups: objects and their order (G1), whatever the wall clock says (G5)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _moved(seconds: object) -> float:
 def undisturbed(
     scenario: Scenario, history: History, dead: Collection[str] = ()
 ) -> list[Violation]:
-    """What went wrong between ranks of which none, or only the ``dead``, gave cause for it."""
+    """Return what went wrong between ranks although none but the ``dead`` gave cause for it."""
     made = calls(history)
     return (
         _outsiders(history, dead)
@@ -60,7 +60,7 @@ def undisturbed(
 
 
 def arrivals(history: History) -> int:
-    """How many objects came to anybody."""
+    """Return the number of objects that arrived at any rank."""
     taken = [call for call in calls(history) if call.ok and not call.sends]
     return sum(call.op in ("receive-from", "broadcast", "gather") for call in taken)
 
@@ -118,7 +118,7 @@ def _judge(history: History, stream: Stream, dead: Collection[str]) -> list[Viol
 
 
 def _stranger(history: History, call: Call) -> str:
-    """Where an object comes from that was not sent there."""
+    """Return the origin of an object that was not sent to the rank that got it."""
     for other in calls(history):
         if other.seq == call.seq and other.sends:
             to = other.began.text("to")

@@ -1,4 +1,4 @@
-"""Whether a group keeps what it has delivered: its ranks' weight and its store's entries (G2)."""
+"""Growth of a group: its ranks' memory and its store's entries do not follow the objects (G2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from killpoint.verdict import Violation, counted
 _FLAT = 0.25
 """The part of what passed that the whole interval of a growth lies above."""
 _KEPT = 0.5
-"""The part of what passed that, kept, is growth: who keeps an object keeps it whole, and more."""
+"""The part of the passed bytes that, kept, is growth: a leaked object is kept whole, and more."""
 _ENTRY = 64
 """Bytes that keeping an object costs beside its own, at the least."""
 _WARM_UP = 5
@@ -56,9 +56,10 @@ def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def steady_gain(values: list[int]) -> float:
-    """How much a window gains on average, the one that gained most left out.
+    """Return the average gain of a window, without the window that gained most.
 
-    What is kept once (a buffer, an arena, a table that doubles) is one step. A leak is many.
+    An allocation that is kept once (a buffer, an arena, a table that doubles) is one step. A leak
+    is many.
     """
     gains = sorted(later - earlier for earlier, later in pairwise(values))
     return mean(gains[:-1])
@@ -90,7 +91,10 @@ def _grows(
 
 
 def _entries(history: History) -> list[Violation]:
-    """The store's own count, where the target tells it, taken each time all had just met."""
+    """Return a violation if the store's own count of entries grows.
+
+    The count is taken, where the target reports it, each time all ranks had just met.
+    """
     told = list(history.of("entries"))
     if len(told) <= _LEAST_ENTRIES:
         return []

@@ -13,11 +13,11 @@ from killpoint.verdict import Kind, Violation
 
 _ENDS_WELL = ("ok", "injected")
 _STOPS = (*_ENDS_WELL, "closed", "timeout", "no-member")
-"""How a taker's calls may end: it takes until there is nothing more to come."""
+"""Outcomes that a taker's calls may have: it takes until there is nothing more to come."""
 
 
 def group_unharmed(scenario: Scenario, history: History) -> list[Violation]:
-    """What differs from a group in which the struck calls were made, or were not."""
+    """Return the differences from a group in which the struck calls were made, or were not."""
     made = calls(history)
     lanes = streams(scenario, made)
     return (

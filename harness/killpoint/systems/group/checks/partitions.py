@@ -1,4 +1,4 @@
-"""Ranks whose connections are harmed: who is cut off for good is told of, else nothing is lost."""
+"""Harmed connections of ranks: a rank cut off for good is reported, else nothing is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Cut(msgspec.Struct):
     """Seconds of silence that the group bears."""
 
     def due(self, history: History, call: Call) -> int:
-        """When this call has to have told, ns."""
+        """Return the time by which this call has to have reported the cut, ns."""
         assert call.ended is not None
         since = self.fault.t + int(self.limit * 1e9)
         since = max(since, call.began.t)
@@ -52,7 +52,7 @@ def cut_kept_or_told(scenario: Scenario, history: History) -> Finding:
 
 
 def _for_good(faults: list[Event], limit: float) -> _Cut | None:
-    """Who hears nothing, or is not heard, from some fault on, to the end."""
+    """Return the first rank that hears nothing, or is not heard, to the end; None if none."""
     for fault in faults:
         role, word = fault.text("target"), fault.text("fault")
         later = [e for e in faults if e.t > fault.t and e.text("target") == role]
@@ -94,13 +94,13 @@ def _told(scenario: Scenario, history: History, cut: _Cut) -> Finding:
 
 
 def _needs(call: Call, cut: str) -> bool:
-    """Whether a call cannot succeed without the rank that is cut off."""
+    """Return whether a call cannot succeed without the rank that is cut off."""
     with_whom = {call.role, call.began.text("source"), call.began.text("to")}
     return call.op in _MEETS or cut in with_whom
 
 
 def _rightly(history: History, cut: _Cut, call: Call) -> list[Violation]:
-    """Whether the call that told did so in time, and of whom."""
+    """Return a violation if the call that reported the cut did so late, or named no cut rank."""
     assert call.ended is not None
     lines = evidence(history, [cut.fault, call.began, call.ended])
     if call.ended.t > cut.due(history, call):
@@ -116,7 +116,7 @@ def _rightly(history: History, cut: _Cut, call: Call) -> list[Violation]:
 
 
 def _never(history: History, cut: _Cut, role: str, after: list[Call]) -> list[Violation]:
-    """A rank that nobody told, although it had time enough to be."""
+    """Return a violation if a rank never learned of the cut, although it had the time."""
     for stuck in hangs_of(history, role):
         unnoticed = f"{cut.words()} was never noticed ({bound(history)[0]})"
         return [Violation(stuck.kind, f"{stuck.cause}; {unnoticed}", stuck.evidence)]
@@ -144,7 +144,7 @@ def _nothing_lost(scenario: Scenario, history: History, faults: list[Event]) -> 
 
 
 def _idle(history: History, faults: list[Event]) -> str:
-    """Which way nothing was sent while a rank was cut off, or since it was reset; '' if none."""
+    """Return where nothing was sent while a rank was harmed; '' if traffic went both ways."""
     sent = [call for call in calls(history) if call.sends]
     for fault in faults:
         role, word = fault.text("target"), fault.text("fault")

@@ -1,4 +1,4 @@
-"""What plays of pipes are made of."""
+"""Building blocks of plays of pipes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from killpoint.targets.protocol import PipeShape
 OPENED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
 """Every rank's end is made."""
 GIVEN = 4.0
-"""When a call that should have ended by then is a hang."""
+"""Seconds after which a call that should have ended is a hang."""
 SMALL = Tensor(repeat=3)
 LARGE = Tensor("uint8", (3 << 20,))
 FIRST, SECOND = "pipe-0", "pipe-1"
 
 
 def count(tensors: list[Tensor]) -> int:
-    """How many tensors these are."""
+    """Return the number of tensors in these entries."""
     return sum(tensor.repeat for tensor in tensors)
 
 
@@ -62,7 +62,7 @@ def of_pipe(
 
 
 def needs(steps: list[AnyStep], **shape: Any) -> frozenset[str]:
-    """What a target must have for these steps."""
+    """Return the capabilities that a target must have for these steps."""
     placed = any(isinstance(step, Fault) and step.at is not None for step in steps)
     blocks = any(isinstance(step, BlocksSend | BlocksReceive | BlocksForge) for step in steps)
     words = {"pipe", *(["points"] if placed else []), *(["blocks"] if blocks else [])}

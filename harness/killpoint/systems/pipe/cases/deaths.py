@@ -54,7 +54,7 @@ def _while_it_waits(dead: str, survivor: str) -> list[AnyStep]:
 
 
 def _while_it_sends(dead: str, survivor: str) -> list[AnyStep]:
-    """The survivor has more to send than the pipe keeps; nobody takes it."""
+    """The survivor has more to send than the pipe keeps, and no rank receives it."""
     return [
         *_WORKS,
         PipeSend(survivor, [_MUCH]),

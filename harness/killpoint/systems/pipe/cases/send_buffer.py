@@ -30,7 +30,7 @@ from killpoint.systems.pipe.cases.builders import (
 from killpoint.systems.queue.cases.builders import MIB
 
 _NO_BYTES = Tensor("float32", (1024,), form="meta")
-"""It has a shape and nothing in it: no target can carry it."""
+"""Tensor with a shape and no bytes: no target can carry it."""
 _EMPTY: list[AnyStep] = [PipeDrain(), Wait(within=GIVEN)]
 _DONE: list[AnyStep] = [Wait(within=GIVEN)]
 

@@ -1,4 +1,4 @@
-"""KV blocks (K8): those of the request asked for, once, within their lease; or an error."""
+"""KV blocks (K8): a receive gets its request's blocks, once, within their lease; or an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from killpoint.verdict import Violation
 
 _SECONDS = 1_000_000_000
 _SLACK = 300_000_000
-"""Nanoseconds by which the end of a lease may be told late, beside the machine's own lateness."""
+"""Nanoseconds by which the end of a lease may be reported late, beside the machine's own
+lateness."""
 _PLENTY = 1.0
 """Seconds that are enough for a few small blocks to come."""
 _FORGES = "blocks-forge"
@@ -26,7 +27,7 @@ class Transfer(Asked, kw_only=True):
     op: str
     request: str
     forged: str = ""
-    """How its blocks were harmed on their way."""
+    """Fault that harmed the blocks on their way; empty if none did."""
 
     @property
     def digests(self) -> list[str]:
@@ -35,7 +36,7 @@ class Transfer(Asked, kw_only=True):
         return [str(each) for each in event.items("digests")]
 
     def within(self, field: str) -> float | None:
-        """Its lease, or its timeout, in seconds."""
+        """Return the transfer's lease, or its timeout, in seconds; None if it has none."""
         found = self.began.data.get(field)
         return float(found) if isinstance(found, (int, float)) else None
 
@@ -82,7 +83,7 @@ def transfers(history: History) -> list[Transfer]:
 
 
 def _served(history: History, sent: list[Transfer], got: list[Transfer]) -> list[Violation]:
-    """What was served is what one send of that request gave, which nobody had before."""
+    """Check that each served receive matches one send of its request that was not served before."""
     left = list(sent)
     for call in got:
         if not call.ok or call.ended is None:
@@ -135,9 +136,9 @@ def _leases(history: History, sent: list[Transfer]) -> list[Violation]:
 
 
 def _missed(history: History, sent: list[Transfer], got: list[Transfer]) -> list[Violation]:
-    """A request that was sent and asked for in good time, once each, is served.
+    """Check that a request which was sent and asked for in good time, once each, is served.
 
-    So is one that was sent again after earlier blocks of it had come to nothing.
+    The same holds for a request that was sent again after earlier blocks of it had come to nothing.
     """
     for call in sent:
         asked = [
@@ -169,7 +170,7 @@ def _missed(history: History, sent: list[Transfer], got: list[Transfer]) -> list
 
 
 def _known(sent: Transfer, asked: list[Transfer]) -> bool:
-    """Whether somebody who asked can have learned that a transfer had come to nothing."""
+    """Return whether a receiver can have learned that a transfer had come to nothing."""
     return any(
         each.ended is not None
         and sent.ended is not None

@@ -1,4 +1,4 @@
-"""Deaths in a pipe (K4): those beside the dead rank are told in time, and their close returns."""
+"""Deaths in a pipe (K4): the dead rank's peers get an error in time, and their close returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from killpoint.verdict import Violation, counted
 
 _SECONDS = 1_000_000_000
 _WITHIN = {"cpu": 2, "cuda": 10}
-"""Seconds in which a survivor must be told, by where the tensors are."""
+"""Seconds within which a survivor must get an error, by the device of the tensors."""
 _CLOSES_WITHIN = 5
 _ROUNDING = 200_000_000
 
@@ -47,7 +47,7 @@ def deaths_told(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
 
 
 def _since(made: list[Call], role: str, end: Event) -> list[Call]:
-    """What a survivor was in when the other died, and what it did afterwards."""
+    """Return the calls of a survivor that were pending when the other died, or came afterwards."""
     mine = [c for c in made if c.role == role and c.made]
     return [c for c in mine if c.ended is None or c.ended.t > end.t]
 
@@ -120,6 +120,6 @@ def _opens(history: History, ends: dict[str, Event]) -> list[Violation]:
 
 
 def _opened_after(history: History, ends: dict[str, Event]) -> bool:
-    """Whether a survivor's making of its end came back after somebody had set about a death."""
+    """Return whether a survivor's open returned after the fault of the first death was begun."""
     first = min(ordered_end(history, role) or end.t for role, end in ends.items())
     return any(e.text("op") == "pipe-open" and e.t > first for e in history.of("end"))

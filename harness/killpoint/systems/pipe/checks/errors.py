@@ -1,4 +1,4 @@
-"""Sends that fail (K3): the sender is told at its next call or its close, the receiver too."""
+"""Failed sends (K3): an error at the sender's next call or close, and at the receiver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from killpoint.verdict import Violation
 def failures_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K3: a send error surfaces at the sender (next call or close) and at the receiver.
 
-    So does that of a link.
+    The same holds for an error of a link.
     """
     if network_faults(history):
         return links_told(scenario, history)
@@ -74,7 +74,7 @@ def _never_came(lane: Lane) -> Call | None:
 
 
 def _asked_for(lane: Lane, lost: Call) -> bool:
-    """Whether the taker made a call that the tensor should have come by."""
+    """Return whether the taker made a call that the tensor should have come by."""
     due = sum(call.ok for call in lane.sent[: lane.sent.index(lost)])
     return len(lane.got) > due
 

@@ -13,12 +13,12 @@ from killpoint.verdict import Violation
 
 _ENDS_WELL = ("ok", "injected")
 _ENDS = {"pipe-receive": (*_ENDS_WELL, "closed", "failed")}
-"""How a call may end: a rank takes until there is nothing more to come, and is told in the place of
-a tensor that its send was struck (K3)."""
+"""Outcomes that a call may have: a rank takes until there is nothing more to come, and gets, in the
+place of a tensor, the error that its send was struck (K3)."""
 
 
 def pipe_unharmed(scenario: Scenario, history: History) -> list[Violation]:
-    """What differs from a pipe in which the struck calls were made, or were not."""
+    """Return the differences from a pipe in which the struck calls were made, or were not."""
     opens = [e for e in history.of("end") if e.text("op") == "pipe-open"]
     struck = next((e for e in opens if e.text("outcome") == "injected"), None)
     made = calls(history)
@@ -56,7 +56,7 @@ def _failed(history: History, call: Call) -> list[Violation]:
 
 
 def _more_than_struck(history: History, lane: Lane) -> list[Violation]:
-    """Told of failed sends more often than one was struck."""
+    """Return a violation if more receives report a failed send than sends were struck."""
     failed = [call for call in lane.got if call.outcome == "failed"]
     struck = sum(call.outcome == "injected" for call in lane.sent)
     if len(failed) <= struck:
@@ -67,7 +67,7 @@ def _more_than_struck(history: History, lane: Lane) -> list[Violation]:
 
 
 def _lost(history: History, lane: Lane) -> list[Violation]:
-    """Accepted, and asked for until its sender had left."""
+    """Return a violation for a tensor that was accepted, asked for to the end, and never came."""
     if not lane.got or lane.got[-1].outcome != "closed":
         return []
     model = PipeLane([Sent(call.digest, call.ok) for call in lane.sent])

@@ -1,7 +1,7 @@
-"""Links of a pipe that are harmed (K3): no wrong data, nothing owed, no wait beyond its time.
+"""Harmed links of a pipe (K3): no wrong data, nothing owed, no wait beyond its time.
 
-Ends of a link that was reset are told. Where it fell silent nobody can know what became of the
-bytes: there it is enough that each call ends by its own deadline.
+The ends of a link that was reset get an error. Where it fell silent no end can know what became of
+the bytes: there it is enough that each call ends by its own deadline.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from killpoint.verdict import Violation
 
 _SECONDS = 1_000_000_000
 _WITHIN = 2
-"""Seconds in which both ends of a broken connection are told; a close may take a little longer."""
+"""Seconds within which both ends of a broken connection get an error; a close may take a little
+longer."""
 _CLOSES_WITHIN = 5
 _ARRIVES = 50_000_000
 """Nanoseconds in which a call may still go well: the word of it is on its way."""
 
 
 class _Harm(msgspec.Struct):
-    """What was done to the links, and when."""
+    """Fault done to the links, and its time."""
 
     word: str
     event: Event
@@ -90,7 +91,7 @@ def _owed(history: History, harm: _Harm) -> list[Violation]:
 
 
 def _untold(history: History, lane: Lane, made: list[Call], harm: _Harm) -> list[Violation]:
-    """What was accepted and never came: its sender is told, and whoever asked for it."""
+    """Check that a lost tensor is an error at its sender, and at a rank that asked for it."""
     came = sum(call.ok for call in lane.got)
     accepted = [call for call in lane.sent if call.ok and call.carriable]
     if came >= len(accepted):
@@ -107,7 +108,7 @@ def _untold(history: History, lane: Lane, made: list[Call], harm: _Harm) -> list
 
 
 def _late(history: History, made: list[Call], harm: _Harm) -> list[Violation]:
-    """What was pending, or began later, comes back soon."""
+    """Check that calls which were pending, or began later, return soon."""
     for call in made:
         if call.ended is None or call.ended.t <= harm.at:
             continue

@@ -34,7 +34,7 @@ def emptied(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def _never_subtracted(history: History, made: list[Call]) -> list[Violation]:
-    """Bytes that stayed in the account, and whoever waits for them."""
+    """Return a violation if bytes stay in the account, or keep a send waiting."""
     for look in history.of("buffered"):
         left = look.number("bytes", 0)
         if left <= 0:
@@ -84,7 +84,7 @@ def _too_large(scenario: Scenario, history: History, made: list[Call]) -> list[V
 
 
 def _refused(scenario: Scenario, history: History, made: list[Call]) -> list[Violation]:
-    """A tensor that was not let through although it could be carried and nobody had died."""
+    """Return a violation if a tensor that can be carried was refused with no rank dead."""
     if deaths(history) or any(not c.carriable for c in made if c.op == "pipe-send"):
         return []
     for lane in lanes(scenario, made):

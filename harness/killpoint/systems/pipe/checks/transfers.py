@@ -23,7 +23,7 @@ def bit_equal(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def as_sent(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """K5: what arrives is what was given to the send, whatever its caller does next."""
+    """K5: a tensor arrives as it was given to the send, whatever its caller does next."""
     changed = {e.text("digest"): e for e in history.of("overwritten")}
     if not changed:
         raise Inconclusive("nothing was overwritten after its send")
@@ -32,7 +32,7 @@ def as_sent(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def both_ways(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """K7: tensors pass in every direction at once, whoever receives first."""
+    """K7: tensors pass in every direction at once, whichever rank receives first."""
     found = undisturbed(scenario, history)
     used = [lane for lane in lanes(scenario, calls(history)) if any(c.ok for c in lane.got)]
     if not found and len(used) < min(2, len(scenario.roles())):
@@ -41,14 +41,14 @@ def both_ways(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def arrivals(history: History) -> int:
-    """How many tensors came to anybody."""
+    """Return the number of tensors that arrived at any rank."""
     return sum(c.ok for c in calls(history) if c.op == "pipe-receive")
 
 
 def undisturbed(
     scenario: Scenario, history: History, dead: Collection[str] = ()
 ) -> list[Violation]:
-    """What went wrong between ranks of which none, or only the ``dead``, gave cause for it."""
+    """Return what went wrong between ranks although none but the ``dead`` gave cause for it."""
     made = calls(history)
     return (
         _outsiders(history, dead)
@@ -83,7 +83,7 @@ def _judge(history: History, lane: Lane, dead: Collection[str]) -> list[Violatio
 
 
 def misplaced(history: History, lane: Lane) -> list[Violation]:
-    """What came although it was not to come, or not there: the first of it."""
+    """Return a violation for the first tensor that was not to come, or not there."""
     sent = [Sent(call.digest, call.ok and call.carriable) for call in lane.sent]
     model = PipeLane(sent)
     changed = {e.text("digest"): e.number("seq") for e in history.of("overwritten")}
@@ -119,7 +119,7 @@ def misplaced(history: History, lane: Lane) -> list[Violation]:
 
 
 def _closes(history: History, made: list[Call], dead: Collection[str]) -> list[Violation]:
-    """A close that failed where nobody gave cause for it."""
+    """Return a violation if a close failed where no rank gave cause for it."""
     if dead:
         return []
     for call in made:

@@ -1,4 +1,4 @@
-"""What plays of worker pools are made of."""
+"""Building blocks of plays of worker pools."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from killpoint.targets.protocol import PoolShape
 PoolStartMethod = Literal["default", "spawn", "fork", "forkserver"]
 
 GRACE = 0.3
-"""Seconds: short, so that what waits for one is told from what does not."""
+"""Seconds of grace: short, to tell a wait for a grace from one for something else."""
 GIVEN = 8.0
-"""When a call that should have ended by then is a hang."""
+"""Seconds after which a call that should have ended is a hang."""
 SHORT = 0.5
 """The deadline of a call that is to run into it."""
 LONG = 8.0
@@ -25,11 +25,11 @@ LONG = 8.0
 HEALTH = 10.0
 """The deadline of a question of health that is published (SPEC 5): some pools have no other."""
 STANDS_WITHIN = 20.0
-"""When a worker should stand at its point, spawned ones on a busy machine, too."""
+"""Seconds within which a worker should stand at its point, spawned ones on a busy machine, too."""
 UP: list[AnyStep] = [PoolStart(timeout=20.0), Wait(within=30.0)]
 """A pool is started, and every worker ready."""
 DOWN: list[AnyStep] = [PoolStop(), Wait(within=2 * GRACE + 12.0)]
-"""It is shut down."""
+"""The pool is shut down."""
 WORKS: list[AnyStep] = [Call(times=2, timeout=LONG, keep_on=True), Wait(within=2 * LONG + 4.0)]
 """Two calls are made of it."""
 OVERFLOW = 300_000
@@ -75,7 +75,7 @@ def forked(
 
 
 def needs(steps: tuple[AnyStep, ...]) -> frozenset[str]:
-    """What a target must have for these steps."""
+    """Return the capabilities that a target must have for these steps."""
     placed = any(isinstance(step, Fault) and step.at is not None for step in steps)
     return frozenset({"pool", *(["points"] if placed else [])})
 

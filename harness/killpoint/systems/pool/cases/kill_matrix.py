@@ -55,24 +55,24 @@ def _cells(invariant: str) -> list[Cell]:
 
 
 def cells_of(invariant: str, part: str) -> list[Cell]:
-    """The cells that one case plays where pools start as they would."""
+    """Return the cells that one case plays with the default start method."""
     return [cell for cell in _cells(invariant) if cell.phase in PARTS[part]]
 
 
 def _by_start(cell: Cell) -> bool:
-    """Whether what becomes of it depends on how the workers were started."""
+    """Return whether the cell's ending depends on how the workers were started."""
     return cell.phase in STARTING or cell.victim == "executor"
 
 
 class _Lines:
-    """How many lines there are to strike at, counted once where a cell needs it."""
+    """Numbers of lines to strike at, each counted once where a cell needs it."""
 
     def __init__(self, case_run: CaseRun) -> None:
         self._trial = case_run
         self._counts: dict[tuple[str, str], int] = {}
 
     def of(self, cell: Cell, start: PoolStartMethod) -> int:
-        """Lines of the worker's handshake, or of what it does between two calls."""
+        """Return the lines of the worker's handshake, or of its code between two calls."""
         verb = "start" if cell.phase == "handshake" else "serve"
         key = (verb, start)
         if key not in self._counts:
@@ -87,7 +87,10 @@ class _Lines:
 
 
 def _ranks(case_run: CaseRun) -> tuple[int, ...]:
-    """Which worker is struck, or in the phase, in a cell: the seed's choice without ``--full``."""
+    """Return the workers to strike, or to be in the phase: both under ``--full``.
+
+    Without it the seed chooses one.
+    """
     return (0, 1) if case_run.full else (case_run.random.randrange(2),)
 
 
@@ -137,7 +140,7 @@ def strike(
 
 
 def missing(play: Play) -> str:
-    """A fault of the story that nobody saw act, in words; empty if each of them did."""
+    """Return a fault of the story that was not seen to act, in words; empty if each of them was."""
     seen = {(e.text("fault"), e.text("target")) for e in play.history.of("fault")}
     faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
     missed = (f for f in faults if f.fault != "continue" and (f.fault, f.role) not in seen)
@@ -145,7 +148,7 @@ def missing(play: Play) -> str:
 
 
 def _some(case_run: CaseRun, count: int) -> list[int]:
-    """Of so many lines that every worker comes to; how often one looks about differs."""
+    """Choose among so many lines that every worker reaches; how often one polls differs."""
     parts = _LINES if case_run.full else 1
     edges = [count * part // parts for part in range(parts + 1)]
     stretches = itertools.pairwise(edges)

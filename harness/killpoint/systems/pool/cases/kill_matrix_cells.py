@@ -1,4 +1,4 @@
-"""The story of each cell of the kill matrix: the way to the phase, the harm, what follows."""
+"""Stories of the kill matrix's cells: the way to the phase, the fault, and what follows."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ _METHODS: dict[Phase, Method] = {
     "replying-overflow": "flood",
     "output-thread": "echo",
 }
-"""What is called so that workers come to a phase."""
+"""Method that is called to bring workers to a phase."""
 STARTING: tuple[Phase, ...] = ("constructing", "loading", "handshake")
 """Phases of the start."""
 _STANDS = 0.3
 """Seconds that a stopped executor stands."""
 _STRUCK_WITHIN = 4.0
-"""A grace in which somebody is to be struck: on a slow machine it must not be over before. Nobody
-waits for its end, except for that of a worker that is stopped."""
+"""Seconds of grace in which a role is to be struck: on a slow machine it must not be over before.
+No role waits for its end, except for that of a worker that is stopped."""
 _STOPPED_WITHIN = 1.0
 _COMPUTING = Point("work", name="computing")
 _REPLYING = Point("work", name="replying")
 
 
 class Struck(msgspec.Struct, frozen=True):
-    """A cell, and what it leaves open: which worker, started how, at which line."""
+    """Cell of the matrix, and the choices that it leaves open: rank, start method, line."""
 
     cell: Cell
     rank: int = 0
     start: PoolStartMethod = "default"
     line: int = 0
-    """Of the handshake, or of what a worker does between two calls."""
+    """Line of the handshake, or of the worker's code between two calls."""
     workers: int = 2
 
     @property
@@ -73,7 +73,7 @@ class Struck(msgspec.Struct, frozen=True):
         return f"worker-{self.rank}"
 
     def at(self) -> Point:
-        """Where the worker comes to the phase."""
+        """Return the point at which the worker is in the phase."""
         phase = self.cell.phase
         if phase == "handshake":
             return Point("start", line=self.line)
@@ -101,7 +101,7 @@ class Struck(msgspec.Struct, frozen=True):
 
 
 def _grace(cell: Cell) -> float:
-    """How long a worker is given to leave, before SIGTERM and after it."""
+    """Return the seconds that a worker has to leave, before SIGTERM and after it."""
     in_time = cell.phase == "grace" or (cell.phase == "stopping" and cell.victim == "executor")
     if not in_time:
         return GRACE
@@ -124,7 +124,7 @@ _POINTS: dict[Phase, Point] = {
 
 
 def needs_line(cell: Cell) -> bool:
-    """Whether the cell is struck at one of the target's own lines."""
+    """Return whether the cell is struck at one of the target's own lines."""
     if cell.phase == "handshake":
         return True
     return cell.victim == "worker" and cell.phase == "idle" and cell.harm in ("exit", "raise")
@@ -176,7 +176,7 @@ def _start_of(struck: Struck, fault: Fault) -> list[AnyStep]:
 
 
 def _grace_of(struck: Struck) -> list[AnyStep]:
-    """It is busy when the pool is told to stop; what it does itself, it does as it goes on."""
+    """A worker is busy when the pool is asked to stop; a fault of its own acts as it goes on."""
     worker, harm = struck.worker, struck.cell.harm
     busy: list[AnyStep] = [Submit("compute"), Settle((worker,)), PoolStop(), Settle(("executor",))]
     held = Fault("hold", worker, _COMPUTING)
@@ -210,7 +210,7 @@ def _stopping(struck: Struck) -> list[AnyStep]:
 
 
 def _harm(struck: Struck) -> list[AnyStep]:
-    """What is done to the executor while its worker stands, and what follows."""
+    """Return the fault to the executor while its worker stands, and the steps that follow."""
     phase, harm = struck.cell.phase, struck.cell.harm
     on = Fault("continue", struck.worker)
     ended: list[AnyStep] = [Wait(("executor",), within=GIVEN)]

@@ -77,7 +77,7 @@ def _fails_or_serves(scenario: Scenario, history: History, life: Life) -> list[V
 
 
 def _left_first(history: History, life: Life, death: Death) -> bool:
-    """Whether a worker was on its way out before the pool was told to stop."""
+    """Return whether a worker was on its way out before the pool was asked to stop."""
     stop = life.stop_began()
     signs = [death.event, *life.callbacks, *history.of("leaving", role=death.strike.role)]
     signs += _told_already(life, death.event)
@@ -85,9 +85,9 @@ def _left_first(history: History, life: Life, death: Death) -> bool:
 
 
 def _told_already(life: Life, *ended: Event) -> list[Event]:
-    """Calls that were told of a death, if a worker did end as no shutdown would have ended it.
+    """Return the ends of calls that reported a death, if a worker ended as no shutdown ends one.
 
-    It may say that it leaves a while before it does.
+    A worker may announce that it leaves a while before it does.
     """
     if not any(_of_itself(event) for event in ended):
         return []

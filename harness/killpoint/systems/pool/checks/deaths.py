@@ -23,7 +23,7 @@ from killpoint.verdict import Violation
 _WITHIN = 2_000_000_000
 _ROUNDING = 100_000_000
 _OBEYS_WITHIN = 2_000_000_000
-"""How long after SIGTERM, and after what kept it, a worker may still be there."""
+"""Nanoseconds after SIGTERM, and after what kept it, for which a worker may still be there."""
 LEAVES_WITHIN = 5_000_000_000
 
 
@@ -50,7 +50,7 @@ def deaths(history: History, life: Life) -> list[Death]:
 
 
 def slack(history: History, since: int, until: int) -> int:
-    """What the machine's own lateness adds to a limit, ns."""
+    """Return the nanoseconds that the machine's own lateness adds to a limit."""
     return history.allowance(since, until)
 
 
@@ -104,7 +104,7 @@ def _calls_told(history: History, life: Life, death: Death) -> list[Violation]:
 
 
 def _late(history: History, act: Act, death: Death) -> list[Violation]:
-    """Whether an act that the death concerns went on too long, or well."""
+    """Return a violation if an act that the death concerns went on too long, or succeeded."""
     if act.ended is None or act.outcome == "injected":
         return []
     since = max(death.event.t, act.began.t)
@@ -157,7 +157,7 @@ def _called_back(history: History, life: Life, death: Death) -> list[Violation]:
 
 
 def _pool_ends(history: History, life: Life, death: Death) -> list[Violation]:
-    """Its state says so, and after its shutdown nobody is left."""
+    """Check that the pool's state shows the death, and that its shutdown leaves no process."""
     known = death.event.t + _WITHIN
     for seen in life.states:
         word = seen.text("state")
@@ -195,7 +195,7 @@ def left(history: History, life: Life, since: Event, what: str) -> list[Violatio
 
 
 def _stayed(history: History, who: str, *, alone: bool) -> str:
-    """Where a worker that does not leave was seen, and whether SIGTERM ended it at last."""
+    """Return where a worker that does not leave was seen, and whether SIGTERM ended it at last."""
     seen = [e for e in history.of("hang") if e.text("target") == who and e.text("op") == "leaving"]
     where = frame(seen[-1]) if seen else ""
     asked = [e for e in history.of("asked-to-leave") if e.text("target") == who]

@@ -1,4 +1,4 @@
-"""A worker's own error: told to the caller, and the pool goes on (W6); told at start (W7)."""
+"""Errors of workers: the caller gets them, and the pool goes on (W6); or the start fails (W7)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _WITHIN = 2_000_000_000
 FAILING = ("raise_error", "unpicklable", "leave")
 """Methods that owe the caller an error."""
 _TOLD = ("failed", "error", "refused")
-"""Outcomes that are a worker's own words; another says that nobody answered, or the pool died."""
+"""Outcomes that are a worker's own error; any other says that no worker answered, or the pool
+died."""
 
 
 def raised(history: History, life: Life, *, by_worker: bool) -> list[Event]:
-    """Where exceptions were injected during a pool's life, of its workers or of its executor."""
+    """Return the exceptions injected during a pool's life, in its workers or in its executor."""
     return [
         event
         for event in history.of("raised")
@@ -64,7 +65,7 @@ def _call_of(history: History, strike: Event) -> int:
 
 
 def _silent(history: History, life: Life, act: Act) -> bool:
-    """Whether it was no replying worker's error: then the value of the one that replies will do."""
+    """Return whether only workers that do not reply failed, and the call had its value."""
     rank = asked_rank(life, act)
     mine = [e for e in raised(history, life, by_worker=True) if _call_of(history, e) == act.n]
     hit = [event.role for event in mine]
@@ -112,7 +113,7 @@ def _told(history: History, act: Act, since: int) -> list[Violation]:
 
 
 def call_or_pool_fails(scenario: Scenario, history: History, life: Life) -> list[Violation]:
-    """That call errs; afterwards every call has its value, or every one is refused."""
+    """Check that the struck call fails; afterwards every call has its value, or each is refused."""
     struck = [
         act
         for event in history.of("raised")
@@ -183,7 +184,7 @@ def start_fails(_scenario: Scenario, history: History, life: Life) -> list[Viola
 
 
 def start_undone(_scenario: Scenario, history: History, life: Life) -> list[Violation]:
-    """A start that an exception cut short leaves nobody."""
+    """Check that a start which an exception cut short leaves no process."""
     if not raised(history, life, by_worker=False) and not any(
         strike.role == "executor" for strike in strikes(history)
     ):

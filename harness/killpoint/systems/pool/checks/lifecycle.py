@@ -42,7 +42,7 @@ def _moves(history: History, life: Life) -> list[Violation]:
 
 
 def _agrees(history: History, life: Life) -> list[Violation]:
-    """What must be seen after a start, a call and a shutdown that went well."""
+    """Check the states after a start, a call and a shutdown that succeeded."""
     for event in life.states:
         word = event.text("state")
         before = [a for a in life.acts if a.ended is not None and a.ended.t <= event.t]
@@ -58,11 +58,11 @@ def _agrees(history: History, life: Life) -> list[Violation]:
 
 
 def own_ends_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """W9: the pool works, and nobody holds an end by whose closing others hear of another's death.
+    """W9: the pool works, and no process holds an end that hides another one's death.
 
-    An end that several hold does that unless each of them, and nobody else, holds the other end
-    too: a pair that a library keeps for itself is copied whole by a fork, and joins no two
-    processes.
+    By closing such an end others hear of a death. An end that several hold prevents that unless
+    each of them, and no other process, holds the other end too: a pair that a library keeps for
+    itself is copied whole by a fork, and joins no two processes.
     """
     found = hangs(history)
     pools = lives(history)
@@ -99,7 +99,7 @@ def _ends(event: Event) -> list[str]:
 
 
 def _peers(looks: list[Event]) -> dict[str, str] | None:
-    """The other end of each joined socket that was seen; None: the record does not tell."""
+    """Return the other end of each joined socket that was seen; None if none is recorded."""
     told = [cast("dict[str, str]", e.data["peers"]) for e in looks if "peers" in e.data]
     return {end: peer for each in told for end, peer in each.items()} if told else None
 
@@ -107,10 +107,10 @@ def _peers(looks: list[Event]) -> dict[str, str] | None:
 def _kept_from(
     end: str, held: dict[str, dict[str, Event]], peers: dict[str, str] | None
 ) -> list[str]:
-    """Those of the pool's processes that hold the other end, unless they all hold both.
+    """Return the pool's processes that hold the other end, unless they all hold both.
 
-    What multiprocessing shares among all its children on purpose leads to a process of its own.
-    Where a record does not tell which sockets are joined, it is anybody.
+    The pipe that multiprocessing shares among all its children on purpose leads to a process of its
+    own. Where a record does not show which sockets are joined, any process may hold the other end.
     """
     kind, inode, way = (*end.split(":"), "")[:3]
     if kind == "pipe":
@@ -142,7 +142,7 @@ def next_works(_scenario: Scenario, history: History, _ledger: Ledger) -> Findin
 
 
 def next_pool(history: History, life: Life) -> list[Violation]:
-    """What a pool owes that comes after another one's end."""
+    """Check that a pool which follows another one's end starts and serves."""
     if life.start.ended is None:
         raise Inconclusive("the next pool's start did not end")
     if not life.start.ok:

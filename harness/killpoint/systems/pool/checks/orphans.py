@@ -13,7 +13,7 @@ from killpoint.verdict import Violation
 
 
 def workers_gone(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """W4: whatever ended the executor, nobody of its pool outlives it by more than 5 s."""
+    """W4: whatever ended the executor, no process of its pool outlives it by more than 5 s."""
     struck = [strike for strike in strikes(history) if strike.role == "executor"]
     pools = lives(history)
     if not struck or not pools:

@@ -1,4 +1,4 @@
-"""Each reply belongs to its call, whatever became of earlier ones (W2); futures in order (W8)."""
+"""Replies: each belongs to its call, whatever became of earlier ones (W2), in order (W8)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stale(history: History, life: Life) -> list[Violation]:
 
 
 def asked_rank(life: Life, act: Act) -> int | None:
-    """Whose reply alone was asked for."""
+    """Return the rank whose reply alone was asked for; None if there is none."""
     asked = next((a for a in life.acts if a.op in ("call", "submit") and a.n == act.n), act)
     found = asked.began.data.get("rank")
     return found if isinstance(found, int) else None
@@ -85,7 +85,7 @@ def replies_belong(_scenario: Scenario, history: History, _ledger: Ledger) -> Fi
 
 
 def _went_wrong(life: Life, act: Act) -> bool:
-    """Whether a call ended without its reply, or its reply was never asked for."""
+    """Return whether a call ended without its reply, or its reply was never asked for."""
     if act.op == "submit":
         return not any(each.op == "result" and each.n == act.n for each in life.acts)
     return act.op in ("call", "result") and not act.ok

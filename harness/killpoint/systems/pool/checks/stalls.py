@@ -1,4 +1,4 @@
-"""Those who do not answer: deadlines are kept, service comes back, a shutdown ends (W5)."""
+"""Stalled roles: deadlines are kept, service comes back, a shutdown ends (W5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stall(msgspec.Struct):
 
 
 def stalls(history: History, life: Life) -> list[Stall]:
-    """When roles were stopped, held at a point, or busy for ever, during a pool's life."""
+    """Return the intervals of a pool's life in which roles were stopped, held or busy for ever."""
     spinning = [
         Stall("a spinning worker", act.began.t, None)
         for act in life.acts
@@ -75,7 +75,7 @@ def deadline_kept(scenario: Scenario, history: History, life: Life) -> list[Viol
 
 
 def _kept(history: History, act: Act) -> list[Violation]:
-    """Whether an act with a deadline ended at it, if its reply could not come before."""
+    """Return a violation if an act with a deadline ended early, late, or with another error."""
     assert act.ended is not None
     due = max(act.timeout or 0.0, 0.0)
     took, lines = act.seconds, pool_lines(history, act)
@@ -108,7 +108,7 @@ def _start_ended(scenario: Scenario, history: History, life: Life) -> list[Viola
 
 
 def _resumed(history: History, life: Life, stall: Stall) -> list[Violation]:
-    """Once nobody is stopped any more, calls have their values again."""
+    """Check that calls have their values again once no role is stopped."""
     if stall.until is None:
         return []
     stop = life.stop_began()
@@ -127,7 +127,7 @@ def _resumed(history: History, life: Life, stall: Stall) -> list[Violation]:
 
 
 def stops_in_time(scenario: Scenario, history: History, life: Life) -> list[Violation]:
-    """Each shutdown ends within its grace + 5 s, and the last one leaves nobody."""
+    """Check that each shutdown ends within its grace + 5 s, and the last one leaves no process."""
     stops = life.stops()
     if not stops:
         raise Inconclusive("the pool was not told to stop")
@@ -157,7 +157,7 @@ def _in_time(scenario: Scenario, history: History, life: Life, stop: Act) -> lis
 
 
 def unaffected(scenario: Scenario, history: History, life: Life) -> list[Violation]:
-    """Every call has its value, or ends at its own deadline; nobody is lost."""
+    """Check that every call has its value, or ends at its own deadline, and no worker is lost."""
     if life.start.ended is not None and not life.start.ok:
         cause = f"the start ended with {life.start.outcome}: {life.start.error}"
         return [Violation("lost", cause, pool_lines(history, life.start))]

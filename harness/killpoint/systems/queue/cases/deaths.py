@@ -1,4 +1,4 @@
-"""Cases of death: a party is killed at a place, the others are told and lose nothing (Q6, Q7)."""
+"""Cases of deaths: a killed party's peers get an error in time and lose nothing (Q6, Q7)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from killpoint.search.operations import UNREAD_WITHIN
 from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
 _ENDLESS = 60
-"""More receives than there are messages: each reader goes on until it is told to stop."""
+"""More receives than there are messages: each reader goes on until it is asked to stop."""
 _PATIENT = 3.5
-"""A survivor's own deadline: longer than the 2 s in which the writer must have been told."""
+"""Seconds of a survivor's own deadline: longer than the 2 s in which the writer must get the
+error."""
 _OVERFLOWS = 2
-"""Which message of the mix, and so which send and receive, is an overflow."""
+"""Index of the overflow message in the mix, and so of its send and receive."""
 _KILLS = frozenset({"queue", "points"})
 _MIX = [small(2), Message("array", 100_000), small(2), Message("nested", 3000), small(1)]
 
@@ -90,10 +91,10 @@ def _unread() -> list[Scenario]:
 
 
 def around_death(id: str, role: str, remote: int = 0, *, ahead: bool = True) -> Around:
-    """The scenario around a death of this role inside one of its operations.
+    """Return the scenario around a death of this role inside one of its operations.
 
-    A writer's death is followed by readers that read until they are told; a reader's by a writer
-    that goes on to fill the ring. Where nobody dies (to count the lines) the close ends it.
+    A writer's death is followed by readers that read until they get an error; a reader's by a
+    writer that goes on to fill the ring. Where no role dies (to count the lines) the close ends it.
     ``ahead``: whether the writer has sent everything before the reader receives.
     """
 
@@ -151,10 +152,10 @@ def anywhere(case_run: CaseRun, role: str, samples: int, remote: int = 0) -> Non
 
 
 def may_miss(at: Point, count: int, remote: int = 0) -> bool:
-    """Whether an operation of which so many lines were counted may end before this one.
+    """Return whether an operation may end before this line, if so many of its lines were counted.
 
-    How often a call looks about differs where payloads or parties come from elsewhere; and any
-    call may look at a clock, and do a little less another time.
+    How often a call polls differs where payloads or parties come from elsewhere; and any call may
+    read a clock, and do a little less another time.
     """
     surely = count // 2 if at.nth == _OVERFLOWS or remote else count * 3 // 4
     return (at.line or 0) >= surely

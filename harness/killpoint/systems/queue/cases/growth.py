@@ -13,7 +13,7 @@ from killpoint.targets.protocol import QueueShape
 _WINDOWS = 50
 """A fifth of them to warm up."""
 _LONGER = 3
-"""So many times as many where the first play could not tell."""
+"""Factor on the number of windows where the first play could not tell."""
 _RATE = 2_500.0
 """Messages a second."""
 _SHAPE = QueueShape(readers=2)

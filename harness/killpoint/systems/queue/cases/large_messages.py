@@ -11,7 +11,8 @@ from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, s
 _CHUNK = 8 * MIB
 _LARGE = Message("array", 5 * MIB)
 _PATIENT = 3.5
-"""A survivor's own deadline: longer than the 2 s in which the writer must have been told."""
+"""Seconds of a survivor's own deadline: longer than the 2 s in which the writer must get the
+error."""
 
 
 def _stream() -> list[Scenario]:

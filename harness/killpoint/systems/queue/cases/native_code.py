@@ -42,7 +42,7 @@ _AHEAD: list[AnyStep] = [_SENDS, Wait(("writer",))]
 
 
 def _writer_killed(id: str) -> Scenario:
-    """Readers that get no further message have a deadline, whoever holds a lock."""
+    """The writer is killed: readers that get no message have a deadline, whoever holds a lock."""
     strike = Fault("kill", "writer", Point("send", spread=_SAMPLES))
     receives = Receive(len(_MIXED) + 1, timeout=_CALL)
     steps = [strike, _SENDS, Wait(("writer",)), receives, Wait(("readers",), within=3.0)]
@@ -60,7 +60,7 @@ def _reader_killed(id: str) -> Scenario:
 
 
 def _stopped(id: str, role: str) -> Scenario:
-    """Whoever waits for a lock meanwhile goes on when its holder does."""
+    """A role is stopped: a role that waits for its lock goes on when the holder does."""
     verb: Verb = "send" if role == "writer" else "receive"
     strike = Fault("stop", role, Point(verb, spread=_SAMPLES))
     received = Receive(len(_MIXED), timeout=10.0)

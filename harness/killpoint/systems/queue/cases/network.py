@@ -80,7 +80,7 @@ def _unread() -> list[Scenario]:
 
 
 def _held_up() -> list[Scenario]:
-    """No call needs to expire: whoever waits for the reader goes on when it does."""
+    """A stopped remote reader holds up the writer, which goes on with it; no call expires."""
     id = "Q5/writer-held-up-by-remote-reader"
     message = Message(size=4 * _KIB, repeat=6000)
     steps = [

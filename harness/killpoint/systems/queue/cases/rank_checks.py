@@ -1,4 +1,4 @@
-"""Cases of ranks that nobody has, that two claim, and of a second writer (Q17)."""
+"""Cases of ranks that do not exist, ranks that two roles claim, and a second writer (Q17)."""
 
 from __future__ import annotations
 

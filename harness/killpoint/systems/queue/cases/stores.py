@@ -125,7 +125,7 @@ def kill(case_run: CaseRun, role: str, stories: list[Story]) -> None:
 
 
 def _stop(case_run: CaseRun) -> None:
-    """Stop a role around each store, and let it go on: nobody loses anything."""
+    """Stop a role around each store, and let it go on: no party loses anything."""
     places = 0
     for role, operations in _STOPPED.items():
 

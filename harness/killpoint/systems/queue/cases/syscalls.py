@@ -9,7 +9,7 @@ from killpoint.search.crash_points import count_places, ends_and
 from killpoint.systems.queue.cases.builders import MIB, OPEN, scenario, small
 
 _SENDS = "sendto"
-"""What the socket library's own threads send by."""
+"""System call by which the socket library's own threads send."""
 _SAMPLES = 3
 
 

@@ -1,6 +1,6 @@
 """Cases of waking and of sharing: an idle reader (Q8), two threads on one object (Q13).
 
-What two threads do to one object is a race: it is played several times, and told as a rate.
+Two threads on one object race: such a case is played several times, and reported as a rate.
 """
 
 from __future__ import annotations

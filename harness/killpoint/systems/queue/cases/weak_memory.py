@@ -28,7 +28,7 @@ _FULL = 60_000
 
 
 class _Size(NamedTuple):
-    """How much is played."""
+    """Size of the ring and number of messages that are played."""
 
     readers: int
     chunks: int

@@ -1,6 +1,6 @@
-"""Second attachments: a rank whose reader has closed its end, or died, is taken once more (Q17).
+"""Second attachments: a rank whose reader has closed its end, or died, is claimed again (Q17).
 
-Whoever takes it is refused, or gets exactly the messages that are sent from then on.
+The reader that attaches again is refused, or gets exactly the messages that are sent from then on.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _served(
 def _complete(
     later: list[Sent], calls: list[Got], wrong: Callable[[Kind, str], list[Violation]]
 ) -> list[Violation]:
-    """Whether whoever was told of no error has everything that was sent meanwhile."""
+    """Return a violation if a reader that saw no error lacks a message sent since it attached."""
     told = next((c for c in calls if c.outcome not in ("ok", "timeout")), None)
     arrived = {call.seq for call in calls if call.outcome == "ok"}
     last = max(arrived, default=-1)

@@ -1,4 +1,4 @@
-"""Flow: a slow remote reader slows the writer, or is told what it lost (Q5)."""
+"""Flow control: a slow remote reader slows the writer, or learns what it lost (Q5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WITHIN = 2.0
 
 
 def slow_reader_kept(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q5: what a send has accepted arrives, in order, or the reader is told that it does not."""
+    """Q5: messages that a send accepted arrive, in order, or the reader gets an error."""
     slow = {e.text("target") for e in history.of("fault") if e.text("fault") in _SLOWED}
     slow &= {*scenario.remote()}
     if not slow:

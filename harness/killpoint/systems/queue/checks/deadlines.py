@@ -11,7 +11,7 @@ from killpoint.systems.queue.record import Got, Sent, got, planned, sent
 from killpoint.verdict import Violation
 
 _EARLY = 0.001
-"""The resolution of poll(2): an earlier return by less is not told apart from rounding."""
+"""Seconds, the resolution of poll(2): an earlier return by less cannot be told from rounding."""
 _PROMPT = 100_000_000
 _MOVING = 0.9
 """Seconds more for a call that came back with its message: copying it is no waiting."""
@@ -54,7 +54,7 @@ def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def _returned(history: History, ended: Event) -> int:
-    """When the call itself returned; what it gave was looked at before that was logged."""
+    """Return when the call itself returned: its result was examined before that was logged."""
     took = ended.data.get("s")
     began = [e for e in history.of("receive", "send", role=ended.role) if e.t <= ended.t]
     if not began or not isinstance(took, (int, float)):
@@ -100,8 +100,8 @@ def _judge_wait(history: History, role: str, event: Event, timeout: float) -> Vi
 def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q8: a reader that waits hears of each publication within 100 ms.
 
-    What is sent at once counts as one wake-up: whether a reader sleeps again between two messages
-    of a step is a race.
+    Messages that are sent at once count as one wake-up: whether a reader sleeps again between two
+    messages of a step is a race.
     """
     if not any(isinstance(step, Receive) for step in scenario.steps):
         raise Inconclusive("nobody received")
@@ -131,7 +131,7 @@ def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
 
 
 def _first_of_its_step(scenario: Scenario) -> dict[int, int]:
-    """Of each message the first one that its step sends."""
+    """Return, for each message, the first one that its step sends."""
     plan = planned(scenario)
     first: dict[int, int] = {}
     for seq, (step, _) in plan.items():
@@ -165,7 +165,7 @@ def _should_have_woken(history: History, message: Sent, call: Got) -> bool:
 
 
 def _taken(calls: list[Got], message: Sent, before: Got) -> bool:
-    """Whether another thread of the reader had taken the message by then."""
+    """Return whether another thread of the reader had taken the message by then."""
     assert before.ended is not None
     return any(
         call.seq == message.seq and call.ended is not None and call.ended.t <= before.ended.t

@@ -1,4 +1,4 @@
-"""Deaths: the survivors lose nothing that was whole, and are told within 2 s (Q6, Q7)."""
+"""Deaths: the survivors lose no whole message, and get an error within 2 s (Q6, Q7)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def writer_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
 
 
 def _nobody_hung_before(history: History, death: int | None) -> None:
-    """What hung while everybody lived says nothing of a death.
+    """Raise if a role hung before the death: that says nothing of a death.
 
     Raises:
         Inconclusive: a role did.
@@ -106,7 +106,7 @@ def _with_promise(scenario: Scenario, history: History, stuck: Violation) -> Vio
 
 
 def _told(history: History, calls: list[Call]) -> Call | None:
-    """The call that told of the end: an error since the writer began to be killed, or to close."""
+    """Return the first call that failed since the writer began to be killed, or to close."""
     closing = [event.t for event in history.of("begin", role="writer") if _closes(event)]
     leaves = min([ordered_end(history, "writer") or 0, *closing])
     for call in calls:
@@ -147,7 +147,7 @@ def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> 
 
 
 def _writer_after(history: History, dead: str, death: Event) -> list[Violation]:
-    """What the writer's calls after the death owe: an end within 2 s, which is no timeout."""
+    """Check that the writer's calls after the death end within 2 s, and not with a timeout."""
     calls = sends(history)
     for call in ended_after(calls, death.t):
         late = overdue(history, calls, call, death)

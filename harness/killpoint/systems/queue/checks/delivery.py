@@ -52,7 +52,10 @@ def ring_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Find
 
 
 def _taken_for_dead(history: History) -> list[Violation]:
-    """A party that was told of a death where nobody had died: it may have been stopped."""
+    """Return a violation if a death was reported where none had occurred.
+
+    The party that was taken for dead may have been stopped.
+    """
     for event in history.of("sent", "got", "end"):
         if event.text("outcome") == "peer-died" and not deaths(history):
             cause = f"{event.role} was told of a death, and nobody had died: {event.text('error')}"
@@ -74,7 +77,7 @@ def _in_order(scenario: Scenario, history: History, wrong: list[Violation]) -> F
 
 
 def _leaves(scenario: Scenario, reader: str) -> bool:
-    """Whether the reader is told to go while others stay: then it need not take everything."""
+    """Return whether the reader leaves while others stay: then it need not take everything."""
     steps = [step for step in scenario.steps if isinstance(step, (Close, Drop, Exit))]
     return any(reader in step.roles for step in steps)
 
@@ -185,7 +188,7 @@ def _was_refused(message: Sent) -> bool:
 
 
 def _beyond(scenario: Scenario, message: Sent) -> bool:
-    """Whether a format limit may lie below this message: its main pickle is a buffer too."""
+    """Return whether a format limit may lie below this message: its main pickle is a buffer too."""
     shape, plan = scenario.shape, planned(scenario).get(message.seq)
     if shape.max_buffer_bytes is not None and message.size + _PICKLED > shape.max_buffer_bytes:
         return True

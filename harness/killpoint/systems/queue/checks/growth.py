@@ -1,10 +1,10 @@
 """Memory under a steady stream: flat, or growing with every message (Q12).
 
-Private memory and mappings are judged apart. Of private memory, the heap included, what counts is
-what was touched; of mappings that can be shared, their number and length: to touch more of one
-that does not grow is no growth. A private mapping that does not grow, and has more untouched than
-an allocator asks for at a time, may be a buffer on its first lap: what is touched in it is set
-apart, and as long as it goes on nothing is said.
+Private memory and mappings are judged apart. Private memory, the heap included, counts by the bytes
+touched; mappings that can be shared count by their number and length: touching more of one that
+does not grow is no growth. A private mapping that does not grow, and has more untouched than an
+allocator asks for at a time, may be a buffer on its first lap: the bytes touched in it are set
+apart, and while they increase no verdict is given.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _places(event: Event) -> dict[tuple[int, int], int]:
 
 
 def _growth(history: History, role: str, windows: list[Sample]) -> Violation | str:
-    """What grows; else why that cannot be told, or nothing."""
+    """Return the violation if memory grows; else why that cannot be judged, or an empty text."""
     apart = _first_laps(windows)
     touched = [sum(each.roomy[place] for place in apart) for each in windows]
     private = [

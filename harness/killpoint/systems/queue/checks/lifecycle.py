@@ -148,9 +148,9 @@ def delivered_before_close(scenario: Scenario, history: History, _ledger: Ledger
 
 
 def _starved_ending(history: History) -> str:
-    """Whether the writer's end took all its time, most of which the machine kept it from running.
+    """Return why the writer's end was starved: it took all its time, mostly without a processor.
 
-    What is still to be sent then is sent within a time (Q11), and not without a processor.
+    Messages still unsent at the end are sent within a time (Q11), and not without a processor.
     """
     for event in history.of("end", role="writer"):
         op, took = event.text("op"), event.data.get("s")

@@ -1,4 +1,4 @@
-"""Cut off: a cut shorter than the silence loses nothing, a longer one is told (Q18)."""
+"""Cuts: one shorter than the peer timeout loses nothing, a longer one is reported (Q18)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from killpoint.verdict import Violation
 _SLACK = 0.5
 """Seconds beyond the silence, before what the machine itself was late."""
 _NEXT = 2.0
-"""Seconds within which a call that begins after the silence has to tell."""
+"""Seconds within which a call that begins after the silence has to report it."""
 _TELLS = ("peer-died", "closed", "lost")
 _DEAFENS = ("cut", "half-open")
 
@@ -28,16 +28,16 @@ class _Deaf(msgspec.Struct):
     role: str
     fault: Event
     limit: float
-    """Seconds of silence after which it has to know."""
+    """Seconds of silence after which the party has to know."""
 
     def due(self, history: History, until: int) -> int:
-        """When it has to know, ns."""
+        """Return the time by which the party has to know of the cut, ns."""
         late = history.allowance(self.fault.t, until)
         return self.fault.t + int((self.limit + _SLACK) * 1e9) + late
 
 
 def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q18: nothing is lost unless a party is cut off for good; then both ends are told in time."""
+    """Q18: nothing is lost unless a party is cut off for good; then both ends learn it in time."""
     faults = network_faults(history)
     if not faults:
         raise Inconclusive("no connection was harmed")
@@ -52,7 +52,7 @@ def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
 
 
 def _deaf(scenario: Scenario, history: History, faults: list[Event]) -> list[_Deaf]:
-    """Who hears nothing from some fault on, to the end."""
+    """Return the parties that hear nothing from some fault on, to the end."""
     limit = silence(history)
     parties: dict[str, _Deaf] = {}
     for fault in faults:
@@ -111,7 +111,7 @@ def _writer_told(scenario: Scenario, history: History, party: _Deaf) -> list[Vio
 
 
 def _first(calls: list[Call], party: _Deaf) -> Call | None:
-    """The call that told."""
+    """Return the first call that reported the cut; None if none did."""
     return next(
         (c for c in calls if c.tells and c.ended is not None and c.ended.t >= party.fault.t), None
     )

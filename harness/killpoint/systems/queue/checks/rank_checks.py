@@ -1,4 +1,4 @@
-"""Ranks: unknown, duplicate or out of place, they are errors and harm nobody (Q17)."""
+"""Ranks: unknown, duplicate or out of place, they are errors and harm no other party (Q17)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from killpoint.verdict import Violation
 
 
 def ranks_are_checked(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q17: whoever claims a rank that is not its own to have, or a second pen, is refused."""
+    """Q17: a claim of a rank that is not the role's to have, or a second writer, is refused."""
     if attaching_again(scenario):
         return refused_or_served(scenario, history)
     claims = [step for step in scenario.steps if isinstance(step, Attach) and step.rank is not None]
@@ -54,13 +54,13 @@ def _shared(scenario: Scenario, history: History, claims: list[Attach]) -> list[
 
 
 def _last_attach(scenario: Scenario, role: str) -> int | None:
-    """The rank that a role claimed last; None: its own."""
+    """Return the rank that a role claimed last; None: its own."""
     mine = [s for s in scenario.steps if isinstance(s, Attach) and role in scenario.named(s.roles)]
     return mine[-1].rank if mine else None
 
 
 def _not_refused(history: History, role: str) -> list[Event]:
-    """Its attach and its handshake, if neither of them failed; one that hangs has not."""
+    """Return the role's attach and handshake, if neither of them failed; one that hangs has not."""
     calls = [e for e in history.of("end", role=role) if e.text("op") in ("attach", "ready")]
     hung = [e for e in history.of("hang") if e.text("target") == role and e.text("op") == "ready"]
     passed = [e for e in calls if e.text("outcome") == "ok"]
@@ -69,7 +69,7 @@ def _not_refused(history: History, role: str) -> list[Event]:
 
 
 def _claimed(scenario: Scenario, history: History, step: Attach) -> list[Violation]:
-    """A claim of no reader's rank fails at once, or with the handshake of whoever made it."""
+    """Check that a claim of an unknown rank fails at once, or with its claimant's handshake."""
     if step.rank is not None and 0 <= step.rank < scenario.shape.readers:
         return []
     for role in scenario.named(step.roles):

@@ -125,7 +125,7 @@ def creator_unlinks(scenario: Scenario, history: History, _ledger: Ledger) -> Fi
 
 
 def _gone(history: History, maker: Event, when: int) -> bool:
-    """Whether the process that made a segment was dead by then, or being ended."""
+    """Return whether the process that made a segment was dead by then, or being ended."""
     ordered = ordered_end(history, maker.role)
     if ordered is not None and ordered <= when:
         return True

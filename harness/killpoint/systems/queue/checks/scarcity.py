@@ -73,7 +73,7 @@ def or_starved(judge: Checker) -> Checker:
 
 
 def _starved(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
-    """Q10: make, attach and ready end; who lacks nothing is not told that its peers are dead."""
+    """Q10: make, attach and ready end; a role that lacks nothing takes no peer for dead."""
     hungry = {event.role for event in history.of("starved")}
     if not hungry:
         raise Inconclusive("no role was seen to be starved")

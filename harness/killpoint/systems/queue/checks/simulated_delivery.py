@@ -1,4 +1,4 @@
-"""What a simulated run of a queue delivered, against what was sent (R2 to R4, judged under R5)."""
+"""Delivery in a simulated run of a queue, compared with what was sent (R2 to R4, under R5)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from killpoint.verdict import Kind, Violation
 
 
 class Delivered(msgspec.Struct):
-    """What one simulated run came to: bytes and not digests, since it is judged at once."""
+    """Result of one simulated run: bytes and not digests, since it is judged at once."""
 
     sent: list[bytes]
     """Every message, in order; each is different."""
     got: dict[str, list[bytes]]
-    """What each reader received, in order."""
+    """Messages that each reader received, in order."""
     failed: dict[str, str] = {}
-    """Parties whose call raised, and what."""
+    """Parties whose call raised, and the error."""
     how: str = "done"
     waiting: dict[str, str] = {}
-    """What each party that was not done waited for, when nobody could go on."""
+    """Object that each party that was not done waited for, when no task could go on."""
 
 
 _STUCK: dict[str, tuple[Kind, str]] = {
@@ -31,7 +31,7 @@ _STUCK: dict[str, tuple[Kind, str]] = {
 
 
 def delivered(run: Delivered) -> Violation | None:
-    """Each message once, whole and in order at each reader, and nobody left waiting."""
+    """Check that each reader got each message once, whole and in order, and no party waits."""
     for reader, got in run.got.items():
         for place, content in enumerate(got):
             if place >= len(run.sent) or content != run.sent[place]:

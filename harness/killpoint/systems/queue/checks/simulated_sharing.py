@@ -1,4 +1,4 @@
-"""What two threads on one object made of its messages in a simulated run (Q13)."""
+"""Messages of two threads on one object in a simulated run (Q13)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from killpoint.verdict import Violation
 
 
 class Shared(msgspec.Struct):
-    """What was accepted, and what came out of the other end."""
+    """Messages that were accepted, and those that were received at the other end."""
 
     accepted: list[int]
     """Messages whose sending call returned."""
     refused: list[int]
     """Messages whose sending call raised."""
     got: list[int]
-    """What all receiving calls gave, those made afterwards included."""
+    """Messages that all receiving calls returned, those made afterwards included."""
     broken: str = ""
-    """What came out instead of a message, or what the reader raised for a message it took."""
+    """Content received instead of a message, or the reader's error for a message that it took."""
     how: str = "done"
     waiting: dict[str, str] = {}
 

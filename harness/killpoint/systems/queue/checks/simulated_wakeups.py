@@ -1,7 +1,7 @@
-"""Whether sleepers woke in a simulated run (Q8), where the clock stands still while anybody runs.
+"""Wake-ups in a simulated run (Q8), where the clock stands still while any task runs.
 
-So a message that waits is not late by the machine's load: time has passed because nothing was
-left that could wake its reader, but a time-out of the reader's own.
+So a message that waits is not late by the machine's load: time has passed because nothing was left
+that could wake its reader, but a time-out of the reader's own.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ PROMPT = 0.1
 
 
 class Woken(msgspec.Struct):
-    """When everything happened, in simulated seconds."""
+    """Times of a run, in simulated seconds."""
 
     published: list[float]
-    """When each message had been published."""
+    """Time at which each message had been published."""
     taken: dict[str, list[float]]
-    """When each reader had each."""
+    """Times at which each reader received each message."""
     wrong: str = ""
-    """What was received instead of what was sent, or a call that raised."""
+    """Content received instead of what was sent, or a call that raised."""
     hurried: list[tuple[float, float]] = []
-    """When time passed by choice while something was still on its way: it may have been that."""
+    """Intervals in which time passed by choice while something was on its way, which may be the
+    cause."""
     how: str = "done"
     waiting: dict[str, str] = {}
 
