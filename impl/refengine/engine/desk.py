@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import zmq
 
+from ..base.fds import Fd
 from ..clock import Clock, monotonic
 from ..coordinator import Addresses, FrontEndLink, FrontEndWave
-from ..executor.held import End
 from ..malformed import Dropped, Malformed
 from . import wire
 from .errors import EngineClosed
@@ -40,7 +40,7 @@ class Desk:
         self._lock = threading.RLock()
         self._deeds: deque[Deed] = deque()
         self._streams: dict[str, Stream] = {}
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._bell = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._context: zmq.Context[Any] = zmq.Context()
         self._sockets: dict[str, Any] = {}
         self._poller = zmq.Poller()

@@ -8,9 +8,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from .. import ownership
-from ..executor.children import Forked, has_ended, send
+from ..base.fds import own
 from ..executor.errors import how_it_ended
-from ..executor.held import hold
+from ..executor.process import ChildProcess, has_ended, send_signal
 from .core_process import Birth, be_core
 from .messages import Close, Down, FromChild, Ready, ToChild
 from .worker_processes import WorkerProcesses
@@ -29,17 +29,17 @@ class Replica:
         self.listens = True
         """Whether more may come of it."""
         self._cause = ""
-        self._core: Forked | None = None
+        self._core: ChildProcess | None = None
         self._workers = WorkerProcesses()
         self._folder = Path(birth.folder)
         self.link, theirs = multiprocessing.Pipe()
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (self.link, self._alive):
-            hold(end)
+            own(end)
         self._process = process(target=be_core, args=(birth, theirs, hears_death), name=birth.name)
         try:
             self._process.start()
-            self._core = Forked(self.pid)
+            self._core = ChildProcess(self.pid)
         except BaseException:
             self._let_go()
             raise
@@ -104,7 +104,7 @@ class Replica:
     def kill(self) -> None:
         """Have it end now, stopped or not."""
         if self._core is not None:
-            send(self._core, signal.SIGKILL)
+            send_signal(self._core, signal.SIGKILL)
         self._workers.kill()
 
     def leave(self) -> None:

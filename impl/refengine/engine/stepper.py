@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.fds import Fd
 from ..errors import Busy
 from ..executor import Executor, PoolSettings
-from ..executor.held import End
 from .batch import Batch, StepResult
 from .settings import EngineSettings
 
@@ -59,7 +59,7 @@ class Stepper:
         self._settings, self._pool = settings, pool
         self._orders: queue.SimpleQueue[Callable[[Executor], News]] = queue.SimpleQueue()
         self._news: deque[News] = deque()
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._bell = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._executors: list[Executor] = []
         self._thread = threading.Thread(target=self._run, name="engine stepper", daemon=True)
 

@@ -12,11 +12,11 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from .. import ownership
+from ..base.fds import Fd
 from ..clock import Clock, monotonic
 from ..coordinator import Coordinator
 from ..errors import RefengineError
-from ..executor.children import Forked, send
-from ..executor.held import End
+from ..executor.process import ChildProcess, send_signal
 from ..group import new_key
 from . import pairing
 from .core_process import Birth
@@ -59,11 +59,11 @@ class Supervisor:
         names = [*self._decodes, *self._prefills, *([COORDINATOR] if self._waves else [])]
         self.roster = Roster(names, restart=settings.restart, start_timeout=settings.start_timeout)
         self._replicas: dict[str, Replica] = {}
-        self._coordinator: tuple[Coordinator, Forked] | None = None
+        self._coordinator: tuple[Coordinator, ChildProcess] | None = None
         self._meeting: Meet | None = None
         self._pairing = Pairing(self._prefills, self._decodes, self._new_place)
         self._orders: queue.SimpleQueue[Evict] = queue.SimpleQueue()
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._bell = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._begun = threading.Event()
         self._failure: EngineFailed | None = None
         self._stopping = False
@@ -188,7 +188,7 @@ class Supervisor:
         except (RefengineError, OSError) as error:
             self._lost(COORDINATOR, str(error))
             return
-        self._coordinator = made, Forked(made.pid)
+        self._coordinator = made, ChildProcess(made.pid)
         self._meeting = Meet(era, made.addresses)
         self.roster.serves(COORDINATOR)
         self._desk.meet(made.addresses)
@@ -291,7 +291,7 @@ class Supervisor:
         if coordinator is not None:
             self._desk.meet(None)
             made, process = coordinator
-            send(process, signal.SIGKILL)  # stopped, it would not go by itself
+            send_signal(process, signal.SIGKILL)  # stopped, it would not go by itself
             made.close()
             process.close()
 

@@ -12,12 +12,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...base.fds import Fd
 from ...clock import Clock, monotonic
 from ...engine import Engine, EngineClosed, EngineFull
 from ...engine.roster import Roster
 from ...engine.settings import EngineSettings
 from ...engine.stream import News, is_last
-from ...executor.held import End
 from ...malformed import Dropped, Malformed
 from ...security import SocketFactory
 from ..http_side import Asked
@@ -81,7 +81,7 @@ class FrontEnds:
         self._totals = Totals()
         self._news: deque[tuple[Handle, int, News]] = deque()
         self._dropped = Dropped(_log)
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._bell = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._pushed = float("-inf")
         self._pushed_phase: Phase | None = None
         self._thread = threading.Thread(target=self._run, name="front ends", daemon=True)

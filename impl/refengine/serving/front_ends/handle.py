@@ -9,11 +9,10 @@ import socket
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 
+from ...base.fds import own
 from ...engine import Stream
-from ...executor import hangup
-from ...executor.children import Forked, send
 from ...executor.errors import how_it_ended
-from ...executor.held import hold
+from ...executor.process import ChildProcess, send_signal, send_signal_at_hangup
 from .link import Link
 from .process import Birth, be_front_end
 
@@ -44,18 +43,18 @@ class Handle:
         """Whether it refuses new ones, as it said last."""
         self.behind = False
         """Whether its requests were aborted, and it has not taken that yet."""
-        self._forked: Forked | None = None
+        self._forked: ChildProcess | None = None
         ours, theirs = socket.socketpair()
         self.link = Link(ours)
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (ours, self._alive):
-            hold(end)
+            own(end)
         args = (birth, theirs, hears_death, listener)
         self._process = process(target=be_front_end, args=args, name=birth.name)
         try:
             self._process.start()
-            self._forked = Forked(self.pid)
-            hangup.send_at_hangup(hears_death.fileno(), self.pid, signal.SIGKILL)
+            self._forked = ChildProcess(self.pid)
+            send_signal_at_hangup(hears_death.fileno(), self.pid, signal.SIGKILL)
         except BaseException:
             self._let_go()
             raise
@@ -92,7 +91,7 @@ class Handle:
         """See to it that it is gone; so long it may leave by itself."""
         self._process.join(seconds)
         if self._forked is not None:
-            send(self._forked, signal.SIGKILL)
+            send_signal(self._forked, signal.SIGKILL)
         self._process.join(_TO_REAP)
         self.abort()
         self._let_go()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ...base.fds import Fd
 from ...clock import Clock, monotonic
 from ...engine.settings import EngineSettings
-from ...executor import hangup, titles
-from ...executor.held import End
+from ...executor.process import send_signal_at_hangup, set_title
 from ...malformed import Malformed
 from ..app import application
 from ..draining import Drain
@@ -56,10 +56,10 @@ def be_front_end(
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    hangup.send_at_hangup(death.fileno(), os.getpid(), signal.SIGKILL)
+    send_signal_at_hangup(death.fileno(), os.getpid(), signal.SIGKILL)
     if os.getppid() != birth.parent:
         os._exit(_FAILED)
-    titles.set_title(birth.name)
+    set_title(birth.name)
     os.umask(0o077)
     FrontEndProcess(birth, Link(end), listener).serve()
 
@@ -71,7 +71,7 @@ class FrontEndProcess:
         self, birth: Birth, link: Link, listener: socket.socket, clock: Clock = monotonic
     ) -> None:
         self._name, self._link, self._clock = birth.name, link, clock
-        self._bell = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._bell = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._engine = RemoteEngine(birth.settings, self._send, clock)
         self._drain = Drain(birth.drain, self._ring)
         self._service = Service(
