@@ -1,4 +1,4 @@
-"""Which tests are run: some are left to ``--full``; ``--fast`` leaves those that start a process."""
+"""Which tests run: some are left to ``--full``; ``--fast`` leaves those that start a process."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ POOL: tuple[Mutant, ...] = (
         "w1_never_stopped",
         "W1/plain-life",
         "bad-transition",
-        "executor/watch.py",
-        "            self._lifecycle.advance(State.STOPPED)\n",
+        "executor/monitor.py",
+        "            self._lifecycle.advance(PoolState.STOPPED)\n",
         "",
     ),
     Mutant(
@@ -19,14 +19,14 @@ POOL: tuple[Mutant, ...] = (
         ("wrong-data", "duplicate"),
         (
             Edit(
-                "executor/calls.py",
+                "executor/rpc.py",
                 "            while got != number:\n"
-                "                got, well, value = self._take(rank, left())\n",
+                "                got, well, value = self._read(rank, left())\n",
                 "",
             ),
             Edit(
-                "executor/calls.py",
-                "        if in_turn and self._due != self._had:\n",
+                "executor/rpc.py",
+                "        if in_turn and self._last_call != self._last_reply:\n",
                 "        if False:\n",
             ),
         ),
@@ -35,15 +35,15 @@ POOL: tuple[Mutant, ...] = (
         "w3_a_worker_may_end_unseen",
         "W3/callback-without-a-call",
         "no-error hang late bad-transition",
-        "executor/watch.py",
-        "    def _lost(self, member: Member, end: Outcome) -> None:\n",
-        "    def _lost(self, member: Member, end: Outcome) -> None:\n        return\n",
+        "executor/monitor.py",
+        "    def _worker_lost(self, worker: WorkerHandle, end: Outcome) -> None:\n",
+        "    def _worker_lost(self, worker: WorkerHandle, end: Outcome) -> None:\n        return\n",
     ),
     one(
         "w3_told_after_the_grace",
         "W3/told-before-the-grace-is-over",
         "late hang no-error",
-        "executor/watch.py",
+        "executor/monitor.py",
         "        self.failure = failure  # before the state that makes others ask for it\n",
         "        threading.Event().wait(self._settings.grace)\n        self.failure = failure\n",
     ),
@@ -51,7 +51,7 @@ POOL: tuple[Mutant, ...] = (
         "w4_native_code_outlives_the_parent",
         "W4/parent-killed-in-native-code-fork",
         "leak",
-        "executor/hangup.py",
+        "executor/process.py",
         "fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC",
         "fcntl.fcntl(fd, fcntl.F_GETFL)",
     ),
@@ -61,14 +61,14 @@ POOL: tuple[Mutant, ...] = (
         ("leak",),
         (
             Edit(
-                "executor/hangup.py",
+                "executor/process.py",
                 "fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC",
                 "fcntl.fcntl(fd, fcntl.F_GETFL)",
             ),
             Edit(
-                "executor/tether.py",
-                "            if self._death in ready:\n                self._orphaned()\n",
-                "            if self._death in ready:\n                return\n",
+                "executor/parent_monitor.py",
+                "            if self._death_pipe in ready:\n                self._orphaned()\n",
+                "            if self._death_pipe in ready:\n                return\n",
             ),
         ),
     ),
@@ -76,25 +76,26 @@ POOL: tuple[Mutant, ...] = (
         "w5_a_deadline_is_forgotten",
         "W5/stopped-worker",
         "hang late",
-        "executor/asking.py",
-        "            return self.calls.replies(number, name, ranks, left)\n",
-        "            return self.calls.replies(number, name, ranks, lambda: None)\n",
+        "executor/rpc.py",
+        "            return self.channel.collect(number, name, ranks, left)\n",
+        "            return self.channel.collect(number, name, ranks, lambda: None)\n",
     ),
     one(
         "w5_nobody_is_killed",
         "W5/stopped-at-shutdown",
         "late hang leak",
-        "executor/escalation.py",
-        "            (now + grace + term_grace, Step.KILL),\n"
-        "            (now + grace + term_grace + kill_grace, Step.GIVE_UP),\n",
-        "            (now + 60.0, Step.KILL),\n            (now + 61.0, Step.GIVE_UP),\n",
+        "executor/monitor.py",
+        "            (now + grace + term_grace, EscalationStep.KILL),\n"
+        "            (now + grace + term_grace + kill_grace, EscalationStep.GIVE_UP),\n",
+        "            (now + 60.0, EscalationStep.KILL),\n"
+        "            (now + 61.0, EscalationStep.GIVE_UP),\n",
     ),
     one(
         "w6_sys_exit_ends_the_worker",
         "W6/sys-exit",
         "lost no-error",
-        "executor/serving.py",
-        "        if isinstance(error, Leave):\n            raise error\n",
+        "executor/worker.py",
+        "        if isinstance(error, ShutdownRequested):\n            raise error\n",
         "        if isinstance(error, SystemExit):\n            raise error\n",
     ),
     one(
@@ -102,24 +103,24 @@ POOL: tuple[Mutant, ...] = (
         "W7/raises-forked",
         "no-error",
         "executor/worker.py",
-        "            text = told(error)[1]\n",
+        "            text = format_error(error)[1]\n",
         '            text = "it failed"\n',
     ),
     one(
         "w8_the_latest_first",
         "W8/first-one-slow",
         "reordered no-error hang",
-        "executor/futures.py",
-        "self._see_to(self.pending[0])",
-        "self._see_to(self.pending[-1])",
+        "executor/rpc.py",
+        "self._resolve_call(self.pending[0])",
+        "self._resolve_call(self.pending[-1])",
     ),
     Mutant(
         "w9_forks_keep_what_they_inherit",
         "W9/fork",
         ("leak",),
         (
-            Edit("executor/starting.py", "    held.let_go({link.fileno()})\n", ""),
-            Edit("executor/held.py", "os.register_at_fork(after_in_child=_after_fork)\n", ""),
+            Edit("executor/start_methods.py", "    close_inherited({link.fileno()})\n", ""),
+            Edit("base/fds.py", "os.register_at_fork(after_in_child=_after_fork)\n", ""),
         ),
     ),
     Mutant(
@@ -128,18 +129,18 @@ POOL: tuple[Mutant, ...] = (
         ("starved",),
         (
             Edit(
-                "executor/zygote_client.py",
+                "executor/fork_server.py",
                 "        if found is None or has_ended(found._process):\n",
                 "        if found is None:\n",
             ),
             Edit(
-                "executor/crew.py",
-                "            member.close()\n        for end in (",
-                "            member.close()\n"
-                "        from .zygote_client import _shared\n\n"
+                "executor/workers.py",
+                "            worker.close()\n        for fd in (",
+                "            worker.close()\n"
+                "        from .fork_server import _shared\n\n"
                 "        for zygote in _shared.values():\n"
                 "            os.kill(zygote.pid, 9)\n"
-                "        for end in (",
+                "        for fd in (",
             ),
         ),
     ),

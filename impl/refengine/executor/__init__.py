@@ -1,4 +1,4 @@
-"""The worker pool: processes that run what they are told, and never outlive their parent (SPEC 5).
+"""The worker pool: processes that run calls of their parent, and never outlive it (SPEC 5).
 
 `pool = Executor("my.module:Worker", 4)`, `pool.collective_rpc("method")`, `pool.shutdown()`.
 """
@@ -13,19 +13,18 @@ from .errors import (
     ZygoteFailed,
 )
 from .executor import Executor
-from .place import Place
-from .settings import PoolSettings
-from .zygote_client import Zygote
+from .fork_server import Zygote
+from .settings import PoolSettings, WorkerContext
 
 __all__ = [
     "CallFailed",
     "CallTimedOut",
     "Executor",
     "NotProgressing",
-    "Place",
     "PoolClosed",
     "PoolSettings",
     "StartFailed",
+    "WorkerContext",
     "WorkerDied",
     "Zygote",
     "ZygoteFailed",

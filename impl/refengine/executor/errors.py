@@ -1,4 +1,4 @@
-"""What can go wrong with a pool of workers, as types that carry the facts."""
+"""Errors of a pool of workers, as types that carry the facts."""
 
 import signal as signals
 
@@ -15,12 +15,12 @@ class WorkerDied(PeerDied):
         waiting_for: str,
         signal: int | None = None,
         status: int | None = None,
-        farewell: str = "",
+        exit_reason: str = "",
     ) -> None:
         super().__init__(f"worker {rank}", pid, waiting_for, signal)
-        self.rank, self.status, self.farewell = rank, status, farewell
-        self.facts = rank, pid, waiting_for, signal, status, farewell
-        how = f"left because of {farewell}" if farewell else how_it_ended(signal, status)
+        self.rank, self.status, self.exit_reason = rank, status, exit_reason
+        self.facts = rank, pid, waiting_for, signal, status, exit_reason
+        how = f"left because of {exit_reason}" if exit_reason else how_it_ended(signal, status)
         self.args = (
             f"worker {rank} (pid {pid}) {how}; noticed while waiting for {waiting_for}. "
             "The pool has ended with it: find out why, then start a new one",
@@ -91,14 +91,14 @@ class PoolClosed(RefengineError):
 
 
 def how_it_ended(signal: int | None, status: int | None) -> str:
-    """In words, from what is known."""
+    """Return in words how a process ended, as far as is known."""
     if signal is not None:
         return f"was killed by {signal_name(signal)}"
     return "ended" if status is None else f"exited with status {status}"
 
 
 def signal_name(number: int) -> str:
-    """SIGKILL for 9."""
+    """Return the name of a signal: SIGKILL for 9."""
     try:
         return signals.Signals(number).name
     except ValueError:

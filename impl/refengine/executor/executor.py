@@ -1,23 +1,34 @@
-"""A pool of worker processes that all run what they are told, in step (SPEC 5)."""
+"""A pool of worker processes that all run the same calls, in step (SPEC 5).
 
-from collections.abc import Callable
+`Executor` is what a user holds, `Pool` the part that its clean-up may hold, too.
+"""
+
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from multiprocessing.util import Finalize
 from typing import Any, Self
 
-from .aggregation import Aggregation
-from .asking import Method, Order
-from .crew import Shape
-from .pool import Pool
+from ..end import countdown
+from ..errors import AttachFailed, DeadlinePassed
+from ..keeping import keep
+from ..queue import MessageQueue
+from .errors import NotProgressing
+from .monitor import Lifecycle, PoolMonitor, PoolState
+from .rpc import OUTCOME_KNOWN_WITHIN, QUEUE_ENDED, Call, Method, Remaining, RpcChannel, RpcClient
 from .settings import PoolSettings, WorkerSpec
+from .workers import PoolShape, WorkerSet
 
 
 class Executor:
     """Starts `world_size` workers and waits until all are READY.
 
-    `worker` is a class, or "module:Class"; it is made as `worker(place, **options)` in each
-    process (see `Place`), then `init_device()` and `load_model()` are called. Any other method is
-    called by name; `shutdown()`, if there is one, when a worker leaves in good order.
+    `worker` is a class, or "module:Class"; it is made as `worker(context, **options)` in each
+    process (see `WorkerContext`), then `init_device()` and `load_model()` are called. Any other
+    method is called by name; `shutdown()`, if there is one, when a worker leaves in good order.
 
     Raises StartFailed with the worker's own traceback, or TimeoutError. However this object ends,
     by `shutdown`, garbage collection, interpreter exit or SIGKILL, its workers end with it.
@@ -42,8 +53,8 @@ class Executor:
             settings = replace(
                 settings, failure_callbacks=[*settings.failure_callbacks, on_failure]
             )
-        shape = Shape(world_size, tensor, device)
-        self._aggregation = Aggregation(world_size, shape.output_rank)
+        shape = PoolShape(world_size, tensor, device)
+        self._aggregator = KVTransferAggregator(world_size, shape.output_rank)
         self._pool = pool = Pool(shape, WorkerSpec(worker, options or {}), settings)
         self._finalizer = Finalize(self, pool.stop, exitpriority=30)
         try:
@@ -54,22 +65,22 @@ class Executor:
 
     @property
     def settings(self) -> PoolSettings:
-        """As it was made with."""
+        """Settings that the executor was made with."""
         return self._pool.settings
 
     @property
     def state(self) -> str:
-        """One of SPEC W1's words."""
+        """State of the pool, as in SPEC W1."""
         return self._pool.lifecycle.state.name
 
     @property
     def pids(self) -> list[int]:
-        """The workers' processes, by rank."""
-        return self._pool.crew.pids()
+        """Process ids of the workers, by rank."""
+        return self._pool.workers.pids()
 
     @property
     def max_concurrent_batches(self) -> int:
-        """How many non-blocking calls may be under way."""
+        """Number of non-blocking calls that may be under way."""
         return self.settings.in_flight
 
     def collective_rpc(
@@ -81,25 +92,25 @@ class Executor:
         non_block: bool = False,
         unique_reply_rank: int | None = None,
     ) -> Any:
-        """Run a method at every worker; a list of results in rank order, or that one rank's.
+        """Run a method at every worker; return the results in rank order, or that of one rank.
 
         `method`: a name, or a function, which is sent by value and gets the worker as its first
-        argument. `non_block`: a future of the same, resolved in the order of the calls.
+        argument. `non_block`: return a future of the same, resolved in the order of the calls.
 
         Raises CallFailed (a worker's own error; the pool goes on), CallTimedOut (its late reply
         is dropped), WorkerDied (the pool has ended), PoolClosed.
         """
         only = unique_reply_rank
-        order = Order.given(method, timeout, args, kwargs, only)
+        call = Call.begin(method, timeout, args, kwargs, only)
         if non_block:
-            return self._pool.asking.submit(order, list if only is None else _first)
-        found = self._pool.asking.call(order)
+            return self._pool.rpc.submit(call, list if only is None else _first)
+        found = self._pool.rpc.call(call)
         return found if only is None else found[0]
 
     def execute_model(self, scheduled: Any, non_block: bool = False) -> Any:
-        """One step of the model: the result of the last stage's first rank.
+        """Run one step of the model; return the result of the last stage's first rank.
 
-        With `settings.transfers` every rank is heard, and the result's `finished_sending` and
+        With `settings.transfers` every rank replies, and the result's `finished_sending` and
         `finished_receiving` name the requests that all ranks have finished.
         """
         timeout, rank = self.settings.execute_timeout, self._pool.shape.output_rank
@@ -107,18 +118,18 @@ class Executor:
             return self.collective_rpc(
                 "execute_model", timeout, (scheduled,), None, non_block, rank
             )
-        order = Order.given("execute_model", timeout, (scheduled,))
+        call = Call.begin("execute_model", timeout, (scheduled,))
         if non_block:
-            return self._pool.asking.submit(order, self._aggregation.combine)
-        return self._aggregation.combine(self._pool.asking.call(order))
+            return self._pool.rpc.submit(call, self._aggregator.combine)
+        return self._aggregator.combine(self._pool.rpc.call(call))
 
     def take_draft_token_ids(self) -> Any:
-        """The draft tokens of the last step, from the rank that has the results."""
+        """Return the draft tokens of the last step, from the rank that has the results."""
         rank, timeout = self._pool.shape.output_rank, self.settings.execute_timeout
         return self.collective_rpc("take_draft_token_ids", timeout, unique_reply_rank=rank)
 
     def execute_dummy_batch(self) -> None:
-        """A step without requests, to keep step with other replicas."""
+        """Run a step without requests, to keep step with other replicas."""
         self.collective_rpc("execute_dummy_batch", self.settings.execute_timeout)
 
     def check_health(self, timeout: float | None = None) -> None:
@@ -130,8 +141,8 @@ class Executor:
         self._pool.check_health(self.settings.health_timeout if timeout is None else timeout)
 
     def on_failure(self, callback: Callable[[], None]) -> None:
-        """Have it called, once, when the pool fails; at once if it has."""
-        self._pool.watch.call_on_failure(callback)
+        """Have a callback called, once, when the pool fails; at once if it has failed."""
+        self._pool.monitor.call_on_failure(callback)
 
     def shutdown(self) -> None:
         """End every worker: asked, then by SIGTERM, then by SIGKILL. Idempotent.
@@ -150,3 +161,131 @@ class Executor:
 
 def _first(found: list[Any]) -> Any:
     return found[0]
+
+
+_CLOSE_WITHIN = 0.2
+
+
+class Pool:
+    """Workers, monitor and queues of a pool: starts, fails, stops."""
+
+    def __init__(self, shape: PoolShape, spec: WorkerSpec, settings: PoolSettings) -> None:
+        self.shape, self._spec, self.settings = shape, spec, settings
+        self.lifecycle = Lifecycle()
+        self.workers = WorkerSet(shape)
+        self.monitor = PoolMonitor(
+            self.workers, self.lifecycle, settings, self._wake_callers, self._release
+        )
+        self.rpc = RpcClient(self.lifecycle, self.monitor, settings.in_flight)
+        self._queues: list[MessageQueue] = []
+        self._pid = os.getpid()
+
+    def start(self) -> None:
+        """Wait until every worker is READY and connected. Raises StartFailed, or TimeoutError."""
+        left = countdown(self.settings.start_timeout, time.monotonic)
+        self.workers.start(self._spec, self.settings)
+        self.monitor.start()
+        self.monitor.await_ready(left())
+        self._check_start()
+        try:
+            self._handshake(left)
+        except (*QUEUE_ENDED, AttachFailed, DeadlinePassed) as error:
+            self.monitor.outcome_known.wait(
+                0.0 if isinstance(error, DeadlinePassed) else OUTCOME_KNOWN_WITHIN
+            )
+            self._check_start()
+            raise
+        if not self.lifecycle.advance(PoolState.READY):
+            self._check_start()  # the pool ended in the last moment
+
+    def _check_start(self) -> None:
+        error = self.monitor.error_for("the start")
+        if error is not None:
+            raise error
+        if not self.monitor.ready.is_set():
+            late = [m.rank for m in self.workers.handles if m.replies_handle is None]
+            who = f"worker {', '.join(map(str, late))} to be READY"
+            raise DeadlinePassed(who, self.settings.start_timeout or 0)
+
+    def _handshake(self, left: Remaining) -> None:
+        """Connect the queues in the workers' own order: that of requests, then each of replies."""
+        workers, queues = self.workers.handles, self._queues
+        sizes = self.settings.max_chunk_bytes, self.settings.max_chunks
+        keep(queues, MessageQueue, len(workers), None, None, *sizes)
+        for worker in workers:
+            keep(queues, MessageQueue.create_from_handle, worker.replies_handle, 0)
+        requests, replies = queues[0], queues[1:]
+        for worker in workers:
+            worker.link.send(requests.export_handle())
+        for queue in (requests, *replies):
+            self._check_start()
+            queue.wait_until_ready(left())
+        self.rpc.channel = RpcChannel(requests, replies)
+
+    def check_health(self, timeout: float | None) -> None:
+        """Return if every worker is there and gets on with its work; else raise which does not."""
+        progress, workers = self.workers.progress, self.workers.handles
+        before = [progress.done(worker.rank) for worker in workers]
+        try:
+            self.rpc.call(Call.begin("check_health", timeout))
+        except TimeoutError:
+            for worker in workers:
+                if progress.done(worker.rank) == before[worker.rank]:
+                    busy = progress.busy_for(worker.rank) or 0.0
+                    raise NotProgressing(worker.rank, worker.pid, busy, timeout or 0) from None
+
+    def stop(self) -> None:
+        """End the pool; idempotent, from any thread. In a fork of the pool's process do nothing."""
+        if os.getpid() == self._pid:
+            self.monitor.stop()
+
+    def _wake_callers(self) -> None:
+        """Wake every call, because no reply will come; the monitor calls it."""
+        for queue in list(self._queues):
+            queue.shutdown()
+        self.rpc.fail_pending()
+
+    def _release(self) -> None:
+        """Close the queues, because every worker is gone; the monitor calls it."""
+        self.rpc.end()
+        for queue in list(self._queues):
+            with contextlib.suppress(Exception):
+                queue.close(_CLOSE_WITHIN)
+
+
+class _RankCounter:
+    """Counts the ranks that have named each request."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self._counts: Counter[str] = Counter()
+
+    def record(self, named: Iterable[Iterable[str] | None]) -> set[str]:
+        """Add the names of each rank in this step; return, once each, those that all have named."""
+        for names in named:
+            self._counts.update(names or ())
+        complete = {name for name, count in self._counts.items() if count >= self._ranks}
+        for name in complete:
+            del self._counts[name]
+        return complete
+
+
+class KVTransferAggregator:
+    """Makes one result of every rank's: the output rank's, with all ranks' finished transfers.
+
+    A transfer is finished when every rank has reported it, in whichever step each does. A result
+    may have `finished_sending` and `finished_receiving`, sets of request ids.
+    """
+
+    def __init__(self, world_size: int, output_rank: int) -> None:
+        self._output_rank = output_rank
+        self._sent, self._received = _RankCounter(world_size), _RankCounter(world_size)
+
+    def combine(self, results: Sequence[Any]) -> Any:
+        """Combine the results of one step, in rank order; to be called once for each step."""
+        output = results[self._output_rank]
+        sent = self._sent.record(getattr(r, "finished_sending", None) for r in results)
+        received = self._received.record(getattr(r, "finished_receiving", None) for r in results)
+        if output is not None:
+            output.finished_sending, output.finished_receiving = sent, received
+        return output

@@ -49,11 +49,13 @@ def test_a_worker_that_outlives_the_executor_is_a_leak() -> None:
 @pytest.mark.parametrize(("obeyed", "how"), [(True, "ended it"), (False, "did not end it")])
 def test_where_a_worker_stays_is_said_and_whether_it_obeys(obeyed: bool, how: str) -> None:
     tape = PoolTape().ready().does("kill", "executor").gone(0).later(6000)
-    tape.tell("director", "hang", target="worker-1", op="leaving", stack=["hear (tether.py:3)"])
+    tape.tell(
+        "director", "hang", target="worker-1", op="leaving", stack=["receive (parent_monitor.py:3)"]
+    )
     tape.tell("director", "asked-to-leave", target="worker-1", obeyed=obeyed)
     assert pool_convicted("W4", tape).cause == (
-        "worker-1 was still there 5 s after the executor had ended; it was seen in hear"
-        f" (tether.py:3); SIGTERM, sent then, {how} within 2 s"
+        "worker-1 was still there 5 s after the executor had ended; it was seen in receive"
+        f" (parent_monitor.py:3); SIGTERM, sent then, {how} within 2 s"
     )
 
 

@@ -1,8 +1,8 @@
 import pytest
 
-from refengine.executor.lifecycle import Lifecycle, State
+from refengine.executor.monitor import Lifecycle, PoolState
 
-S = State
+S = PoolState
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_only_the_first_of_two_takes_a_step():
 def test_it_is_over_from_a_failure_on():
     life = Lifecycle()
     life.advance(S.READY)
-    assert not life.over
+    assert not life.ended
     life.advance(S.FAILED)
-    assert life.over
+    assert life.ended

@@ -1,7 +1,7 @@
 import pytest
 
 from refengine.encoding import Encoder, Limits
-from refengine.executor.messages import skeleton
+from refengine.executor.messages import partial_decode
 
 from .workers import Unreadable
 
@@ -27,7 +27,7 @@ class Odd:
     ],
 )
 def test_the_number_of_a_message_is_known_whatever_else_is_in_it(value):
-    found = skeleton(main_of((7, "method", (value,), {"key": value}, 1)))
+    found = partial_decode(main_of((7, "method", (value,), {"key": value}, 1)))
     assert found is not None
     assert (found[0], found[1], found[4]) == (7, "method", 1)
 
@@ -35,7 +35,7 @@ def test_the_number_of_a_message_is_known_whatever_else_is_in_it(value):
 def test_arrays_and_tensors_do_not_hide_it():
     np = pytest.importorskip("numpy")
     message = (8, True, [np.arange(5), np.zeros(100_000), Unreadable()])
-    found = skeleton(main_of(message))
+    found = partial_decode(main_of(message))
     assert found is not None
     assert found[:2] == (8, True)
 
@@ -45,14 +45,14 @@ def test_nothing_that_the_message_names_is_called(tmp_path):
         def __reduce__(self):
             return open, (str(tmp_path / "made"), "w")
 
-    assert skeleton(main_of((9, True, Trap()))) is not None
+    assert partial_decode(main_of((9, True, Trap()))) is not None
     assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.parametrize("message", ["text", (), ("x", 1), 5])
 def test_what_is_no_message_of_ours_has_no_number(message):
-    assert skeleton(main_of(message)) is None
+    assert partial_decode(main_of(message)) is None
 
 
 def test_a_torn_message_has_no_number():
-    assert skeleton(main_of((1, True, "abc"))[:-4]) is None
+    assert partial_decode(main_of((1, True, "abc"))[:-4]) is None

@@ -9,19 +9,16 @@ from typing import Any
 
 import pytest
 
+from refengine.base.fds import Fd, own
+from refengine.base.one_shot_event import OneShotEvent
 from refengine.encoding import Encoder, Limits
 from refengine.errors import DeadlinePassed, Undecodable
-from refengine.executor.calls import Calls
-from refengine.executor.children import Outcome
 from refengine.executor.errors import CallFailed, PoolClosed, StartFailed, WorkerDied
-from refengine.executor.flag import Flag
-from refengine.executor.futures import InOrder, Pending, new_future
-from refengine.executor.held import End, hold
-from refengine.executor.lifecycle import Lifecycle, State
-from refengine.executor.link import pair
+from refengine.executor.monitor import Lifecycle, PoolMonitor, PoolState
+from refengine.executor.parent_monitor import LEAVE
+from refengine.executor.process import Outcome, link_pair
+from refengine.executor.rpc import OrderedReplies, PendingCall, RpcChannel, new_future
 from refengine.executor.settings import PoolSettings
-from refengine.executor.tether import LEAVE
-from refengine.executor.watch import Watch
 from refengine.executor.worker import FAILED, LEAVING, READY
 
 from ..roles import Role, until
@@ -57,11 +54,13 @@ def forever() -> None:
 @pytest.fixture
 def lines():
     made: Any = [Line() for _ in range(3)]
-    return SimpleNamespace(requests=made[0], replies=made[1:], calls=Calls(made[0], made[1:]))
+    return SimpleNamespace(
+        requests=made[0], replies=made[1:], channel=RpcChannel(made[0], made[1:])
+    )
 
 
 def ask(lines: Any, only: int | None = None, timeout: float | None = None) -> int:
-    return lines.calls.ask("m", (1,), {"k": 2}, only, timeout)
+    return lines.channel.send("m", (1,), {"k": 2}, only, timeout)
 
 
 def test_requests_are_numbered_and_say_who_answers(lines):
@@ -72,7 +71,7 @@ def test_requests_are_numbered_and_say_who_answers(lines):
 def test_replies_come_in_the_order_asked_for(lines):
     number = ask(lines)
     lines.replies[0].there, lines.replies[1].there = [(1, True, "a")], [(1, True, "b")]
-    assert lines.calls.replies(number, "m", [1, 0], forever) == ["b", "a"]
+    assert lines.channel.collect(number, "m", [1, 0], forever) == ["b", "a"]
 
 
 def test_replies_of_given_up_calls_are_dropped(lines):
@@ -80,15 +79,15 @@ def test_replies_of_given_up_calls_are_dropped(lines):
     ask(lines)
     number = ask(lines)
     lines.replies[0].there = [(1, True, "old"), (2, False, ("x", "")), (3, True, "new")]
-    assert lines.calls.replies(number, "m", [0], forever) == ["new"]
-    assert lines.calls.missing(number) == [1]
+    assert lines.channel.collect(number, "m", [0], forever) == ["new"]
+    assert lines.channel.unanswered(number) == [1]
 
 
 def test_a_failure_is_raised_with_its_facts(lines):
     number = ask(lines)
     lines.replies[0].there = [(1, False, ("ValueError: v", "trace"))]
     with pytest.raises(CallFailed) as failed:
-        lines.calls.replies(number, "m", [0, 1], forever)
+        lines.channel.collect(number, "m", [0, 1], forever)
     assert failed.value.facts == (0, "m", "ValueError: v", "trace")
 
 
@@ -110,7 +109,7 @@ def test_and_while_there_is_no_room_for_it(lines):
 def test_but_not_by_a_caller_who_may_not_read(lines):
     ask(lines)
     lines.replies[0].there = [(1, True, "another's")]
-    lines.calls.ask("m", (), {}, None, None, in_turn=False)
+    lines.channel.send("m", (), {}, None, None, in_turn=False)
     assert lines.replies[0].there == [(1, True, "another's")]
 
 
@@ -131,7 +130,7 @@ def test_a_reply_that_cannot_be_decoded_belongs_to_its_call(lines):
         error.__cause__ = ValueError("odd")
     lines.replies[0].there = [old, new]
     with pytest.raises(CallFailed, match="odd"):
-        lines.calls.replies(number, "m", [0], forever)
+        lines.channel.collect(number, "m", [0], forever)
     assert lines.replies[0].there == []
 
 
@@ -139,14 +138,14 @@ def test_one_without_a_number_is_raised(lines):
     number = ask(lines)
     lines.replies[0].there = [Undecodable(0)]
     with pytest.raises(Undecodable):
-        lines.calls.replies(number, "m", [0], forever)
+        lines.channel.collect(number, "m", [0], forever)
 
 
 # -- futures ------------------------------------------------------------------------------------
 
 
-def pending(number: int, future: "Future[Any]") -> Pending:
-    return Pending(number, "m", [0], forever, None, lambda found: found[0], future)
+def pending(number: int, future: "Future[Any]") -> PendingCall:
+    return PendingCall(number, "m", [0], forever, None, lambda found: found[0], future)
 
 
 def test_futures_are_resolved_in_order_with_what_was_collected():
@@ -158,7 +157,7 @@ def test_futures_are_resolved_in_order_with_what_was_collected():
             raise CallFailed(0, "m", "no")
         return [number * 10]
 
-    in_order = InOrder(collect, lambda _: None)
+    in_order = OrderedReplies(collect, lambda _: None)
     futures = [new_future() for _ in range(3)]
     for n, future in enumerate(futures, 1):
         future.add_done_callback(lambda _, n=n: order.append((n, len(in_order.pending))))
@@ -176,7 +175,7 @@ def test_futures_are_resolved_in_order_with_what_was_collected():
 
 def test_at_the_end_whoever_is_left_gets_the_error():
     stuck = threading.Event()
-    in_order = InOrder(lambda *_: [stuck.wait(5)], lambda _: None)
+    in_order = OrderedReplies(lambda *_: [stuck.wait(5)], lambda _: None)
     futures = [new_future() for _ in range(2)]
     for n, future in enumerate(futures):
         in_order.add(pending(n, future))
@@ -200,7 +199,7 @@ class Body:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         hears, self._end = os.pipe()
-        self.pidfd = End(hears)
+        self.pidfd = Fd(hears)
         self.end = Outcome(signal=9)
         self.reaped = False
 
@@ -216,129 +215,131 @@ class Body:
         os.close(self._end)
 
 
-class Member:
+class WorkerHandle:
     def __init__(self, rank: int) -> None:
         self.rank, self.pid = rank, 100 + rank
         self.process = Body(self.pid)
-        self.link, self.worker = pair()
-        self.handle: Any = None
-        self.complaint = self.farewell = ""
+        self.link, self.worker = link_pair()
+        self.replies_handle: Any = None
+        self.start_error = self.exit_reason = ""
 
 
 @pytest.fixture
 def watched(monkeypatch):
-    from refengine.executor import watch
+    from refengine.executor import monitor
 
     acts: list[Any] = []
-    monkeypatch.setattr(watch, "kill_group", lambda p: acts.append(("kill", p.pid)))
-    monkeypatch.setattr(watch, "send", lambda p, n: acts.append(("send", p.pid, n)))
-    monkeypatch.setattr(watch, "sweep", lambda: acts.append("sweep"))
-    members = [Member(0), Member(1)]
+    monkeypatch.setattr(monitor, "kill_group", lambda p: acts.append(("kill", p.pid)))
+    monkeypatch.setattr(monitor, "send_signal", lambda p, n: acts.append(("send", p.pid, n)))
+    monkeypatch.setattr(monitor, "sweep", lambda: acts.append("sweep"))
+    handles = [WorkerHandle(0), WorkerHandle(1)]
     closed: list[int] = []
-    crew: Any = SimpleNamespace(members=members, close=lambda: closed.append(1))
+    workers: Any = SimpleNamespace(handles=handles, close=lambda: closed.append(1))
     life = Lifecycle()
     settings = PoolSettings(grace=0.05, term_grace=0.05)
-    made = Watch(crew, life, settings, lambda: acts.append("wake"), lambda: acts.append("give"))
-    yield SimpleNamespace(watch=made, life=life, members=members, acts=acts, closed=closed)
-    for member in members:
-        member.process.dies()
+    made = PoolMonitor(
+        workers, life, settings, lambda: acts.append("wake"), lambda: acts.append("give")
+    )
+    yield SimpleNamespace(monitor=made, life=life, handles=handles, acts=acts, closed=closed)
+    for handle in handles:
+        handle.process.dies()
     made.stop()
-    for member in members:
-        member.process.close()
-        member.worker.close()
-        member.link.close()
+    for handle in handles:
+        handle.process.close()
+        handle.worker.close()
+        handle.link.close()
 
 
 def ready(watched: Any) -> None:
-    watched.watch.start()
-    for member in watched.members:
-        member.worker.say((READY, f"handle {member.rank}"))
-    assert watched.watch.await_ready(5)
-    assert watched.watch.ready.is_set()
-    watched.life.advance(State.READY)
+    watched.monitor.start()
+    for handle in watched.handles:
+        handle.worker.send((READY, f"handle {handle.rank}"))
+    assert watched.monitor.await_ready(5)
+    assert watched.monitor.ready.is_set()
+    watched.life.advance(PoolState.READY)
 
 
 def test_all_are_ready_when_each_has_said_so(watched):
-    watched.watch.start()
-    watched.members[0].worker.say((READY, "h0"))
-    assert not watched.watch.await_ready(0.05)
-    watched.members[1].worker.say((READY, "h1"))
-    assert watched.watch.await_ready(5)
-    assert [m.handle for m in watched.members] == ["h0", "h1"]
-    assert watched.watch.refusal("x") is None
+    watched.monitor.start()
+    watched.handles[0].worker.send((READY, "h0"))
+    assert not watched.monitor.await_ready(0.05)
+    watched.handles[1].worker.send((READY, "h1"))
+    assert watched.monitor.await_ready(5)
+    assert [m.replies_handle for m in watched.handles] == ["h0", "h1"]
+    assert watched.monitor.error_for("x") is None
 
 
 def test_a_complaint_fails_the_start(watched):
-    watched.watch.start()
-    watched.members[1].worker.say((FAILED, "no weights"))
-    assert watched.watch.await_ready(5)
-    refusal = watched.watch.refusal("the start")
-    assert isinstance(refusal, StartFailed)
-    assert refusal.facts == (1, 101, "no weights")
+    watched.monitor.start()
+    watched.handles[1].worker.send((FAILED, "no weights"))
+    assert watched.monitor.await_ready(5)
+    error = watched.monitor.error_for("the start")
+    assert isinstance(error, StartFailed)
+    assert error.facts == (1, 101, "no weights")
 
 
 def test_a_death_while_starting_fails_the_start(watched):
-    watched.watch.start()
-    watched.members[0].process.dies()
-    assert watched.watch.await_ready(5)
-    refusal = watched.watch.refusal("the start")
-    assert isinstance(refusal, StartFailed)
-    assert "was killed by SIGKILL before it was READY" in refusal.reason
+    watched.monitor.start()
+    watched.handles[0].process.dies()
+    assert watched.monitor.await_ready(5)
+    error = watched.monitor.error_for("the start")
+    assert isinstance(error, StartFailed)
+    assert "was killed by SIGKILL before it was READY" in error.reason
 
 
 def test_a_death_is_told_wakes_everybody_and_ends_the_pool(watched):
     told: list[Any] = []
-    watched.watch.call_on_failure(lambda: told.append(watched.life.state))
+    watched.monitor.call_on_failure(lambda: told.append(watched.life.state))
     ready(watched)
-    watched.members[1].process.dies()
-    assert watched.watch.decided.wait(5)
-    refusal = watched.watch.refusal("a call")
-    assert isinstance(refusal, WorkerDied)
-    assert refusal.facts == (1, 101, "a call", 9, None, "")
-    assert watched.members[0].worker.has_news(5)
-    assert watched.members[0].worker.hear()[0] == LEAVE
-    watched.members[0].process.dies()
-    assert watched.watch.over.wait(5)
-    assert told == [State.FAILED]
-    assert watched.life.history[2:] == [State.FAILED, State.STOPPING, State.STOPPED]
+    watched.handles[1].process.dies()
+    assert watched.monitor.outcome_known.wait(5)
+    error = watched.monitor.error_for("a call")
+    assert isinstance(error, WorkerDied)
+    assert error.facts == (1, 101, "a call", 9, None, "")
+    assert watched.handles[0].worker.has_message(5)
+    assert watched.handles[0].worker.receive()[0] == LEAVE
+    watched.handles[0].process.dies()
+    assert watched.monitor.finished.wait(5)
+    assert told == [PoolState.FAILED]
+    assert watched.life.history[2:] == [PoolState.FAILED, PoolState.STOPPING, PoolState.STOPPED]
     assert watched.acts == ["wake", "wake", ("kill", 100), ("kill", 101), "give", "sweep"]
-    assert all(m.process.reaped for m in watched.members)
+    assert all(m.process.reaped for m in watched.handles)
     assert watched.closed == [1]
 
 
 def test_a_farewell_is_a_failure_at_once(watched):
     ready(watched)
-    watched.members[0].worker.say((LEAVING, "SIGTERM"))
-    assert watched.watch.decided.wait(5)
-    refusal = watched.watch.refusal("a call")
-    assert isinstance(refusal, WorkerDied)
-    assert (refusal.farewell, refusal.signal) == ("SIGTERM", None)
-    assert "left because of SIGTERM" in str(refusal)
+    watched.handles[0].worker.send((LEAVING, "SIGTERM"))
+    assert watched.monitor.outcome_known.wait(5)
+    error = watched.monitor.error_for("a call")
+    assert isinstance(error, WorkerDied)
+    assert (error.exit_reason, error.signal) == ("SIGTERM", None)
+    assert "left because of SIGTERM" in str(error)
 
 
 def test_a_farewell_during_a_shutdown_is_none(watched):
     ready(watched)
-    stopper = threading.Thread(target=watched.watch.stop)
+    stopper = threading.Thread(target=watched.monitor.stop)
     stopper.start()
-    for member in watched.members:
-        assert member.worker.has_news(5)
-        member.worker.say((LEAVING, "the pool shuts down"))
-        member.process.dies()
+    for handle in watched.handles:
+        assert handle.worker.has_message(5)
+        handle.worker.send((LEAVING, "the pool shuts down"))
+        handle.process.dies()
     stopper.join(5)
-    assert watched.watch.failure is None
-    assert isinstance(watched.watch.refusal("x"), PoolClosed)
+    assert watched.monitor.failure is None
+    assert isinstance(watched.monitor.error_for("x"), PoolClosed)
     assert not [act for act in watched.acts if act[0] == "send"]
-    assert watched.life.state is State.STOPPED
+    assert watched.life.state is PoolState.STOPPED
 
 
 def test_who_does_not_leave_is_told_by_signals_and_then_killed(watched):
     ready(watched)
-    watched.members[0].process.dies()  # after the order to stop, or it would be a failure
-    watched.life.advance(State.STOPPING)
-    stopper = threading.Thread(target=watched.watch.stop)
+    watched.handles[0].process.dies()  # after the order to stop, or it would be a failure
+    watched.life.advance(PoolState.STOPPING)
+    stopper = threading.Thread(target=watched.monitor.stop)
     stopper.start()
     until(lambda: ("kill", 101) in watched.acts)
-    watched.members[1].process.dies()
+    watched.handles[1].process.dies()
     stopper.join(5)
     assert watched.acts.index(("send", 101, 15)) < watched.acts.index(("kill", 101))
     assert ("send", 100, 15) not in watched.acts
@@ -349,28 +350,28 @@ def test_a_callback_that_comes_late_is_called_at_once_and_errors_are_its_own(wat
         raise ValueError("its own")
 
     told: list[int] = []
-    watched.watch.call_on_failure(fail)
-    watched.watch.call_on_failure(lambda: told.append(1))
+    watched.monitor.call_on_failure(fail)
+    watched.monitor.call_on_failure(lambda: told.append(1))
     ready(watched)
-    watched.members[0].process.dies()
-    assert watched.watch.decided.wait(5)
+    watched.handles[0].process.dies()
+    assert watched.monitor.outcome_known.wait(5)
     until(lambda: told == [1])
-    watched.watch.call_on_failure(lambda: told.append(2))
+    watched.monitor.call_on_failure(lambda: told.append(2))
     assert told == [1, 2]
 
 
 def test_a_worker_about_to_end_is_seen_by_its_link(watched):
     ready(watched)
-    assert not watched.watch.somebody_goes()
-    watched.members[1].worker.close()
-    assert watched.watch.somebody_goes()
+    assert not watched.monitor.any_worker_exiting()
+    watched.handles[1].worker.close()
+    assert watched.monitor.any_worker_exiting()
 
 
 # -- small things -------------------------------------------------------------------------------
 
 
 def test_a_flag_wakes_whoever_waits():
-    flag = Flag()
+    flag = OneShotEvent()
     assert not flag.wait(0.01)
     threading.Timer(0.02, flag.set).start()
     assert flag.wait(5)
@@ -378,22 +379,22 @@ def test_a_flag_wakes_whoever_waits():
 
 
 def test_a_link_carries_whole_messages_and_descriptors_until_its_end():
-    ours, theirs = pair()
+    ours, theirs = link_pair()
     read, write = os.pipe()
-    assert ours.say({"a": 1}, write)
-    assert theirs.has_news(1)
-    message, (passed,) = theirs.hear()
+    assert ours.send({"a": 1}, write)
+    assert theirs.has_message(1)
+    message, (passed,) = theirs.receive()
     os.write(passed, b"through")
     assert (message, os.read(read, 9)) == ({"a": 1}, b"through")
     assert not os.get_inheritable(passed)
-    assert not theirs.has_news(0)
-    theirs.say("unheard")
-    ours.say("last words")
+    assert not theirs.has_message(0)
+    theirs.send("unheard")
+    ours.send("last words")
     ours.close()
-    assert theirs.hear()[0] == "last words"  # though the other side left something unheard
+    assert theirs.receive()[0] == "last words"  # though the other side left something unheard
     with pytest.raises(EOFError):
-        theirs.hear()
-    assert not theirs.say("too late")
+        theirs.receive()
+    assert not theirs.send("too late")
     theirs.close()
     for fd in (read, write, passed):
         os.close(fd)
@@ -401,8 +402,8 @@ def test_a_link_carries_whole_messages_and_descriptors_until_its_end():
 
 def test_a_fork_holds_nothing_that_is_held():
     read, write = os.pipe()
-    end = End(write)
-    hold(end)
+    end = Fd(write)
+    own(end)
 
     def child(say: Any) -> None:
         say(str(Path(f"/proc/self/fd/{write}").readlink()))

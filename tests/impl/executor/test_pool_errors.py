@@ -13,8 +13,8 @@ from refengine.executor import (
     WorkerDied,
     ZygoteFailed,
 )
-from refengine.executor.children import Outcome
 from refengine.executor.errors import how_it_ended
+from refengine.executor.process import Outcome
 
 
 class TestErrors:
@@ -22,7 +22,7 @@ class TestErrors:
         "error",
         [
             WorkerDied(1, 2, "a call", 9, None, ""),
-            WorkerDied(1, 2, "a call", farewell="SIGTERM"),
+            WorkerDied(1, 2, "a call", exit_reason="SIGTERM"),
             StartFailed(1, 2, "why"),
             ZygoteFailed(1, "why"),
             CallFailed(1, "m", "why", "where"),
@@ -40,7 +40,9 @@ class TestErrors:
         died = WorkerDied(1, 20, "a call", 9, None)
         assert str(died).startswith("worker 1 (pid 20) was killed by SIGKILL; noticed while")
         assert (died.role, died.rank, died.signal, died.status) == ("worker 1", 1, 9, None)
-        assert "left because of SIGTERM; noticed" in str(WorkerDied(1, 2, "x", farewell="SIGTERM"))
+        assert "left because of SIGTERM; noticed" in str(
+            WorkerDied(1, 2, "x", exit_reason="SIGTERM")
+        )
         assert str(CallFailed(1, "m", "why")) == "m failed at worker 1: why"
         assert str(CallFailed(1, "m", "why", "where")) == "m failed at worker 1: why\nwhere"
         assert "for worker 1 to answer m" in str(CallTimedOut([1], "m", 2.0))

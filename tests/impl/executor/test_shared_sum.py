@@ -25,12 +25,12 @@ class Stage:
     def __init__(self, world: int, first: int, size: int) -> None:
         self.world, self.ranks = world, range(first, first + size)
         self.file = os.memfd_create("sums")
-        self.bells = [os.eventfd(0, os.EFD_NONBLOCK) for _ in self.ranks]
+        self.wakeups = [os.eventfd(0, os.EFD_NONBLOCK) for _ in self.ranks]
         self.made: list[SharedSum] = []
 
     def rank(self, me: int) -> SharedSum:
         path = f"/proc/self/fd/{self.file}"
-        self.made.append(SharedSum(path, self.world, self.ranks, me, self.bells))
+        self.made.append(SharedSum(path, self.world, self.ranks, me, self.wakeups))
         return self.made[-1]
 
     def together(self, make: Callable[[int], Any], times: int = 1) -> list[list[Any]]:
@@ -53,7 +53,7 @@ class Stage:
     def close(self) -> None:
         for each in self.made:
             each.close()
-        for fd in (self.file, *self.bells):
+        for fd in (self.file, *self.wakeups):
             os.close(fd)
 
 

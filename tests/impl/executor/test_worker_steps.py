@@ -1,4 +1,4 @@
-"""A worker's parts without its process: the loop, replies, being told to leave, the tether."""
+"""A worker's parts without its process: loop, replies, shutdown request, parent monitor."""
 
 import os
 import queue as queues
@@ -13,17 +13,22 @@ import pytest
 
 from refengine.encoding import Encoder, Limits
 from refengine.errors import Cancelled, QueueClosed, Undecodable, Unencodable
-from refengine.executor import page, tether, titles
-from refengine.executor.birth import Birth, main_program, surroundings, with_threads
-from refengine.executor.leaving import Leave, Leaving
-from refengine.executor.link import pair
-from refengine.executor.page import Page
-from refengine.executor.place import Place
-from refengine.executor.replying import ByThread, Straight, told
-from refengine.executor.serving import Server
-from refengine.executor.settings import WorkerSpec
-from refengine.executor.shared_lock import SharedLock
-from refengine.executor.tether import LEAVE, Tether
+from refengine.executor import parent_monitor, process
+from refengine.executor.parent_monitor import (
+    LEAVE,
+    ParentMonitor,
+    ShutdownRequest,
+    ShutdownRequested,
+)
+from refengine.executor.process import ProgressBoard, link_pair
+from refengine.executor.settings import SharedLock, WorkerContext, WorkerSpec
+from refengine.executor.worker import DirectReplies, ThreadedReplies, WorkerLoop, format_error
+from refengine.executor.worker_init import (
+    WorkerInit,
+    main_program,
+    parent_environment,
+    with_thread_limit,
+)
 
 
 class Requests:
@@ -68,22 +73,24 @@ class Work:
 
 @pytest.fixture
 def counted():
-    fd = page.new_file(2)
-    yield Page(fd, 2)
+    fd = process.new_progress_file(2)
+    yield ProgressBoard(fd, 2)
     os.close(fd)
 
 
-def serve(counted: Page, *items: Any, rank: int = 1) -> tuple[Recorder, Leaving]:
-    replies, leaving = Recorder(), Leaving()
+def serve(counted: ProgressBoard, *items: Any, rank: int = 1) -> tuple[Recorder, ShutdownRequest]:
+    replies, shutdown_request = Recorder(), ShutdownRequest()
     requests: Any = Requests(*items)
-    Server(Work(), rank, requests, replies, counted, leaving).serve()
-    return replies, leaving
+    WorkerLoop(Work(), rank, requests, replies, counted, shutdown_request).serve()
+    return replies, shutdown_request
 
 
 def test_each_request_is_run_and_answered(counted):
-    replies, leaving = serve(counted, (1, "add", (1,), {"b": 2}, None), (2, "add", (5,), {}, 1))
+    replies, shutdown_request = serve(
+        counted, (1, "add", (1,), {"b": 2}, None), (2, "add", (5,), {}, 1)
+    )
     assert replies.sent == [(1, 3), (2, 5)]
-    assert leaving.why == "the parent closed the pool"
+    assert shutdown_request.reason == "the parent closed the pool"
 
 
 def test_who_is_not_asked_runs_it_and_says_nothing(counted):
@@ -100,15 +107,15 @@ def test_what_a_method_raises_is_its_answer(counted, error):
 
 
 def test_being_told_to_leave_inside_a_method_ends_the_loop(counted):
-    with pytest.raises(Leave):
-        serve(counted, (1, "fail", (Leave(143),), {}, None), (2, "add", (1,), {}, None))
+    with pytest.raises(ShutdownRequested):
+        serve(counted, (1, "fail", (ShutdownRequested(143),), {}, None), (2, "add", (1,), {}, None))
 
 
 def test_once_told_to_leave_no_request_is_taken(counted):
-    leaving, replies = Leaving(), Recorder()
-    leaving.ask("enough")
+    shutdown_request, replies = ShutdownRequest(), Recorder()
+    shutdown_request.request("enough")
     requests: Any = Requests((1, "add", (1,), {}, None))
-    Server(Work(), 0, requests, replies, counted, leaving).serve()
+    WorkerLoop(Work(), 0, requests, replies, counted, shutdown_request).serve()
     assert (replies.sent, len(requests.items)) == ([], 1)
 
 
@@ -140,12 +147,12 @@ def test_an_exception_that_tells_no_number_ends_the_worker(counted, main):
 
 @pytest.mark.parametrize("method", ["add", "fail"])
 def test_it_leaves_when_nobody_hears_answers_any_more(counted, method):
-    leaving, replies = Leaving(), Recorder()
+    shutdown_request, replies = ShutdownRequest(), Recorder()
     replies.gone = True
     args = (1,) if method == "add" else (ValueError("x"),)
     requests: Any = Requests((1, method, args, {}, None), (2, "add", (1,), {}, None))
-    Server(Work(), 0, requests, replies, counted, leaving).serve()
-    assert "nobody reads" in leaving.why
+    WorkerLoop(Work(), 0, requests, replies, counted, shutdown_request).serve()
+    assert "nobody reads" in shutdown_request.reason
     assert len(requests.items) == 1
 
 
@@ -177,9 +184,9 @@ class Outbox:
         self.sent.append(message)
 
 
-def outlet(refuse: type | None = None) -> tuple[Any, Straight]:
+def outlet(refuse: type | None = None) -> tuple[Any, DirectReplies]:
     box: Any = Outbox(refuse)
-    return box, Straight(box)
+    return box, DirectReplies(box)
 
 
 def test_a_result_is_sent_and_a_deferred_one_is_made_first():
@@ -198,7 +205,9 @@ def test_one_that_cannot_be_sent_is_a_failure_with_its_trace():
     assert trace.startswith("Traceback")
 
 
-@pytest.mark.parametrize("error", [Leave(143), QueueClosed("every reader"), Cancelled("x", "y")])
+@pytest.mark.parametrize(
+    "error", [ShutdownRequested(143), QueueClosed("every reader"), Cancelled("x", "y")]
+)
 def test_being_told_to_leave_and_having_no_reader_are_no_failures(error):
     box, straight = outlet()
 
@@ -212,7 +221,7 @@ def test_being_told_to_leave_and_having_no_reader_are_no_failures(error):
 
 def test_a_thread_sends_in_order_and_all_of_it_before_it_closes():
     box, straight = outlet(refuse=set)
-    thread = ByThread(straight)
+    thread = ThreadedReplies(straight)
     for n in range(50):
         thread.result(n, n)
     thread.failure(50, ValueError("x"))
@@ -226,8 +235,8 @@ def test_an_error_is_told_in_words_even_if_it_has_none():
         def __str__(self):
             raise RuntimeError("no words")
 
-    assert told(ValueError("v"))[0] == "ValueError: v"
-    assert told(Odd())[0] == "Odd"
+    assert format_error(ValueError("v"))[0] == "ValueError: v"
+    assert format_error(Odd())[0] == "Odd"
 
 
 # -- leaving ------------------------------------------------------------------------------------
@@ -243,46 +252,56 @@ def handlers():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_raises_once_wakes_and_says_why(number, handlers):
-    leaving, woken = Leaving(), []
-    leaving.on_leave(lambda: woken.append(1))
-    leaving.obey_signals()
-    with pytest.raises(Leave) as left:
+    shutdown_request, woken = ShutdownRequest(), []
+    shutdown_request.on_request(lambda: woken.append(1))
+    shutdown_request.handle_signals()
+    with pytest.raises(ShutdownRequested) as left:
         os.kill(os.getpid(), number)
-    assert left.value.code == 128 + number == leaving.status
-    assert (leaving.why, woken) == (signal.Signals(number).name, [1])
+    assert left.value.code == 128 + number == shutdown_request.status
+    assert (shutdown_request.reason, woken) == (signal.Signals(number).name, [1])
     os.kill(os.getpid(), signal.SIGTERM)
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_the_first_reason_counts_and_late_comers_are_woken():
-    leaving, woken = Leaving(), []
-    assert not leaving.asked
-    assert leaving.ask("one", 7)
-    assert not leaving.ask("two", 8)
-    leaving.on_leave(lambda: woken.append("late"))
-    assert (leaving.why, leaving.status, woken, leaving.asked) == ("one", 7, ["late"], True)
+    shutdown_request, woken = ShutdownRequest(), []
+    assert not shutdown_request.requested
+    assert shutdown_request.request("one", 7)
+    assert not shutdown_request.request("two", 8)
+    shutdown_request.on_request(lambda: woken.append("late"))
+    assert (
+        shutdown_request.reason,
+        shutdown_request.status,
+        woken,
+        shutdown_request.requested,
+    ) == ("one", 7, ["late"], True)
 
 
 @pytest.fixture
 def tied(monkeypatch):
-    """A tether in this process, whose last act is only noted."""
+    """A parent monitor in this process, whose last act is only noted."""
     acts: queues.SimpleQueue[str] = queues.SimpleQueue()
     ended = threading.Event()
-    monkeypatch.setattr(tether, "remove_own", lambda: acts.put("own"))
-    monkeypatch.setattr(tether, "await_end", lambda *_: acts.put("waited"))
-    monkeypatch.setattr(tether, "sweep", lambda: acts.put("sweep"))
+    monkeypatch.setattr(parent_monitor, "remove_own", lambda: acts.put("own"))
+    monkeypatch.setattr(parent_monitor, "await_end", lambda *_: acts.put("waited"))
+    monkeypatch.setattr(parent_monitor, "sweep", lambda: acts.put("sweep"))
 
     def end():
         ended.set()
         raise SystemExit  # of its thread
 
-    ours, theirs = pair()
+    ours, theirs = link_pair()
     hears, alive = os.pipe()
-    leaving = Leaving()
-    line = Tether(theirs, hears, leaving, end)
+    shutdown_request = ShutdownRequest()
+    line = ParentMonitor(theirs, hears, shutdown_request, end)
     line.start()
     yield SimpleNamespace(
-        parent=ours, alive=alive, acts=acts, line=line, leaving=leaving, ended=ended
+        parent=ours,
+        alive=alive,
+        acts=acts,
+        line=line,
+        shutdown_request=shutdown_request,
+        ended=ended,
     )
     ours.close()
     assert ended.wait(5)
@@ -290,12 +309,12 @@ def tied(monkeypatch):
 
 
 def test_what_the_parent_says_is_heard_and_leave_is_obeyed(tied):
-    tied.parent.say({"a": "handle"})
-    assert tied.line.hear() == {"a": "handle"}
-    assert not tied.leaving.asked
-    tied.parent.say(LEAVE)
-    assert tied.line.hear() == LEAVE
-    assert tied.leaving.why == "the pool shuts down"
+    tied.parent.send({"a": "handle"})
+    assert tied.line.next_message() == {"a": "handle"}
+    assert not tied.shutdown_request.requested
+    tied.parent.send(LEAVE)
+    assert tied.line.next_message() == LEAVE
+    assert tied.shutdown_request.reason == "the pool shuts down"
 
 
 @pytest.mark.parametrize("how", ["killed", "closed"])
@@ -303,7 +322,7 @@ def test_when_the_parent_is_gone_names_are_removed_and_everybody_ends(tied, how)
     os.close(tied.alive) if how == "killed" else tied.parent.close()
     assert tied.ended.wait(5)
     assert [tied.acts.get(timeout=5) for _ in range(4)] == ["own", "waited", "sweep", "own"]
-    assert not tied.leaving.asked
+    assert not tied.shutdown_request.requested
 
 
 # -- what it is born with -----------------------------------------------------------------------
@@ -315,22 +334,22 @@ def test_it_takes_over_its_parents_surroundings(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
-    around = surroundings() | {"environ": {"ONLY": "this"}}
+    around = parent_environment() | {"environ": {"ONLY": "this"}}
     spec = WorkerSpec("m:W", {"a": 1})
-    about = Birth(
+    about = WorkerInit(
         rank=0, world_size=1, tensor_parallel=1, device="cpu", main={}, worker=pickle.dumps(spec),
         output_thread=False, max_chunk_bytes=1, max_chunks=1, log_prefix=False, **around,
     )  # fmt: skip
     os.chdir("/")
     sys.path.append("/nowhere")
-    assert about.settle_in() == spec
+    assert about.apply() == spec
     assert (os.environ, Path.cwd()) == ({"ONLY": "this"}, tmp_path)
     assert "/nowhere" not in sys.path
 
 
 def test_one_openmp_thread_unless_somebody_knows_better():
-    assert with_threads({}) == {"OMP_NUM_THREADS": "1"}
-    assert with_threads({"OMP_NUM_THREADS": "4"})["OMP_NUM_THREADS"] == "4"
+    assert with_thread_limit({}) == {"OMP_NUM_THREADS": "1"}
+    assert with_thread_limit({"OMP_NUM_THREADS": "4"})["OMP_NUM_THREADS"] == "4"
 
 
 def test_the_main_program_is_told_only_for_a_class_that_stands_in_it(monkeypatch):
@@ -343,13 +362,13 @@ def test_the_main_program_is_told_only_for_a_class_that_stands_in_it(monkeypatch
 
 def test_a_place_knows_its_stage():
     lock: Any = None
-    places = [Place(rank, 4, 2, "cpu", lock, "") for rank in range(4)]
+    places = [WorkerContext(rank, 4, 2, "cpu", lock, "") for rank in range(4)]
     assert [p.is_driver for p in places] == [True, False, True, False]
     assert [(p.stage, p.tensor_rank) for p in places] == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 def test_a_lock_over_one_file_excludes_other_openers_and_threads():
-    fd = page.new_file(1)
+    fd = process.new_progress_file(1)
     one, other = SharedLock(fd), SharedLock(fd)
     inside = []
 
@@ -372,7 +391,7 @@ def test_a_lock_over_one_file_excludes_other_openers_and_threads():
 def test_lines_are_prefixed_where_they_begin():
     written: list[str] = []
     stream: Any = SimpleNamespace(write=written.append, encoding="x")
-    prefixed = titles._Prefixed(stream, "> ")
+    prefixed = process._PrefixedStream(stream, "> ")
     assert prefixed.write("one\ntwo") == 7
     prefixed.write(" more\n\nthree")
     prefixed.write("")

@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from refengine.executor import Zygote, ZygoteFailed, hangup, zygote, zygote_client
-from refengine.executor.children import Outcome, has_ended
-from refengine.executor.held import End
-from refengine.executor.link import Link, pair
-from refengine.executor.zygote_client import Offspring
+from refengine.base.fds import Fd
+from refengine.executor import Zygote, ZygoteFailed, fork_server
+from refengine.executor.fork_server import ForkedWorker
+from refengine.executor.process import Link, Outcome, has_ended, link_pair
 
 
 def has_hung_up(fd: int) -> bool:
@@ -43,8 +42,8 @@ class TestWithoutAProcess:
             heard.append(os.dup(descriptors[1]))
             return sleeper
 
-        monkeypatch.setattr(zygote_client, "_run", run)
-        monkeypatch.setattr(hangup, "send_at_hangup", lambda fd, pid: heard.append(pid))
+        monkeypatch.setattr(fork_server, "_spawn", run)
+        monkeypatch.setattr(fork_server, "send_signal_at_hangup", lambda fd, pid: heard.append(pid))
         made = Zygote(("a", "b"))
         assert heard[0][0] == ("a", "b")
         assert heard[2] == sleeper
@@ -57,18 +56,18 @@ class TestWithoutAProcess:
         os.close(made.death)
 
     def test_a_child_is_what_it_says_it_is(self, made):
-        ours, theirs = pair()
+        ours, theirs = link_pair()
         report_end: list[Link] = []
 
         def answer() -> None:
-            name, (link, report, *streams) = made.other.hear()
+            name, (link, report, *streams) = made.other.receive()
             assert name == "worker-3"
             assert os.fstat(link).st_ino == os.fstat(theirs.fileno()).st_ino
             assert [os.fstat(fd).st_ino for fd in streams] == [os.fstat(n).st_ino for n in (1, 2)]
             for fd in (link, *streams):
                 os.close(fd)
             report_end.append(Link(_socket(report)))
-            report_end[0].say(4711, made._process.pidfd.fileno())
+            report_end[0].send(4711, made._process.pidfd.fileno())
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -76,7 +75,7 @@ class TestWithoutAProcess:
         thread.join(5)
         assert offspring.pid == 4711
         assert offspring.outcome(0.0) is None
-        report_end[0].say(9)
+        report_end[0].send(9)
         assert offspring.outcome(0.0) == Outcome(signal=9)
         report_end[0].close()
         assert offspring.outcome(0.0) == Outcome(signal=9)
@@ -86,24 +85,24 @@ class TestWithoutAProcess:
             each.close()
 
     def test_a_child_whose_zygote_ended_has_an_unknown_end(self):
-        ours, theirs = pair()
+        ours, theirs = link_pair()
         reading, writing = os.pipe()
-        offspring = Offspring(1, reading, ours)
+        offspring = ForkedWorker(1, reading, ours)
         theirs.close()
         assert offspring.outcome(0.0) == Outcome()
         offspring.close()
         os.close(writing)
 
     def test_one_that_does_not_answer_is_told_and_nothing_is_kept(self, made, monkeypatch):
-        monkeypatch.setattr(zygote_client, "_ANSWER", 0.05)
+        monkeypatch.setattr(fork_server, "_ANSWER_WITHIN", 0.05)
         kept: list[Link] = []
 
         def pair_of_ours() -> tuple[Link, Link]:
-            kept.extend(pair())
+            kept.extend(link_pair())
             return kept[0], kept[1]
 
-        ours, theirs = pair()
-        monkeypatch.setattr(zygote_client, "pair", pair_of_ours)
+        ours, theirs = link_pair()
+        monkeypatch.setattr(fork_server, "link_pair", pair_of_ours)
         with pytest.raises(ZygoteFailed, match=r"it did not answer in 0\.05 s"):
             made.fork(theirs, "x")
         assert [link.fileno() for link in kept] == [-1, -1]
@@ -111,37 +110,37 @@ class TestWithoutAProcess:
         theirs.close()
 
     def test_its_answers_have_limits(self):
-        assert zygote_client._ANSWER == 120  # as long as a worker waits for its parent
-        assert 2 < zygote_client._LAST_WORDS < 4
+        assert fork_server._ANSWER_WITHIN == 120  # as long as a worker waits for its parent
+        assert 2 < fork_server._EXIT_WITHIN < 4
 
     def test_it_is_warm_once_it_says_so_and_that_is_remembered(self, made):
         with pytest.raises(TimeoutError):
             made.warm(0.0)
-        made.other.say(True)
+        made.other.send(True)
         made.warm(0.0)
         made.warm(0.0)
-        assert made._said == [True]
+        assert made._preload_outcome == [True]
 
     def test_what_else_it_says_is_its_failure(self, made):
-        made.other.say("Traceback: no torch")
+        made.other.send("Traceback: no torch")
         for _ in range(2):
             with pytest.raises(ZygoteFailed, match="no torch") as failure:
                 made.warm(0.0)
         assert failure.value.reason == "Traceback: no torch"
 
     def test_one_that_takes_no_orders_has_its_last_words_told(self, made):
-        made.other.say("it ran out of luck")
+        made.other.send("it ran out of luck")
         made.other.close()
-        ours, theirs = pair()
+        ours, theirs = link_pair()
         with pytest.raises(ZygoteFailed, match="out of luck"):
             made.fork(theirs, "x")
         ours.close()
         theirs.close()
 
     def test_one_that_took_the_order_and_ended_is_told(self, made):
-        made.other.say(True)
-        ours, theirs = pair()
-        thread = threading.Thread(target=lambda: [os.close(fd) for fd in made.other.hear()[1]])
+        made.other.send(True)
+        ours, theirs = link_pair()
+        thread = threading.Thread(target=lambda: [os.close(fd) for fd in made.other.receive()[1]])
         thread.start()
         with pytest.raises(ZygoteFailed, match="it has ended"):
             made.fork(theirs, "x")
@@ -150,22 +149,27 @@ class TestWithoutAProcess:
         theirs.close()
 
     def test_to_end_it_its_link_is_closed_first_and_then_its_pipe(self, made, monkeypatch):
-        monkeypatch.setattr(zygote_client, "_LAST_WORDS", 0.02)
+        monkeypatch.setattr(fork_server, "_EXIT_WITHIN", 0.02)
         asked: list[tuple[bool, float]] = []
 
         def ended(process: Any, seconds: float = 0.0) -> bool:
             asked.append((has_hung_up(made.death), seconds))
             return False
 
-        monkeypatch.setattr(zygote_client, "has_ended", ended)
-        zygote_client._end(made._link, made._alive, made._process)
+        monkeypatch.setattr(fork_server, "has_ended", ended)
+        fork_server._end_zygote(made._link, made._death_pipe_writer, made._process)
         assert asked == [(False, 0.02), (True, 0.02)]
-        assert made.other.hear()[0] == zygote.GOODBYE
-        assert made._link.fileno() == made._alive.fileno() == made._process.pidfd.fileno() == -1
+        assert made.other.receive()[0] == fork_server.GOODBYE
+        assert (
+            made._link.fileno()
+            == made._death_pipe_writer.fileno()
+            == made._process.pidfd.fileno()
+            == -1
+        )
         with pytest.raises(EOFError):
-            made.other.hear()
-        monkeypatch.setattr(zygote_client, "has_ended", lambda *_: True)
-        made._process.pidfd = End(os.pidfd_open(made.pid))
+            made.other.receive()
+        monkeypatch.setattr(fork_server, "has_ended", lambda *_: True)
+        made._process.pidfd = Fd(os.pidfd_open(made.pid))
 
     def test_one_that_ends_by_itself_keeps_its_pipe_till_then(self, made, monkeypatch):
         asked: list[bool] = []
@@ -175,10 +179,10 @@ class TestWithoutAProcess:
             return True
 
         with monkeypatch.context() as patch:
-            patch.setattr(zygote_client, "has_ended", ended)
+            patch.setattr(fork_server, "has_ended", ended)
             outcomes: list[float] = []
             process = SimpleNamespace(outcome=outcomes.append, close=lambda: None)
-            zygote_client._end(made._link, made._alive, process)
+            fork_server._end_zygote(made._link, made._death_pipe_writer, process)
         assert (asked, outcomes) == ([False], [0.0])
         assert has_hung_up(made.death)
 
@@ -195,27 +199,27 @@ def _socket(fd: int) -> socket:
 def test_a_new_interpreter_is_given_our_path_and_flags(monkeypatch):
     called: list[Any] = []
     monkeypatch.setattr(
-        zygote_client._util, "spawnv_passfds", lambda *given: called.append(given) or 77
+        fork_server._util, "spawnv_passfds", lambda *given: called.append(given) or 77
     )
-    monkeypatch.setattr(zygote_client._util, "_args_from_interpreter_flags", lambda: ["-B"])
+    monkeypatch.setattr(fork_server._util, "_args_from_interpreter_flags", lambda: ["-B"])
     monkeypatch.setattr(sys, "path", ["", "/some/where"])
-    assert zygote_client._run(("one", "two"), (5, 6)) == 77
+    assert fork_server._spawn(("one", "two"), (5, 6)) == 77
     executable, arguments, passed = called[0]
     assert executable == os.fsencode(sys.executable)
     assert passed == (5, 6)
     assert arguments[:3] == [sys.executable, "-B", "-c"]
-    assert "zygote.main()" in arguments[3]
+    assert "fork_server.main()" in arguments[3]
     assert json.loads(arguments[4]) == [str(Path.cwd()), "/some/where"]
     assert arguments[5:] == ["5", "6", "one", "two"]
 
 
 @pytest.mark.parametrize("missing", [1, 2])
 def test_a_process_without_its_streams_passes_none(missing, monkeypatch):
-    assert zygote_client._streams() == (1, 2)
+    assert fork_server._streams() == (1, 2)
 
     def fstat(fd: int) -> None:
         if fd == missing:
             raise OSError("closed")
 
-    monkeypatch.setattr(zygote_client, "os", SimpleNamespace(fstat=fstat))
-    assert zygote_client._streams() == ()
+    monkeypatch.setattr(fork_server, "os", SimpleNamespace(fstat=fstat))
+    assert fork_server._streams() == ()

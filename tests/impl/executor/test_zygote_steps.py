@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from refengine.executor import Zygote, ZygoteFailed, zygote, zygote_client
-from refengine.executor.children import Outcome, has_ended
-from refengine.executor.link import Link, pair
-from refengine.executor.zygote_client import Offspring
+from refengine.executor import Zygote, ZygoteFailed, fork_server
+from refengine.executor.fork_server import ForkedWorker
+from refengine.executor.process import Link, Outcome, has_ended, link_pair
 
 from ..roles import Role, descriptors, until
 from .test_deaths import gone
@@ -29,11 +28,11 @@ def forked_main(preload, descriptors) -> int:
         return pid
     code = 70
     try:
-        zygote_client._shared.clear()
+        fork_server._shared.clear()
         for fd in descriptors:
             os.set_inheritable(fd, True)
         sys.argv = ["-c", "[]", *map(str, descriptors), *preload]
-        zygote.main()
+        fork_server.main()
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 71
     finally:
@@ -43,9 +42,9 @@ def forked_main(preload, descriptors) -> int:
 @pytest.fixture
 def forks(monkeypatch):
     """Zygotes of this test are forks, and end with it."""
-    monkeypatch.setattr(zygote_client, "_run", forked_main)
+    monkeypatch.setattr(fork_server, "_spawn", forked_main)
     shared: dict[tuple[str, ...], Zygote] = {}
-    monkeypatch.setattr(zygote_client, "_shared", shared)
+    monkeypatch.setattr(fork_server, "_shared", shared)
     yield
     for made in list(shared.values()):
         made.close()
@@ -69,8 +68,8 @@ def caught(pid: int, field: str) -> set[int]:
     return {n + 1 for n in range(64) if bits >> n & 1}
 
 
-def born(made: Zygote, name: str = "worker") -> tuple[Link, Offspring]:
-    ours, theirs = pair()
+def born(made: Zygote, name: str = "worker") -> tuple[Link, ForkedWorker]:
+    ours, theirs = link_pair()
     offspring = made.fork(theirs, name)
     theirs.close()
     return ours, offspring
@@ -156,10 +155,10 @@ def test_it_adopts_what_its_children_leave_and_reaps_it(forks):
 
 
 def test_when_its_owner_lets_go_of_it_everything_it_forked_ends(forks, monkeypatch, tmp_path):
-    assert 1.0 < zygote._TO_END < 3.0  # a worker's kernel ends it within one
-    monkeypatch.setattr(zygote, "_TO_END", 0.3)
+    assert 1.0 < fork_server._WORKERS_EXIT_WITHIN < 3.0  # a worker's kernel ends it within one
+    monkeypatch.setattr(fork_server, "_WORKERS_EXIT_WITHIN", 0.3)
     asked = tmp_path / "asked"
-    monkeypatch.setattr(zygote, "await_end", lambda _, seconds: asked.write_text(str(seconds)))
+    monkeypatch.setattr(fork_server, "await_end", lambda _, seconds: asked.write_text(str(seconds)))
     with pool(1, start="zygote") as made:
         orphan = made.collective_rpc("child", 5.0, (["setsid", "sleep", "60"],))[0]
         until(lambda: Path(f"/proc/{orphan}/comm").read_text() == "sleep\n")
@@ -172,7 +171,7 @@ def test_when_its_owner_lets_go_of_it_everything_it_forked_ends(forks, monkeypat
 
 
 def test_it_waits_for_its_children_before_it_kills(forks, monkeypatch):
-    monkeypatch.setattr(zygote, "_TO_END", 0.8)
+    monkeypatch.setattr(fork_server, "_WORKERS_EXIT_WITHIN", 0.8)
 
     def owner(say: Any) -> None:
         made = Zygote(())
@@ -241,7 +240,7 @@ def test_what_it_cannot_import_is_told_and_it_ends(forks, tmp_path, monkeypatch,
         assert failure.value.pid == made.pid
     assert has_ended(made._process, 5.0)
     assert made._process.outcome(1.0) == Outcome(status=1)
-    ours, theirs = pair()
+    ours, theirs = link_pair()
     with pytest.raises(ZygoteFailed) as failure:
         made.fork(theirs, "x")
     assert told in failure.value.reason
@@ -253,11 +252,11 @@ def test_what_it_cannot_import_is_told_and_it_ends(forks, tmp_path, monkeypatch,
 def test_told_goodbye_it_does_not_wait_for_the_end_of_its_owner_who_waits_for_its_own(
     forks, monkeypatch
 ):
-    monkeypatch.setattr(zygote, "_TO_END", 60.0)
+    monkeypatch.setattr(fork_server, "_WORKERS_EXIT_WITHIN", 60.0)
     made = Zygote(())
     made.warm(20.0)
     process = SimpleNamespace(outcome=made._process.outcome, pidfd=made._process.pidfd, close=int)
-    zygote_client._end(made._link, made._alive, process)
+    fork_server._end_zygote(made._link, made._death_pipe_writer, process)
     assert made._process.outcome(0.0) == Outcome(status=0)
     made.close()
 
@@ -268,7 +267,7 @@ def test_one_that_died_is_told_and_replaced(forks):
     assert Zygote.shared(()) is first
     os.kill(first.pid, signal.SIGKILL)
     assert has_ended(first._process, 5.0)
-    ours, theirs = pair()
+    ours, theirs = link_pair()
     with pytest.raises(ZygoteFailed, match="it has ended"):
         first.fork(theirs, "x")
     theirs.close()
@@ -278,7 +277,7 @@ def test_one_that_died_is_told_and_replaced(forks):
     first.close()
     assert Zygote.shared(()) is second
     second.close()
-    assert zygote_client._shared == {}
+    assert fork_server._shared == {}
     assert has_ended(second._process)
 
 
@@ -286,7 +285,7 @@ def test_one_that_died_before_it_had_imported_is_told(forks):
     made = Zygote(())
     os.kill(made.pid, signal.SIGKILL)
     assert has_ended(made._process, 5.0)
-    ours, theirs = pair()
+    ours, theirs = link_pair()
     with pytest.raises(ZygoteFailed, match="it has ended") as failure:
         made.fork(theirs, "x")
     ours.close()
@@ -300,44 +299,44 @@ class TestInside:
 
     @pytest.fixture
     def made(self):
-        ours, theirs = pair()
-        made = zygote._Zygote(theirs)
+        ours, theirs = link_pair()
+        made = fork_server._ForkServer(theirs)
         yield made
-        for fd in (made._woken, made._wake):
+        for fd in (made._wakeup_reader, made._wakeup_writer):
             os.close(fd)
         ours.close()
         theirs.close()
 
     def test_no_room_for_a_child_is_told_by_closing_the_report(self, made, monkeypatch):
-        mine, theirs = pair()
-        report, reported = pair()
+        mine, theirs = link_pair()
+        report, reported = link_pair()
 
         def no_room() -> int:
             raise BlockingIOError("EAGAIN")
 
-        monkeypatch.setattr(zygote.os, "fork", no_room)
+        monkeypatch.setattr(fork_server.os, "fork", no_room)
         fds = [os.dup(theirs.fileno()), os.dup(reported.fileno())]
         for each in (theirs, reported):
             each.close()
         assert made._fork(fds) is None
         for link in (mine, report):
             with pytest.raises(EOFError):
-                link.hear()
+                link.receive()
             link.close()
         assert made._reports == {}
 
     def test_the_end_of_a_child_is_reported_once(self, made):
-        report, reported = pair()
+        report, reported = link_pair()
         child = os.fork()
         if child == 0:
             os._exit(0)
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
         made._reports[child] = reported
         made._reap()
-        assert report.hear()[0] == 0
+        assert report.receive()[0] == 0
         assert made._reports == {}
         with pytest.raises(EOFError):
-            report.hear()
+            report.receive()
         report.close()
         made._reap()
 
@@ -346,24 +345,24 @@ class TestInside:
 
         def child(say: Any) -> None:
             say_fd = os.dup(1)
-            link, theirs = pair()
-            _, reported = pair()
-            _, sibling_report = pair()
+            link, theirs = link_pair()
+            _, reported = link_pair()
+            _, sibling_report = link_pair()
             made._reports[7] = sibling_report
             for number in (signal.SIGCHLD, signal.SIGTERM):
-                signal.signal(number, zygote._note)
-            signal.set_wakeup_fd(made._wake, warn_on_full_buffer=False)
+                signal.signal(number, fork_server._on_sigchld)
+            signal.set_wakeup_fd(made._wakeup_writer, warn_on_full_buffer=False)
             streams = [os.open(os.devnull, os.O_WRONLY) for _ in range(2)]
-            found = made._born(os.dup(theirs.fileno()), reported, streams)
+            found = made._become_worker(os.dup(theirs.fileno()), reported, streams)
             theirs.close()
-            found.say("here")
+            found.send("here")
             handlers = [signal.getsignal(n) for n in (signal.SIGCHLD, signal.SIGTERM)]
             say([
-                handlers == [signal.SIG_DFL] * 2, signal.set_wakeup_fd(-1), link.hear()[0],
+                handlers == [signal.SIG_DFL] * 2, signal.set_wakeup_fd(-1), link.receive()[0],
                 reported.fileno(), sibling_report.fileno(), made._link.fileno(),
                 len(made._reports),
                 [str(Path(f"/proc/self/fd/{n}").readlink()) for n in (1, 2)],
-                [is_open(fd) for fd in (made._woken, made._wake, *streams)],
+                [is_open(fd) for fd in (made._wakeup_reader, made._wakeup_writer, *streams)],
             ])  # fmt: skip
             os.dup2(say_fd, 1)
 

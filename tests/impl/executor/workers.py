@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from refengine.executor import Executor, Place, PoolSettings
+from refengine.executor import Executor, PoolSettings, WorkerContext
 
 GRACE = 0.3
 CHUNK = 4096
@@ -62,8 +62,10 @@ class Stuck:
 
 
 class Worker:
-    def __init__(self, place: Place, fail: str = "", at: int = 0, marks: str = "") -> None:
-        self.place, self.fail, self.at = place, fail, at
+    def __init__(
+        self, context: WorkerContext, fail: str = "", at: int = 0, marks: str = ""
+    ) -> None:
+        self.context, self.fail, self.at = context, fail, at
         self.marks = Path(marks) if marks else None
         self._failing("making")
 
@@ -74,7 +76,7 @@ class Worker:
         self._failing("loading")
 
     def _failing(self, where: str) -> None:
-        if self.fail.partition(":")[0] != where or self.place.rank != self.at:
+        if self.fail.partition(":")[0] != where or self.context.rank != self.at:
             return
         self.mark(where)
         how = self.fail.partition(":")[2]
@@ -93,7 +95,7 @@ class Worker:
 
     def mark(self, what: str) -> None:
         if self.marks is not None:
-            path = self.marks / f"{what}-{self.place.rank}"
+            path = self.marks / f"{what}-{self.context.rank}"
             new = self.marks.parent / f"{self.marks.name}-{os.getpid()}"
             new.write_text(str(os.getpid()))
             new.rename(path)  # whole or not at all
@@ -101,18 +103,18 @@ class Worker:
     # -- methods ----------------------------------------------------------------------------
 
     def echo(self, *args: Any, **kwargs: Any) -> Any:
-        return self.place.rank, args, kwargs
+        return self.context.rank, args, kwargs
 
     def pid(self) -> int:
         return os.getpid()
 
     def fill(self, nbytes: int) -> bytes:
-        return bytes([self.place.rank + 1]) * nbytes
+        return bytes([self.context.rank + 1]) * nbytes
 
     def fail_with(self, error: BaseException, rank: int | None = None) -> int:
-        if rank in (None, self.place.rank):
+        if rank in (None, self.context.rank):
             raise error
-        return self.place.rank
+        return self.context.rank
 
     def leave(self) -> None:
         sys.exit(5)
@@ -140,7 +142,7 @@ class Worker:
 
     def touch(self, path: str) -> int:
         Path(path).write_text("")
-        return self.place.rank
+        return self.context.rank
 
     def deaf_to_exit(self, seconds: float) -> str:
         end = time.monotonic() + seconds
@@ -153,33 +155,33 @@ class Worker:
 
     def wait_for(self, path: str, rank: int | None = None) -> int:
         """Work until there is that file."""
-        if rank in (None, self.place.rank):
+        if rank in (None, self.context.rank):
             self.mark("waiting")
             end = time.monotonic() + _WORKS_AT_MOST
             while not Path(path).exists():
                 if time.monotonic() > end:
-                    raise TimeoutError(f"worker {self.place.rank} waited for {path} in vain")
+                    raise TimeoutError(f"worker {self.context.rank} waited for {path} in vain")
                 os.sched_yield()
-        return self.place.rank
+        return self.context.rank
 
     def sit(self, rank: int | None = None) -> None:
-        if rank in (None, self.place.rank):
+        if rank in (None, self.context.rank):
             self.mark("sitting")
             Stuck().sit()
 
     def spin(self, rank: int | None = None) -> None:
-        if rank in (None, self.place.rank):
+        if rank in (None, self.context.rank):
             self.mark("spinning")
             while True:
                 pass
 
     def die(self, rank: int = 0, number: int = signal.SIGKILL) -> int:
-        if rank == self.place.rank:
+        if rank == self.context.rank:
             os.kill(os.getpid(), number)
-        return self.place.rank
+        return self.context.rank
 
     def hard_exit(self, status: int) -> None:
-        if self.place.rank == 0:
+        if self.context.rank == 0:
             os._exit(status)
 
     def child(self, command: list[str]) -> int:
@@ -197,7 +199,7 @@ class Worker:
     def locked(self, path: str) -> bool:
         """Whether nobody else was inside at the same time."""
         inside = Path(path)
-        with self.place.lock:
+        with self.context.lock:
             alone = not inside.exists()
             inside.write_text("")
             time.sleep(0.02)
@@ -212,11 +214,13 @@ class Worker:
 
     def execute_model(self, step: Any) -> Any:
         if isinstance(step, str):
-            return self.place.rank, step
-        return SimpleNamespace(rank=self.place.rank, finished_sending=set(step[self.place.rank]))
+            return self.context.rank, step
+        return SimpleNamespace(
+            rank=self.context.rank, finished_sending=set(step[self.context.rank])
+        )
 
     def take_draft_token_ids(self) -> Any:
-        return self.place.rank, "drafts"
+        return self.context.rank, "drafts"
 
     def execute_dummy_batch(self) -> None:
         pass

@@ -79,6 +79,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "lines": ("lines/",),
     "foundations": (
         "__init__.py",
+        "base/",
         "cancel.py",
         "clock.py",
         "descriptors.py",

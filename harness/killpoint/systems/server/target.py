@@ -28,8 +28,8 @@ FORMS = f"refengine, FILE.toml, {environments.FORMS}"
 
 _LINES = {
     "step": LinePath("core", "refengine.engine.core.core", "Core.stepped"),
-    "run": LinePath("worker", "refengine.executor.serving", "Server._run"),
-    "reply": LinePath("worker", "refengine.executor.replying", "Straight.result"),
+    "run": LinePath("worker", "refengine.executor.worker", "WorkerLoop._run"),
+    "reply": LinePath("worker", "refengine.executor.worker", "DirectReplies.result"),
 }
 """Of the reference's code."""
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}

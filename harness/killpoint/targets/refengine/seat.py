@@ -6,15 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refengine.executor import Place
+    from refengine.executor import WorkerContext
 
 
 class Seat:
     """A worker as the reference makes it, around one as the harness makes it."""
 
-    def __init__(self, place: Place, worker: str) -> None:
+    def __init__(self, context: WorkerContext, worker: str) -> None:
         """``worker``: ``module:Class``."""
-        self._worker = _named(worker)(place.rank, place.world_size)
+        self._worker = _named(worker)(context.rank, context.world_size)
 
     def __getattr__(self, name: str) -> Any:
         """The worker's own methods."""

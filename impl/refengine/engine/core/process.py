@@ -17,7 +17,7 @@ import zmq
 from ... import ownership
 from ...clock import Clock, monotonic
 from ...coordinator import EngineLink, EngineWave, Report
-from ...executor import hangup
+from ...executor.process import die_one_second_after_hangup, send_signal_at_hangup
 from ...malformed import Dropped, Malformed
 from .. import protocol
 from ..loopback import HOST
@@ -76,8 +76,8 @@ def core_main(
 ) -> None:
     """Serve, in the child, until a `Close`, a failure of the workers, or the parent's end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the parent's to handle
-    hangup.last_a_second()
-    hangup.send_at_hangup(death.fileno(), os.getpid())
+    die_one_second_after_hangup()
+    send_signal_at_hangup(death.fileno(), os.getpid())
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(f"refengine:{init.name}")  # the kernel cuts it
     os.umask(0o077)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from ...executor import Place
+from ...executor import WorkerContext
 from ...executor.tensors.reducing import Reducer, device_of, way_of
 from ..kv_worker_links import TransferEnded, WorkerKvLinks
 from ..model.batching import Batch, StepResult
@@ -24,7 +24,12 @@ class EngineWorker:
     """
 
     def __init__(
-        self, place: Place, size: ModelSize, blocks: int, block_size: int, lease: float = 5.0
+        self,
+        place: WorkerContext,
+        size: ModelSize,
+        blocks: int,
+        block_size: int,
+        lease: float = 5.0,
     ) -> None:
         self._place, self._size = place, size
         self._blocks, self._block_size, self._lease = blocks, block_size, lease

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterable
 
 from ...clock import Clock, monotonic
-from ...executor.children import Forked, has_ended, kill_group
+from ...executor.process import ChildProcess, has_ended, kill_group
 
 
 class WorkerProcesses:
@@ -15,10 +15,10 @@ class WorkerProcesses:
 
     def __init__(self, pids: Iterable[int] = (), clock: Clock = monotonic) -> None:
         self._clock = clock
-        self._workers: list[tuple[int, Forked]] = []
+        self._workers: list[tuple[int, ChildProcess]] = []
         for rank, pid in enumerate(pids):
             with contextlib.suppress(ProcessLookupError):
-                self._workers.append((rank, Forked(pid)))
+                self._workers.append((rank, ChildProcess(pid)))
 
     def alive(self) -> dict[int, int]:
         """Return the live processes' ids by rank."""

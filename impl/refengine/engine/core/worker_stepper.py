@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...base.fds import Fd
 from ...errors import Busy
 from ...executor import Executor, PoolSettings
-from ...executor.held import End
 from ..model.batching import Batch, StepResult
 from ..settings import EngineSettings
 
@@ -59,7 +59,7 @@ class WorkerStepper:
         self._settings, self._pool = settings, pool
         self._tasks: queue.SimpleQueue[Callable[[Executor], StepperEvent]] = queue.SimpleQueue()
         self._events: deque[StepperEvent] = deque()
-        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._executors: list[Executor] = []
         self._thread = threading.Thread(target=self._run, name="engine stepper", daemon=True)
 

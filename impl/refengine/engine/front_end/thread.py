@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import zmq
 
+from ...base.fds import Fd
 from ...clock import Clock, monotonic
 from ...coordinator import Addresses, FrontEndLink, FrontEndWave
-from ...executor.held import End
 from ...malformed import Dropped, Malformed
 from .. import protocol
 from ..errors import EngineClosed
@@ -43,7 +43,7 @@ class FrontEndThread:
         self._lock = threading.RLock()
         self._actions: deque[Action] = deque()
         self._streams: dict[str, Stream] = {}
-        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._context: zmq.Context[Any] = zmq.Context()
         self._sockets: dict[str, Any] = {}
         self._poller = zmq.Poller()

@@ -8,9 +8,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ... import ownership
-from ...executor.children import Forked, has_ended, send
+from ...base.fds import own
 from ...executor.errors import how_it_ended
-from ...executor.held import hold
+from ...executor.process import ChildProcess, has_ended, send_signal
 from ..core.process import CoreInit, core_main
 from ..core.worker_processes import WorkerProcesses
 from ..protocol import Close, FromChild, Ready, ReplicaDown, ToChild
@@ -31,17 +31,17 @@ class Replica:
         self.listens = True
         """True while further messages may come from it."""
         self._cause = ""
-        self._core: Forked | None = None
+        self._core: ChildProcess | None = None
         self._workers = WorkerProcesses()
         self._folder = Path(init.folder)
         self.link, theirs = multiprocessing.Pipe()
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (self.link, self._alive):
-            hold(end)
+            own(end)
         self._process = process(target=core_main, args=(init, theirs, hears_death), name=init.name)
         try:
             self._process.start()
-            self._core = Forked(self.pid)
+            self._core = ChildProcess(self.pid)
         except BaseException:
             self._release()
             raise
@@ -106,7 +106,7 @@ class Replica:
     def kill(self) -> None:
         """Kill the core and its workers, stopped or not."""
         if self._core is not None:
-            send(self._core, signal.SIGKILL)
+            send_signal(self._core, signal.SIGKILL)
         self._workers.kill()
 
     def leave(self) -> None:

@@ -12,11 +12,11 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from ... import ownership
+from ...base.fds import Fd
 from ...clock import Clock, monotonic
 from ...coordinator import Coordinator
 from ...errors import RefengineError
-from ...executor.children import Forked, send
-from ...executor.held import End
+from ...executor.process import ChildProcess, send_signal
 from ...group import new_key
 from ..core.process import CoreInit
 from ..errors import EngineFailed
@@ -61,11 +61,11 @@ class Supervisor:
             names, restart=settings.restart, start_timeout=settings.start_timeout
         )
         self._replicas: dict[str, Replica] = {}
-        self._coordinator: tuple[Coordinator, Forked] | None = None
+        self._coordinator: tuple[Coordinator, ChildProcess] | None = None
         self._connect_message: ConnectCoordinator | None = None
         self._kv_links = KvLinkTable(self._prefills, self._decodes, self._new_link_endpoint)
         self._drop_requests: queue.SimpleQueue[DropReplica] = queue.SimpleQueue()
-        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._begun = threading.Event()
         self._failure: EngineFailed | None = None
         self._stopping = False
@@ -192,7 +192,7 @@ class Supervisor:
         except (RefengineError, OSError) as error:
             self._lost(COORDINATOR, str(error))
             return
-        self._coordinator = made, Forked(made.pid)
+        self._coordinator = made, ChildProcess(made.pid)
         self._connect_message = ConnectCoordinator(era, made.addresses)
         self.restart_policy.serves(COORDINATOR)
         self._front_end.connect_coordinator(made.addresses)
@@ -300,7 +300,7 @@ class Supervisor:
         if coordinator is not None:
             self._front_end.connect_coordinator(None)
             made, process = coordinator
-            send(process, signal.SIGKILL)  # a stopped one would not exit by itself
+            send_signal(process, signal.SIGKILL)  # a stopped one would not exit by itself
             made.close()
             process.close()
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 Reduce = Callable[[Any], Any]
-"""Sums a tensor over the ranks of a stage, in place; gives it back."""
+"""Function that sums a tensor over the ranks of a stage, in place, and returns it."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of a model. The inner width must be divisible by the number of ranks."""
+    """Size of a model. The inner width must be divisible by the number of ranks."""
 
     vocabulary: int = 64
     width: int = 32
@@ -25,9 +25,10 @@ class Size:
 
 
 class SplitModel:
-    """One rank's slice of it, on its device. Calculates in double precision.
+    """One rank's slice of the model, on its device.
 
-    So the next token does not depend on the order in which ranks are summed.
+    It calculates in double precision, so that the next token does not depend on the order in which
+    ranks are summed.
     """
 
     def __init__(self, size: Size, rank: int, ranks: int, device: str, reduce: Reduce) -> None:
@@ -53,7 +54,7 @@ class SplitModel:
         ]
 
     def next_tokens(self, tokens: Sequence[int]) -> list[int]:
-        """For each token the one that follows it."""
+        """Return, for each token, the one that follows it."""
         torch = self._torch
         with torch.inference_mode():
             hidden = self._embedding[torch.tensor(tokens, device=self._device)]

@@ -1,58 +1,58 @@
-"""How the ranks of a stage sum tensors: shared memory, NCCL across GPUs, by the host on one GPU."""
+"""Sums of tensors over the ranks of a stage: shared memory, NCCL, or the host for one GPU."""
 
 import importlib
 import os
 from typing import Any, Literal
 
-from ..place import Place
+from ..settings import WorkerContext
 from .model import Reduce
 from .shared_sum import SharedSum
 
 Way = Literal["alone", "memory", "nccl", "host"]
 
 
-def way_of(place: Place, gpus: int) -> Way:
-    """Which one serves. NCCL wants a GPU for each rank: ranks that share one go by the host."""
-    if place.world_size == 1:
+def way_of(context: WorkerContext, gpus: int) -> Way:
+    """Return the way to sum. NCCL needs a GPU for each rank; ranks that share one use the host."""
+    if context.world_size == 1:
         return "alone"
-    if place.device == "cpu":
+    if context.device == "cpu":
         return "memory"
-    return "nccl" if gpus >= place.world_size else "host"
+    return "nccl" if gpus >= context.world_size else "host"
 
 
-def device_of(place: Place, gpus: int) -> str:
-    """The rank's own device; there may be fewer GPUs than ranks."""
-    if place.device != "cuda":
-        return place.device
+def device_of(context: WorkerContext, gpus: int) -> str:
+    """Return the rank's own device; there may be fewer GPUs than ranks."""
+    if context.device != "cuda":
+        return context.device
     if not gpus:
         raise RuntimeError("device is cuda, but torch finds no GPU here")
-    return f"cuda:{place.rank % gpus}"
+    return f"cuda:{context.rank % gpus}"
 
 
 class Reducer:
     """Sums over the ranks of this stage. Every rank of the pool makes one, at the same time.
 
-    NCCL alone listens, on loopback unless NCCL_SOCKET_IFNAME says otherwise: libraries' transport
-    across GPUs has no authentication.
+    NCCL alone listens, on loopback unless NCCL_SOCKET_IFNAME says otherwise: its transport across
+    GPUs has no authentication.
     """
 
-    def __init__(self, place: Place, way: Way, device: str) -> None:
+    def __init__(self, context: WorkerContext, way: Way, device: str) -> None:
         self._group: Any = None
         self._shared: SharedSum | None = None
         self.reduce: Reduce = _itself
         if way == "nccl":
-            self._join_nccl(place, device)
+            self._join_nccl(context, device)
             self.reduce = self._by_nccl
         elif way != "alone":
-            size, first = place.tensor_parallel, place.stage * place.tensor_parallel
+            size, first = context.tensor_parallel, context.stage * context.tensor_parallel
             ranks = range(first, first + size)
             self._shared = shared = SharedSum(
-                place.store, place.world_size, ranks, place.tensor_rank, place.bells
+                context.store, context.world_size, ranks, context.tensor_rank, context.wakeups
             )
             self.reduce = self._by_host if way == "host" else shared.reduce
 
     def close(self) -> None:
-        """Leave the others."""
+        """Leave the group of ranks."""
         if self._shared is not None:
             self._shared.close()
             self._shared = None
@@ -60,19 +60,19 @@ class Reducer:
             self._group = None
             self._distributed.destroy_process_group()
 
-    def _join_nccl(self, place: Place, device: str) -> None:
+    def _join_nccl(self, context: WorkerContext, device: str) -> None:
         os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
         self._distributed: Any = importlib.import_module("torch.distributed")
         importlib.import_module("torch").cuda.set_device(device)
         distributed = self._distributed
-        store = distributed.FileStore(place.store, place.world_size)
+        store = distributed.FileStore(context.store, context.world_size)
         distributed.init_process_group(
-            "nccl", store=store, rank=place.rank, world_size=place.world_size
+            "nccl", store=store, rank=context.rank, world_size=context.world_size
         )
-        size = place.tensor_parallel
-        for first in range(0, place.world_size, size):  # each rank makes all groups, in one order
+        size = context.tensor_parallel
+        for first in range(0, context.world_size, size):  # each rank makes all groups, in one order
             group = distributed.new_group(list(range(first, first + size)))
-            if first == place.stage * size:
+            if first == context.stage * size:
                 self._group = group
 
     def _by_nccl(self, tensor: Any) -> Any:

@@ -1,9 +1,9 @@
 """All-reduce through memory that the ranks of a stage share: no port, so no stranger (SPEC S3).
 
-The file has no name and is passed from parent to worker, as are the bells (eventfds), one a rank.
-A rank lays its part into a slot of its own, publishes that under the next number, rings the
-others, and adds up all slots once everybody has published that number. Slots come in pairs: who
-writes one has seen everybody publish a later number than the one that was last read from it.
+The file has no name and is passed from parent to worker, as are the wake-ups (eventfds), one a
+rank. A rank writes its part into a slot of its own, publishes that under the next number, wakes
+the others, and adds up all slots once every rank has published that number. Slots come in pairs: a
+rank that writes one has seen every rank publish a later number than the one last read from it.
 """
 
 import contextlib
@@ -18,32 +18,32 @@ from typing import Any
 from ...fence import Fence, again, lock_fence
 
 SLOT_BYTES = 1 << 20
-"""Of a part; a larger tensor goes in several."""
+"""Size of a part; a larger tensor goes in several."""
 _LINE = 8
-"""Words of a rank's own: the number of its last part, its pid, and the bytes in both slots."""
+"""Words of one rank: the number of its last part, its pid, and the bytes in both slots."""
 _NUMBER, _PID, _SIZES = 0, 1, 2
 _ABSENT = 0.25
-"""Seconds between two looks for a rank that has not come yet."""
+"""Seconds between two looks for a rank that has not started yet."""
 _TOLD_WITHIN = 1.0
-"""Seconds in which the pool ends whoever waits for a dead rank; then the sum fails by itself."""
+"""Seconds in which the pool ends a worker that waits for a dead rank; then the sum fails."""
 
 
 class SharedSum:
     """One rank's end. All ranks of the stage sum tensors of the same size in the same order.
 
     Args:
-        path: of the file, the same for all `world_size` ranks of the pool.
-        ranks: of this stage, as the pool counts them, neighbours in ascending order.
-        me: this one's place among them.
-        bells: eventfds in the order of `ranks`; they stay the caller's.
+        path: path of the file, the same for all `world_size` ranks of the pool.
+        ranks: ranks of this stage, as the pool counts them, neighbours in ascending order.
+        me: place of this rank among them.
+        wakeups: eventfds in the order of `ranks`; they stay the caller's.
     """
 
     def __init__(
-        self, path: str, world_size: int, ranks: range, me: int, bells: Sequence[int]
+        self, path: str, world_size: int, ranks: range, me: int, wakeups: Sequence[int]
     ) -> None:
-        if len(bells) != len(ranks):
-            raise ValueError(f"{len(ranks)} ranks need a bell each, not {len(bells)} in all")
-        self._ranks, self._me, self._bells = ranks, me, list(bells)
+        if len(wakeups) != len(ranks):
+            raise ValueError(f"{len(ranks)} ranks need a wake-up each, not {len(wakeups)} in all")
+        self._ranks, self._me, self._wakeups = ranks, me, list(wakeups)
         self._torch: Any = importlib.import_module("torch")
         # The area of words is as large for every stage, so that no two of them overlap.
         slots = -(-world_size * _LINE * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -60,13 +60,13 @@ class SharedSum:
         self._fence: Fence = lock_fence()
         self._number = 0
         self._peers: dict[int, int] = {}
-        """Pidfds of the other ranks that have come, by place."""
+        """Pidfds of the other ranks that have started, by place."""
         self._put(_PID, os.getpid())
 
     def reduce(self, tensor: Any) -> Any:
-        """Make it the sum over the ranks, in place.
+        """Sum a CPU tensor of numbers over the ranks, in place.
 
-        A CPU tensor of numbers. Parts are added in the order of the ranks, floating ones as
+        Parts are added in the order of the ranks, floating ones as
         float64, so that every rank has the same bits.
 
         Raises:
@@ -81,7 +81,7 @@ class SharedSum:
         return tensor
 
     def close(self) -> None:
-        """Forget the others; the memory goes with the last process that maps it."""
+        """Close the pidfds; the memory goes with the last process that maps it."""
         while self._peers:
             os.close(self._peers.popitem()[1])
         self._slots.clear()
@@ -94,9 +94,9 @@ class SharedSum:
         self._put(_SIZES + which, size)
         self._fenced()
         self._put(_NUMBER, self._number)
-        for place, bell in enumerate(self._bells):
+        for place, wakeup in enumerate(self._wakeups):
             if place != self._me:
-                os.eventfd_write(bell, 1)
+                os.eventfd_write(wakeup, 1)
         self._wait()
         self._fenced()
         torch = self._torch
@@ -112,9 +112,9 @@ class SharedSum:
         part.copy_(total)
 
     def _wait(self) -> None:
-        """Until everybody has published the number; RuntimeError if somebody has died instead."""
-        bell, poller = self._bells[self._me], select.poll()
-        poller.register(bell, select.POLLIN)
+        """Wait until every rank has published the number; RuntimeError if one has died instead."""
+        wakeup, poller = self._wakeups[self._me], select.poll()
+        poller.register(wakeup, select.POLLIN)
         watched: dict[int, int] = {}
         dead: dict[int, float] = {}
         while behind := self._behind():
@@ -127,9 +127,9 @@ class SharedSum:
                 raise RuntimeError(f"rank {self._ranks[overdue[0]]} of the stage has died in a sum")
             everybody = not dead and all(place in watched for place in behind)
             found = dict(poller.poll(None if everybody else _ABSENT * 1000))
-            if bell in found:
+            if wakeup in found:
                 with contextlib.suppress(BlockingIOError):
-                    os.eventfd_read(bell)
+                    os.eventfd_read(wakeup)
             for place, pidfd in list(watched.items()):
                 if pidfd in found:
                     poller.unregister(watched.pop(place))
@@ -141,7 +141,7 @@ class SharedSum:
         return [place for place in everybody if self._get(place, _NUMBER) < self._number]
 
     def _knows(self, place: int) -> bool:
-        """Whether the rank has come; then its end can be waited for."""
+        """Return whether the rank has started; then its end can be waited for."""
         pid = self._get(place, _PID)
         if place not in self._peers and pid:
             try:
@@ -163,12 +163,12 @@ class SharedSum:
 
 
 def _first_of(slots: int, rank: int) -> int:
-    """Where a rank's slots begin, and those of the ranks before it end."""
+    """Return the offset where a rank's slots begin, and those of the ranks before it end."""
     return slots + rank * 2 * SLOT_BYTES
 
 
 def _mapped(path: str, nbytes: int) -> mmap.mmap:
-    """The file, of at least this size; pages that nobody touches take no memory."""
+    """Map the file, of at least this size; pages that no rank touches take no memory."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         if os.fstat(fd).st_size < nbytes:

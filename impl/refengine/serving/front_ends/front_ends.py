@@ -12,12 +12,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...base.fds import Fd
 from ...clock import Clock, monotonic
 from ...engine import Engine, EngineClosed, EngineFull
 from ...engine.front_end.streams import StreamEvent, is_last
 from ...engine.settings import EngineSettings
 from ...engine.supervisor.restart_policy import RestartPolicy
-from ...executor.held import End
 from ...malformed import Dropped, Malformed
 from ...security import SocketFactory
 from ..http_side import ServeOptions
@@ -83,7 +83,7 @@ class FrontEnds:
         self._totals = MetricTotals()
         self._events: deque[tuple[FrontEndHandle, int, StreamEvent]] = deque()
         self._dropped = Dropped(_log)
-        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._pushed_at = float("-inf")
         self._pushed_phase: Phase | None = None
         self._thread = threading.Thread(target=self._run, name="front ends", daemon=True)

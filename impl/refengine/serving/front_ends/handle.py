@@ -9,11 +9,10 @@ import socket
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 
+from ...base.fds import own
 from ...engine import Stream
-from ...executor import hangup
-from ...executor.children import Forked, send
 from ...executor.errors import how_it_ended
-from ...executor.held import hold
+from ...executor.process import ChildProcess, send_signal, send_signal_at_hangup
 from .link import Link
 from .process import FrontEndInit, front_end_main
 
@@ -44,18 +43,18 @@ class FrontEndHandle:
         """True if it refuses new requests, as reported last."""
         self.behind = False
         """True if its requests were aborted, and it has not read that yet."""
-        self._forked: Forked | None = None
+        self._forked: ChildProcess | None = None
         ours, theirs = socket.socketpair()
         self.link = Link(ours)
         hears_death, self._alive = multiprocessing.Pipe(duplex=False)
         for end in (ours, self._alive):
-            hold(end)
+            own(end)
         args = (init, theirs, hears_death, listener)
         self._process = process(target=front_end_main, args=args, name=init.name)
         try:
             self._process.start()
-            self._forked = Forked(self.pid)
-            hangup.send_at_hangup(hears_death.fileno(), self.pid, signal.SIGKILL)
+            self._forked = ChildProcess(self.pid)
+            send_signal_at_hangup(hears_death.fileno(), self.pid, signal.SIGKILL)
         except BaseException:
             self._release()
             raise
@@ -92,7 +91,7 @@ class FrontEndHandle:
         """Wait `seconds` for it to exit by itself, then kill it and release everything."""
         self._process.join(seconds)
         if self._forked is not None:
-            send(self._forked, signal.SIGKILL)
+            send_signal(self._forked, signal.SIGKILL)
         self._process.join(_TO_REAP)
         self.abort()
         self._release()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ...base.fds import Fd
 from ...clock import Clock, monotonic
 from ...engine.settings import EngineSettings
-from ...executor import hangup, titles
-from ...executor.held import End
+from ...executor.process import send_signal_at_hangup, set_title
 from ...malformed import Malformed
 from ..app import application
 from ..http_side import TO_BE_CUT
@@ -55,10 +55,10 @@ def front_end_main(
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    hangup.send_at_hangup(death.fileno(), os.getpid(), signal.SIGKILL)
+    send_signal_at_hangup(death.fileno(), os.getpid(), signal.SIGKILL)
     if os.getppid() != init.parent:
         os._exit(_FAILED)
-    titles.set_title(init.name)
+    set_title(init.name)
     os.umask(0o077)
     FrontEndProcess(init, Link(end), listener).serve()
 
@@ -70,7 +70,7 @@ class FrontEndProcess:
         self, init: FrontEndInit, link: Link, listener: socket.socket, clock: Clock = monotonic
     ) -> None:
         self._name, self._link, self._clock = init.name, link, clock
-        self._wakeup = End(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+        self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._engine = RemoteEngine(init.settings, self._send, clock)
         self._drain = Drain(init.drain, self._wake)
         self._service = Service(

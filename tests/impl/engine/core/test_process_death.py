@@ -15,7 +15,7 @@ from refengine import ownership
 from refengine.engine.core.process import CoreInit, core_main
 from refengine.engine.protocol import Close, Ready, ReplicaDown
 from refengine.engine.settings import EngineSettings
-from refengine.executor.children import Forked, has_ended, send
+from refengine.executor.process import ChildProcess, has_ended, send_signal
 
 from ...roles import Role, leftovers
 from ..pools import Pool
@@ -28,14 +28,14 @@ class Living:
     role: Role
     link: Connection
     alive: Connection
-    worker: Forked
+    worker: ChildProcess
     folder: Path
 
     def end(self) -> None:
         for each in (self.link, self.alive):
             each.close()
         self.role.kill()
-        send(self.worker, signal.SIGKILL)
+        send_signal(self.worker, signal.SIGKILL)
         self.worker.close()
 
 
@@ -57,7 +57,7 @@ def living(*, moved: int = 0) -> Living:
     theirs.close()
     hears.close()
     worker, folder = role.hear()
-    return Living(role, link, alive, Forked(worker), Path(folder))
+    return Living(role, link, alive, ChildProcess(worker), Path(folder))
 
 
 def worker_with_a_folder() -> int:

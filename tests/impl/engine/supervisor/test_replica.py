@@ -18,7 +18,7 @@ from refengine.engine.core.process import CoreInit
 from refengine.engine.protocol import Close, ReplicaDown, UnlinkKv
 from refengine.engine.settings import EngineSettings
 from refengine.engine.supervisor.replica import Replica
-from refengine.executor.children import Forked, has_ended, send
+from refengine.executor.process import ChildProcess, has_ended, send_signal
 
 from ...roles import Role, descriptors, until
 from ..pools import NOBODY
@@ -212,13 +212,13 @@ def test_it_ends_with_whoever_keeps_it_though_a_fork_of_that_one_lives_on() -> N
         signal.pause()
 
     with Role(use) as role:
-        core, other = (Forked(pid) for pid in role.hear())
+        core, other = (ChildProcess(pid) for pid in role.hear())
         try:
             role.kill()
             assert has_ended(core, 5.0)
             assert not has_ended(other)
         finally:
-            send(other, signal.SIGKILL)
+            send_signal(other, signal.SIGKILL)
             core.close()
             other.close()
     ownership.sweep()

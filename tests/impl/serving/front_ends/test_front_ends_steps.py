@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from refengine.base.fds import Fd
 from refengine.engine import Delta
 from refengine.engine.settings import EngineSettings
-from refengine.executor.held import End
 from refengine.serving.front_ends import front_ends
 from refengine.serving.front_ends.front_ends import FrontEnds
 from refengine.serving.front_ends.handle import FrontEndHandle
@@ -189,7 +189,7 @@ def test_the_kernel_ends_a_stopped_one_with_the_process_that_started_it() -> Non
     with owner:
         pidfd = os.pidfd_open(int(line_of(owner)))
         owner.kill()
-    with closing(End(pidfd)):
+    with closing(Fd(pidfd)):
         ended, _, _ = select.select([pidfd], [], [], 10.0)
         if not ended:
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -1,0 +1,87 @@
+"""Futures are resolved one after the other (W8)."""
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+from refengine.executor import (
+    PoolClosed,
+)
+from refengine.executor.rpc import OrderedReplies, PendingCall, new_future
+
+
+class TestOrderedReplies:
+    def pending(self, number: int) -> PendingCall:
+        return PendingCall(number, "work", (0,), lambda: None, None, list, new_future())
+
+    def test_a_future_whose_waiter_gave_it_a_value_keeps_it(self):
+        made = OrderedReplies(lambda *_: [], lambda _: None)
+        assert made.oldest() is None
+        one, two = self.pending(1), self.pending(2)
+        made.pending.extend([one, two])
+        assert made.oldest() is one.future
+        one.future.set_result("mine")
+        made.end(PoolClosed)
+        assert one.future.result() == "mine"
+        assert isinstance(two.future.exception(), PoolClosed)
+        assert not made.pending
+
+    def test_its_thread_is_made_once_and_keeps_nobody(self):
+        ran: list[int] = []
+        made = OrderedReplies(lambda number, *_: ran.append(number) or [number], lambda _: None)
+        calls = [self.pending(n) for n in (1, 2, 3)]
+        for one in calls:
+            made.add(one)
+        assert [one.future.result(5) for one in calls] == [[1], [2], [3]]
+        assert ran == [1, 2, 3]
+        assert len(made._threads) == 1
+        thread = made._threads[0]
+        assert (thread.daemon, thread.name) == (True, "pool replies")
+        made.end(PoolClosed)
+        assert not thread.is_alive()
+        made.end(PoolClosed)
+
+    def test_one_that_was_struck_as_it_was_added_is_seen_to_at_the_next_ring(self):
+        made: Any = OrderedReplies(lambda number, *_: [number], lambda _: None)
+        struck, after = self.pending(1), self.pending(2)
+        made.pending.append(struck)  # and no further
+        made.wake()
+        assert struck.future.result(5) == [1]
+        made.pending.append(self.pending(3))
+        made.add(after)
+        assert after.future.result(5) == [2]
+        assert not made.pending
+        made.end(PoolClosed)
+
+    def test_at_the_end_its_thread_has_a_moment(self):
+        made: Any = OrderedReplies(lambda *_: [1], lambda _: None)
+        joined: list[float] = []
+        made._threads = [SimpleNamespace(join=joined.append)]
+        made.end(PoolClosed)
+        assert [0 < seconds < 2 for seconds in joined] == [True]
+
+    def test_the_way_is_free_before_the_waiter_wakes(self):
+        seen: list[int] = []
+        made = OrderedReplies(lambda *_: [1], lambda _: None)
+        for combine in (list, lambda _: 1 / 0):
+            one = PendingCall(1, "work", (0,), lambda: None, None, combine, new_future())
+            one.future.add_done_callback(lambda _: seen.append(len(made.pending)))
+            made.add(one)
+            one.future.exception(5)
+        made.end(PoolClosed)
+        assert seen == [0, 0]
+
+    def test_its_own_thread_may_end_it(self):
+        made = OrderedReplies(lambda *_: [1], lambda _: None)
+        one = PendingCall(
+            1, "work", (0,), lambda: None, None, lambda _: made.end(PoolClosed), new_future()
+        )
+        made.add(one)
+        assert isinstance(one.future.exception(5), PoolClosed)
+
+    def test_one_whose_thread_was_never_started_can_be_ended(self):
+        made = OrderedReplies(lambda *_: [1], lambda _: None)
+        made._threads.append(threading.Thread(target=lambda: None))
+        made.pending.append(self.pending(1))
+        made.end(PoolClosed)
+        assert not made.pending
