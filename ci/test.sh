@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Lints, types, import contracts, tests: all run, all timed; the status is the first failure's.
 #
-#   bash ci/test.sh [ARGUMENT of pytest…]
+#   bash ci/test.sh [--fast] [ARGUMENT of pytest…]
+#
+# --fast: the inner loop, within a minute: of the tests those that start no process.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -10,6 +12,8 @@ unset PYTHONFAULTHANDLER PYTEST_ADDOPTS
 unset PYTHONDONTWRITEBYTECODE # hundreds of interpreters start: each would compile us anew
 PATH=$root/.venv/bin:$PATH
 status=0 summary=''
+chosen=()
+[[ ${1:-} == --fast ]] && chosen=(--fast tests)
 
 part() { # NAME COMMAND…
     local name=$1 began=$SECONDS rc=0
@@ -29,9 +33,12 @@ if ((status == 0)); then
     basedpyright </dev/null >"$said" 2>&1 & # one thread, half a minute: beside the tests, which wait
     types=$!
     trap 'kill "$types" 2>/dev/null; rm -f "$said"' EXIT
-    # Most of a test's time is a wait for processes: two workers for each core.
-    export PYTEST_XDIST_AUTO_NUM_WORKERS=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$(($(nproc) * 2))}
-    part tests pytest -n auto --dist worksteal "$@"
+    # Most of a test's time is a wait for processes: two workers for each core. What starts none
+    # never waits.
+    workers=$(($(nproc) * 2))
+    ((${#chosen[@]})) && shift && workers=$(nproc)
+    export PYTEST_XDIST_AUTO_NUM_WORKERS=${PYTEST_XDIST_AUTO_NUM_WORKERS:-$workers}
+    part tests pytest -n auto --dist worksteal "${chosen[@]}" "$@"
     part types eval 'rc=0; wait "$types" || rc=$?; types=; cat "$said"; (exit "$rc")'
 fi
 printf '\n%s' "$summary"

@@ -466,7 +466,7 @@ class _Run:
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             why = f"the harness failed: {type(error).__name__}: {error} ({where.name})"
-            case_run.doubt(why, by_harness=True)
+            case_run.inconclusive(why, by_harness=True)
             return case_run.conclude()
 
     def _every_play(self) -> CaseOutcome:

@@ -12,7 +12,7 @@ from killpoint.errors import BadUsage
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario, load
-from killpoint.search.case_run import unexpected
+from killpoint.search.play_evidence import unexpected
 from killpoint.verdict import CaseOutcome
 
 

@@ -14,29 +14,32 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import NoReturn, TypeVar
 
 import msgspec
 
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding, Inconclusive, Lacking
-from killpoint.checkers.interrupted import EXCEPTIONS
 from killpoint.checkers.place import OwnFiles, place_of
-from killpoint.errors import BadUsage
-from killpoint.faults import FAULTS
-from killpoint.history.event import Event
-from killpoint.runner.points.point_guard import EXIT_FAULT
 from killpoint.runner.stage import Play
 from killpoint.scenario import (
-    NETWORK_FAULTS,
-    Again,
-    AnyStep,
     Depth,
     Fault,
     Scenario,
     dump,
     replay_text,
 )
+from killpoint.search.play_evidence import (
+    UnableHere,
+    Unsupported,
+    faults_struck,
+    is_strike,
+    last_words,
+    leak_in,
+    raise_if_refused,
+    unexpected,
+)
+from killpoint.search.player import Caller, KnowsFiles, Player, PlaysAlone
 from killpoint.signature import signature
 from killpoint.systems.registry import own_player_of, system_of
 from killpoint.targets.protocol import Device
@@ -55,7 +58,6 @@ _CONTROLS = 2
 _SAID_NOTHING = 2
 """Plays of a case that said nothing, and are played again alone: a busy machine may have kept a
 fault from its point."""
-_SIGNALS = ("sigterm", "sigint")
 _Point = TypeVar("_Point")
 
 Told = Callable[[str, int, int], None]
@@ -63,59 +65,8 @@ Told = Callable[[str, int, int], None]
 counted so far: both are 0 where nothing is swept, and each operation adds its own."""
 
 
-class Player(Protocol):
-    """A stage, or another object that plays scenarios in its place."""
-
-    def play(self, scenario: Scenario) -> Play:
-        """Play one scenario to its end."""
-        ...
-
-    def forget(self, play: Play) -> None:
-        """Its record is not needed any more."""
-        ...
-
-
-@runtime_checkable
-class PlaysAlone(Protocol):
-    """Player that can keep other plays away while one is played alone."""
-
-    confirmed: set[str]
-    """Violations that plays alone have shown, where one of them stands for others of a finding."""
-
-    def play_alone(self, scenario: Scenario) -> Play:
-        """See :meth:`killpoint.runner.stage.Stage.play_alone`."""
-        ...
-
-
-@runtime_checkable
-class Caller(Protocol):
-    """A player that can call a function where the target is loaded."""
-
-    def call(self, function: str, data: bytes, within: float) -> bytes:
-        """See :meth:`killpoint.runner.stage.Stage.call`."""
-        ...
-
-
-@runtime_checkable
-class KnowsFiles(Protocol):
-    """A player that knows where the target's own files lie."""
-
-    @property
-    def files(self) -> dict[str, str]:
-        """See :attr:`killpoint.runner.stage.Stage.files`."""
-        ...
-
-
 class Violated(Exception):
     """A play broke the invariant, and the case run is over."""
-
-
-class Unsupported(Exception):
-    """The target cannot do what the case asks for."""
-
-
-class UnableHere(Unsupported):
-    """This machine does not permit what the case needs: no fault of the target's."""
 
 
 class Leak(msgspec.Struct):
@@ -304,7 +255,7 @@ class CaseRun:
             raise Unsupported("nothing can be simulated here")
         return self._player.call(function, data, within)
 
-    def over(self, points: Collection[_Point]) -> Iterator[_Point]:
+    def with_progress(self, points: Collection[_Point]) -> Iterator[_Point]:
         """Yield each of the points that a sweep plays, and report the progress.
 
         A violation at one of them does not end the sweep at once.
@@ -325,7 +276,7 @@ class CaseRun:
             self._told(self.outcome.id, self._points_done, self._points_counted)
 
     @contextmanager
-    def through(self, wrap: Callable[[Player], Player]) -> Generator[None]:
+    def using(self, wrap: Callable[[Player], Player]) -> Generator[None]:
         """Until it is left, every scenario is played by what ``wrap`` makes of the player."""
         before, self._player = self._player, wrap(self._player)
         try:
@@ -333,7 +284,7 @@ class CaseRun:
         finally:
             self._player = before
 
-    def scout(self, scenario: Scenario) -> Play:
+    def dry_run(self, scenario: Scenario) -> Play:
         """Play a scenario to learn from it; it is no evidence.
 
         Raises:
@@ -341,7 +292,7 @@ class CaseRun:
         """
         play = self._player.play(self._on_device(scenario))
         self._player.forget(play)
-        _refused(play)
+        raise_if_refused(play)
         return play
 
     def _on_device(self, scenario: Scenario) -> Scenario:
@@ -369,15 +320,15 @@ class CaseRun:
         elif self._is_to_confirm(judged.play, violation) and isinstance(self._player, PlaysAlone):
             judged, again = self._alone(self._player, judged, violation, held)
         if judged.violation is not None:
-            self._convict(judged, again)
+            self._fail_by(judged, again)
         return judged
 
     def _examine(self, play: Play) -> Judged:
-        _refused(play)
+        raise_if_refused(play)
         for event in play.history.of("exit"):
             if unexpected(play.scenario, event):
-                play.stalled = _last_words(play, event)
-        struck = _strikes(play)
+                play.stalled = last_words(play, event)
+        struck = faults_struck(play)
         if struck is False:
             return Judged(play, struck=False)
         if play.stalled:
@@ -398,11 +349,11 @@ class CaseRun:
 
     def _usual(self, scenario: Scenario) -> dict[str, int]:
         """Return what the same steps leave without exceptions, by sort; the least of two plays."""
-        plain = [s for s in scenario.steps if not _is_strike(s)]
+        plain = [s for s in scenario.steps if not is_strike(s)]
         key = repr(plain)
         if key not in self._left_anyhow:
             control = msgspec.structs.replace(scenario, steps=plain)
-            left = [self.scout(control).ledger.counts() for _ in range(_CONTROLS)]
+            left = [self.dry_run(control).ledger.counts() for _ in range(_CONTROLS)]
             self._left_anyhow[key] = {s: min(c.get(s, 0) for c in left) for s in left[0]}
         return self._left_anyhow[key]
 
@@ -470,7 +421,7 @@ class CaseRun:
                 self.outcome.runs += 1
                 self._misses.append("a fault did not strike: " + ", ".join(judged.play.unreached))
         if judged.doubt:
-            self.doubt(judged.doubt, by_harness=judged.by_harness)
+            self.inconclusive(judged.doubt, by_harness=judged.by_harness)
         if judged.finding is not None:
             self.count(judged.finding)
         if judged.violation is not None and not self._goes_on():
@@ -490,7 +441,7 @@ class CaseRun:
         for unit, count in finding.counts.items():
             self.outcome.counts[unit] = self.outcome.counts.get(unit, 0) + count
 
-    def convict(self, violation: Violation, replay: str | None) -> NoReturn:
+    def fail(self, violation: Violation, replay: str | None) -> NoReturn:
         """The invariant is violated, and the case run is over.
 
         Raises:
@@ -499,7 +450,7 @@ class CaseRun:
         self.outcome.add(violation, replay, place_of(violation, self._own))
         raise Violated(violation.cause)
 
-    def _convict(self, judged: Judged, again: list[int]) -> None:
+    def _fail_by(self, judged: Judged, again: list[int]) -> None:
         violation = judged.violation
         assert violation is not None
         known = self._known(violation)
@@ -572,12 +523,12 @@ class CaseRun:
             return
         if self.leaks or play.stalled or play.provisional or self.outcome.invariant == "L1":
             return
-        found = _leak_in(play)
+        found = leak_in(play)
         if found is None:
             return
         if play.ledger.processes and self._confirms and isinstance(self._player, PlaysAlone):
             play = self._hold(held, self._player.play_alone(play.scenario))
-            found = None if play.stalled else _leak_in(play)
+            found = None if play.stalled else leak_in(play)
         if found is None:
             return
         judged = msgspec.structs.replace(play.scenario, judges=["L1"])
@@ -586,7 +537,7 @@ class CaseRun:
         faults = sum(1 for _ in play.history.of("fault"))
         self.leaks.append(Leak(found, replay, place_of(found, self._own, play.history), faults))
 
-    def doubt(self, reason: str, *, by_harness: bool = False) -> None:
+    def inconclusive(self, reason: str, *, by_harness: bool = False) -> None:
         """Say why the case cannot be held, unless it is violated; and whose fault that is."""
         self._doubts.append((reason, by_harness))
 
@@ -602,71 +553,6 @@ class CaseRun:
                 misses = [(miss, False) for miss in (*self._misses, "nothing was played")]
                 outcome.cause, outcome.by_harness = [*self._doubts, *misses][0]
         return outcome
-
-
-def _is_strike(step: AnyStep) -> bool:
-    """Return whether a step is there for an exception's sake."""
-    return isinstance(step, Again) or (isinstance(step, Fault) and step.fault in EXCEPTIONS)
-
-
-def _leak_in(play: Play) -> Violation | None:
-    """Return the violation of L1 in a play; None if there is none."""
-    try:
-        found = CHECKERS["L1"](play.scenario, play.history, play.ledger)
-    except Inconclusive:
-        return None
-    return found.violations[0] if found.violations else None
-
-
-def _strikes(play: Play) -> bool | None:
-    """Return whether each placed fault reached its point and acted; None: none was placed."""
-    faults = [step for step in play.scenario.steps if isinstance(step, Fault)]
-    whole = own_player_of(play.scenario) is not None  # where each fault is placed, and seen to act
-    placed = [step for step in faults if step.at or whole or step.fault in NETWORK_FAULTS]
-    if not placed:
-        return None
-    reached = {event.text("target") for event in play.history.of("reached")}
-    ended = {e.text("target") for e in play.history.of("exit", "gone")}
-    return not play.unreached and all(
-        step.role in reached and (not FAULTS[step.fault].ends or step.role in ended)
-        for step in placed
-        if step.at
-    )
-
-
-def _refused(play: Play) -> None:
-    """Raise if the machine or the target cannot be asked this, or its adapter is broken."""
-    if play.unable:
-        raise UnableHere(play.unable)
-    for event in play.history.of("end", "cancel-unsupported", "lacking"):
-        if event.kind != "end" or event.text("outcome") == "unsupported":
-            raise Unsupported(event.text("error"))
-        if event.text("outcome") == "adapter-fault":
-            raise BadUsage(f"the adapter: {event.text('error')}")
-
-
-def unexpected(scenario: Scenario, event: Event) -> bool:
-    """Return whether a role exited with a status that neither it nor the scenario had meant.
-
-    A death by a signal that no fault sent is for the judges: it is the target's. So is the end of a
-    role that was sent a signal it may handle.
-    """
-    told = [step for step in scenario.steps if isinstance(step, Fault)]
-    if scenario.terminal and event.text("target") == scenario.roles()[0]:
-        return False
-    if any(s.fault in _SIGNALS and s.role == event.text("target") for s in told):
-        return False
-    exits = any(step.fault == "exit" and step.role == event.text("target") for step in told)
-    allowed = {0, EXIT_FAULT} if exits else {0}
-    return event.number("code", 0) not in allowed
-
-
-def _last_words(play: Play, event: Event) -> str:
-    role = event.text("target")
-    said = play.folder / f"{role}.err"
-    lines = said.read_text("utf-8", "replace").strip().splitlines() if said.exists() else []
-    last = f": {lines[-1]}" if lines else ""
-    return f"{role} ended with status {event.number('code')}{last}"
 
 
 def stem(name: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from killpoint.checkers.held_up import full
 from killpoint.scenario import AnyStep, Count, PlaceKind, Point, Scenario
-from killpoint.search.case_run import CaseRun, Unsupported
+from killpoint.search.case_run import CaseRun
+from killpoint.search.play_evidence import Unsupported
 
 Around = Callable[[AnyStep], Scenario]
 """Builds the scenario around the step that declares the fault (or counts)."""
@@ -42,7 +43,7 @@ def count_places(
     Raises:
         TooLittleRoom: the story does not come to the operation, since no reader reads meanwhile.
     """
-    scouted = [case_run.scout(around(Count(role, at, of))) for _ in range(plays)]
+    scouted = [case_run.dry_run(around(Count(role, at, of))) for _ in range(plays)]
     refused = [full(play.history) for play in scouted]
     if refused and all(refused):
         raise TooLittleRoom(refused[0])
@@ -53,7 +54,9 @@ def count_places(
         if role in (event.role, event.text("target"))
     ]
     if some and not min(counts, default=0):
-        case_run.doubt(f"no {of[:-1]} of {role}'s {at.op} was counted: nothing can be struck there")
+        case_run.inconclusive(
+            f"no {of[:-1]} of {role}'s {at.op} was counted: nothing can be struck there"
+        )
     return min(counts, default=0)
 
 

@@ -30,7 +30,7 @@ def race(case_run: CaseRun, scenario: Scenario, of: str, plays: int | None = Non
     runs = case_run.outcome.runs
     try:
         many = plays or _PLAYS * (_FULL if case_run.full else 1)
-        for _ in case_run.over(range(many)):
+        for _ in case_run.with_progress(range(many)):
             case_run.play(scenario)
     finally:
         judged = case_run.outcome.runs - runs

@@ -65,11 +65,13 @@ def strike_at_random_times(case_run: CaseRun, scenario: Scenario) -> None:
     of = f"{_DONE[fault.fault]} of {who} at random times inside {fault.at.op}"
     durations = _measured(case_run, scenario, fault)
     if not durations:
-        case_run.doubt(f"no {fault.at.op} of {fault.role} was timed: nothing can be struck there")
+        case_run.inconclusive(
+            f"no {fault.at.op} of {fault.role} was timed: nothing can be struck there"
+        )
         return
     found: dict[str, list[Violation]] = {}
     struck = 0
-    for at in case_run.over(list(_times(case_run, fault.at, durations, count))):
+    for at in case_run.with_progress(list(_times(case_run, fault.at, durations, count))):
         aimed = msgspec.structs.replace(fault, at=at)
         play, violations = case_run.sample(_with(scenario, fault, aimed))
         if violations is None or not _inside(play.history, fault.role):
@@ -101,7 +103,7 @@ def _conclude(
     struck: int,
 ) -> None:
     if not struck:
-        case_run.doubt(f"none of the {of} fell inside it")
+        case_run.inconclusive(f"none of the {of} fell inside it")
         return
     if not found:
         case_run.rate(Rate("a survivor was harmed", of, 0, struck))
@@ -119,14 +121,14 @@ def _conclude(
     cause = f"{rates[0].words()}: {first.cause}"
     again = case_run.replay_of(scenario, cause)
     replay = case_run.keep_text(again, case_run.outcome.id)
-    case_run.convict(Violation(first.kind, cause, first.evidence), replay)
+    case_run.fail(Violation(first.kind, cause, first.evidence), replay)
 
 
 def _measured(case_run: CaseRun, scenario: Scenario, fault: Fault) -> list[float]:
     """Durations of the operation in seconds, from the shortest on."""
     assert fault.at is not None
     count = Count(fault.role, Point(fault.at.op), "times")
-    plays = [case_run.scout(_with(scenario, fault, count)) for _ in range(_SCOUTS)]
+    plays = [case_run.dry_run(_with(scenario, fault, count)) for _ in range(_SCOUTS)]
     refused = [full(play.history) for play in plays]
     if all(refused):
         raise TooLittleRoom(refused[0])

@@ -40,13 +40,13 @@ def search(case_run: CaseRun, scenario: Scenario, asks: Sequence[Ask]) -> Explor
     answer = case_run.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)
     explored = _DECODER.decode(answer)
     if explored.error:
-        case_run.doubt(f"it could not be simulated: {explored.error}", by_harness=True)
+        case_run.inconclusive(f"it could not be simulated: {explored.error}", by_harness=True)
         return explored
     schedules = sum(each.schedules for each in explored.searches)
     case_run.count(Finding([], {"schedules": schedules}))
     case_run.outcome.searched += _told(scenario, simulated, explored)
     if explored.doubt:
-        case_run.doubt(explored.doubt)
+        case_run.inconclusive(explored.doubt)
     if explored.violation is not None:
         _convict(case_run, scenario, simulated, explored)
     return explored
@@ -128,4 +128,4 @@ def _convict(
     text = case_run.replay_of(msgspec.structs.replace(scenario, simulated=kept), cause)
     told = ["what happened:", *explored.lines]
     comments = "".join(f"# {line}".rstrip() + "\n" for line in told)
-    case_run.convict(found, case_run.keep_text(f"{text}\n{comments}", case_run.outcome.id))
+    case_run.fail(found, case_run.keep_text(f"{text}\n{comments}", case_run.outcome.id))

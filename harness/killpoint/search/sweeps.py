@@ -133,7 +133,7 @@ def placed(
             counts = case_run.outcome.counts
             counts[_BARE] = counts.get(_BARE, 0) + 1
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
-        for line in case_run.over(chosen(case_run, operation.worth(count), share)):
+        for line in case_run.with_progress(chosen(case_run, operation.worth(count), share)):
             where = msgspec.structs.replace(at, line=line)
             yield operation, where, line >= operation.surely(count)
 

@@ -11,7 +11,8 @@ from synthetic import Tape
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Scenario
-from killpoint.search.case_run import CaseRun, Unsupported
+from killpoint.search.case_run import CaseRun
+from killpoint.search.play_evidence import Unsupported
 from killpoint.systems.pool.cases import kill_matrix as pool_matrix_cases
 from killpoint.systems.pool.cases.kill_matrix import CASES, PARTS, cells_of, missing, parts, strike
 from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, Cell

@@ -11,7 +11,8 @@ from synthetic import Tape
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import Message, Receive, Scenario, Send, dump, parse
-from killpoint.search.case_run import CaseRun, Unsupported, Violated
+from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.play_evidence import Unsupported
 from killpoint.systems.queue.boundary_fuzz import fuzz, messages, sizes, workloads
 
 _quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -71,7 +71,7 @@ class Bench:
     def plays(self, times: int = 1, *, swept: bool = False) -> bool:
         """Whether the trial goes on."""
         try:
-            for _ in self.case_run.over(range(times)) if swept else range(times):
+            for _ in self.case_run.with_progress(range(times)) if swept else range(times):
                 self.case_run.play(scene(judges="R3"))
         except Violated:
             return False

@@ -20,7 +20,8 @@ from killpoint.scenario import (
     load,
     parse,
 )
-from killpoint.search.case_run import CaseRun, Unsupported, Violated
+from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.play_evidence import Unsupported
 from killpoint.search.schedule_run import messages_of, search
 from killpoint.search.schedules.exploration import Searched
 from killpoint.search.simulated import Ask, Errand, Explored

@@ -14,7 +14,8 @@ from killpoint.checkers.finding import Finding
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Point, Scenario, load
-from killpoint.search.case_run import CaseRun, Unsupported, Violated
+from killpoint.search.case_run import CaseRun, Violated
+from killpoint.search.play_evidence import Unsupported
 from killpoint.verdict import TargetLine
 
 _AIMED = Fault("kill", "writer", Point("send", line=3))
@@ -234,7 +235,7 @@ def test_what_a_stalled_play_left_is_no_leak_of_the_target(bench: Bench) -> None
 
 def test_a_scouting_play_is_no_evidence(bench: Bench) -> None:
     bench.player.next = {"history": _good().history()}
-    bench.case_run.scout(scene())
+    bench.case_run.dry_run(scene())
     assert bench.outcome() == ("inconclusive", "nothing was played")
     assert bench.player.forgotten == 1
 
@@ -243,7 +244,7 @@ def test_a_scouting_play_that_the_target_cannot_do_is_unsupported(bench: Bench) 
     tape = Tape().tell("writer", "end", op="barrier", outcome="unsupported", error="no timeout")
     bench.player.next = {"history": tape.history()}
     with pytest.raises(Unsupported, match="no timeout"):
-        bench.case_run.scout(scene())
+        bench.case_run.dry_run(scene())
 
 
 def test_a_point_that_may_be_missed_is_no_doubt_when_it_is(bench: Bench) -> None:

@@ -25,7 +25,7 @@ from killpoint.scenario import (
     Send,
     Wait,
 )
-from killpoint.search.case_run import Player
+from killpoint.search.player import Player
 from killpoint.systems.group.cases.builders import JOINED, played, ranks
 from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, pooled
 from killpoint.systems.queue.cases.builders import OPEN, scenario, small

@@ -33,9 +33,11 @@ def explore(case_run: CaseRun, scenario: Scenario, seconds: float) -> Explored:
     if found is not None:
         case_run.outcome.searched.append(f"{orders}: {found}")
         if not found.whole and found.violation is None:
-            case_run.doubt(f"{orders}: {found.states} states in {seconds:g} s, and there are more")
+            case_run.inconclusive(
+                f"{orders}: {found.states} states in {seconds:g} s, and there are more"
+            )
     if explored.doubt:
-        case_run.doubt(explored.doubt)
+        case_run.inconclusive(explored.doubt)
     elif explored.violation is not None:
         _convict(case_run, scenario, orders, explored)
     return explored
@@ -46,4 +48,4 @@ def _convict(case_run: CaseRun, scenario: Scenario, orders: Orders, explored: Ex
     found = msgspec.structs.replace(explored.violation, evidence=explored.lines[-_SHOWN:])
     kept = msgspec.structs.replace(orders, moves=explored.lines)
     text = case_run.replay_of(msgspec.structs.replace(scenario, orders=kept), found.cause)
-    case_run.convict(found, case_run.keep_text(text, case_run.outcome.id))
+    case_run.fail(found, case_run.keep_text(text, case_run.outcome.id))

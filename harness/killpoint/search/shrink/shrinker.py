@@ -10,7 +10,8 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.scenario import Scenario, replay_text
-from killpoint.search.case_run import CaseRun, Player
+from killpoint.search.case_run import CaseRun
+from killpoint.search.player import Player
 from killpoint.search.shrink.search import search
 from killpoint.search.shrink.size import size_of
 from killpoint.systems.registry import system_of

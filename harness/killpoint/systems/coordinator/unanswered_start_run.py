@@ -30,4 +30,4 @@ def wake_twice(case_run: CaseRun, scenario: Scenario) -> None:
         found = msgspec.structs.replace(violation, evidence=heard.lines)
         text = case_run.replay_of(scenario, found.cause)
         told = "".join(f"# {line}\n" for line in ["what happened:", *heard.lines])
-        case_run.convict(found, case_run.keep_text(f"{text}\n{told}", case_run.outcome.id))
+        case_run.fail(found, case_run.keep_text(f"{text}\n{told}", case_run.outcome.id))

@@ -17,7 +17,8 @@ from killpoint.scenario import (
     Tensor,
     Wait,
 )
-from killpoint.search.case_run import CaseRun, Unsupported
+from killpoint.search.case_run import CaseRun
+from killpoint.search.play_evidence import Unsupported
 from killpoint.targets.protocol import PipeShape
 
 _GIVEN = 6.0
@@ -101,14 +102,14 @@ def sweep_links(case_run: CaseRun, samples: int, fault: Fault, story: Story) -> 
     for source, taker, toward in ways:
         marks = _measured(case_run, source, taker, toward)
         if len(marks) != len(_BATCH):
-            case_run.doubt(f"the bytes from {source} to {taker} could not be counted")
+            case_run.inconclusive(f"the bytes from {source} to {taker} could not be counted")
             continue
         if not marks[-1]:
             raise Unsupported("its tensors do not go by the address that its ranks are given")
         places = _places(marks)
         if not case_run.full:
             places = sorted(case_run.random.sample(places, max(1, samples // len(ways))))
-        for after in case_run.over(places):
+        for after in case_run.with_progress(places):
             at = Fault(fault.fault, _GUEST, toward=toward, after=after)
             case_run.play(_scene(case_run, *_OPENED, *story(source, taker, at)))
 
@@ -138,7 +139,7 @@ def _measured(case_run: CaseRun, source: str, taker: str, toward: Toward) -> lis
     for tensor in _BATCH:
         sent = [PipeReceive((taker,), 1), PipeSend(source, [tensor]), Wait(within=_GIVEN)]
         steps += [*sent, _mark(toward)]
-    play = case_run.scout(_scene(case_run, *steps))
+    play = case_run.dry_run(_scene(case_run, *steps))
     seen = [
         event.number(f"to_{toward}", 0)
         for event in play.history.of("relay")

@@ -131,7 +131,7 @@ def _lines(
         share = samples * (index + 1) // len(operations) - samples * index // len(operations)
         edges = [count * part // share for part in range(share + 1)]
         stretches = [(low, high) for low, high in itertools.pairwise(edges) if low < high]
-        for stretch in case_run.over(stretches):
+        for stretch in case_run.with_progress(stretches):
             line = case_run.random.randrange(*stretch)
             # The executor waits in each of its calls, and how often it looks about meanwhile, and
             # so how many lines it comes to, differs from play to play.

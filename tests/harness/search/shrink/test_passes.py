@@ -306,7 +306,8 @@ class _Collector:
 
 
 def _first_scenarios() -> list[Scenario]:
-    from killpoint.search.case_run import CaseRun, Unsupported
+    from killpoint.search.case_run import CaseRun
+    from killpoint.search.play_evidence import Unsupported
 
     found: list[Scenario] = []
     for case in CASES:

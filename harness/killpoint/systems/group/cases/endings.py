@@ -64,7 +64,7 @@ def _barrier_killed_anywhere(case_run: CaseRun) -> None:
         )
 
     count = count_lines(case_run, "rank-2", Point("barrier"), around)
-    for line in case_run.over(chosen(case_run, surely(count), 4)):
+    for line in case_run.with_progress(chosen(case_run, surely(count), 4)):
         case_run.play(around(Fault("kill", "rank-2", Point("barrier", line=line))))
 
 
@@ -93,7 +93,9 @@ def _host_killed_anywhere(case_run: CaseRun) -> None:
             return played(case_run.outcome.id, *JOINED, step, operation, Wait(within=9.0))
 
         count = count_lines(case_run, _HOST, Point(verb), counted)
-        for line in case_run.over(chosen(case_run, surely(count), 3 if verb == "barrier" else 2)):
+        for line in case_run.with_progress(
+            chosen(case_run, surely(count), 3 if verb == "barrier" else 2)
+        ):
             case_run.play(around(Fault("kill", _HOST, Point(verb, line=line))))
 
 

@@ -8,7 +8,9 @@ from killpoint.case import Case
 from killpoint.runner.observe import accelerators
 from killpoint.runner.stage import Play
 from killpoint.scenario import Scenario
-from killpoint.search.case_run import CaseRun, Player, UnableHere
+from killpoint.search.case_run import CaseRun
+from killpoint.search.play_evidence import UnableHere
+from killpoint.search.player import Player
 from killpoint.systems.pipe.cases import deaths as pipe_deaths
 from killpoint.systems.pipe.cases import send_buffer as pipe_buffer
 from killpoint.systems.pipe.cases import sweeps as pipe_sweeps
@@ -50,7 +52,7 @@ def _on_gpu(id: str) -> Case:
 
     def run(case_run: CaseRun) -> None:
         _needs_a_gpu()
-        with case_run.through(_OnGpu):
+        with case_run.using(_OnGpu):
             case.run(case_run)
 
     summary = f"on a GPU: {case.summary}"

@@ -11,8 +11,9 @@ import msgspec
 from killpoint.case import Case
 from killpoint.runner.stage import Play
 from killpoint.scenario import AnyStep, Fault, Point, Scenario
-from killpoint.search.case_run import CaseRun, Unsupported
+from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import chosen, count_lines
+from killpoint.search.play_evidence import Unsupported
 from killpoint.systems.pool.cases.builders import DOWN, UP, WORKS, PoolStartMethod, pooled
 from killpoint.systems.pool.cases.kill_matrix_cells import STARTING, Struck, needs_line
 from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, Cell, Phase
@@ -99,7 +100,7 @@ def _placed(
 ) -> Iterator[tuple[Cell, Struck]]:
     """The plays of these cells."""
     lines = _Lines(case_run)
-    for cell in case_run.over(cells):
+    for cell in case_run.with_progress(cells):
         for rank in _ranks(case_run):
             struck = Struck(cell, rank, start)
             if not needs_line(cell):
@@ -129,7 +130,7 @@ def strike(
         told.add(cell)
         missed = missing(play)
         if missed:
-            case_run.doubt(f"{cell.name()}, rank {struck.rank}: {missed} did not strike")
+            case_run.inconclusive(f"{cell.name()}, rank {struck.rank}: {missed} did not strike")
     if lacking and not told:
         raise next(iter(lacking.values()))
     for cell, refusal in lacking.items():

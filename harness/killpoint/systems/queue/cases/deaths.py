@@ -144,7 +144,7 @@ def anywhere(case_run: CaseRun, role: str, samples: int, remote: int = 0) -> Non
             around = around_death(case_run.outcome.id, role, remote, ahead=ahead)
             count = count_lines(case_run, role, at, around)
         share = samples * (index + 1) // len(places) - samples * index // len(places)
-        for line in case_run.over(chosen(case_run, count, share)):
+        for line in case_run.with_progress(chosen(case_run, count, share)):
             where = msgspec.structs.replace(at, line=line)
             case_run.play(
                 around(Fault("kill", role, where)), may_miss=may_miss(where, count, remote)

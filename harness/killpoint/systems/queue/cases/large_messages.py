@@ -60,7 +60,7 @@ def _killed(role: str, op: str, samples: int) -> Case:
 
     def run(case_run: CaseRun) -> None:
         around = _around(id, role)
-        for line in case_run.over(
+        for line in case_run.with_progress(
             chosen(case_run, count_lines(case_run, role, at, around), samples)
         ):
             fault = Fault("kill", role, Point(at.op, line=line, nth=at.nth))

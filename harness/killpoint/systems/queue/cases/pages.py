@@ -56,7 +56,7 @@ def _strike(fault: FaultName) -> Case:
             return around_copy(id, "stop", step)
 
         count = count_places(case_run, "writer", Point("send"), counted, "pages")
-        for page in case_run.over(ends_and(case_run, count, _SAMPLES)):
+        for page in case_run.with_progress(ends_and(case_run, count, _SAMPLES)):
             case_run.play(around(Fault(fault, "writer", Point("send", page=page))))
 
     does = "dies there" if fault == "kill" else "is stopped there, and goes on"

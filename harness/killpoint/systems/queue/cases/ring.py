@@ -78,7 +78,7 @@ def _stopped_writer(case_run: CaseRun) -> None:
         )
 
     count = count_lines(case_run, "writer", Point("send", nth=1), around)
-    for line in case_run.over(chosen(case_run, count, 6)):
+    for line in case_run.with_progress(chosen(case_run, count, 6)):
         case_run.play(around(Fault("stop", "writer", Point("send", line=line, nth=1))))
 
 

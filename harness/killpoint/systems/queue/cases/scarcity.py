@@ -69,9 +69,13 @@ def _starving(id: str, summary: str, steps: Callable[[int], list[AnyStep]]) -> C
             ends = [event for event in play.history.of("end") if event.role in hungry]
             if all(event.text("outcome") == "ok" for event in ends):
                 if spare == 0:
-                    case_run.doubt("all worked without a descriptor to spare: nothing was learnt")
+                    case_run.inconclusive(
+                        "all worked without a descriptor to spare: nothing was learnt"
+                    )
                 return
-        case_run.doubt(f"{_MOST_SPARE - 1} spare descriptors were not enough: no end was reached")
+        case_run.inconclusive(
+            f"{_MOST_SPARE - 1} spare descriptors were not enough: no end was reached"
+        )
 
     return Case(id, summary, run, frozenset({"queue"}))
 

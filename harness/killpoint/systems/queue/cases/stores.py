@@ -98,7 +98,7 @@ def _sweep(
     case_run: CaseRun, role: str, op: Verb, around: Around, fault: Fault, nth: int = 0
 ) -> int:
     count = count_places(case_run, role, Point(op, nth=nth), around, "stores")
-    for store in case_run.over(range(count)):
+    for store in case_run.with_progress(range(count)):
         at = Point(op, store=store, nth=nth)
         case_run.play(around(Fault(fault.fault, role, at)))
     return count

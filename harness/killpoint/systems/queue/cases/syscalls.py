@@ -24,7 +24,7 @@ def _run(case_run: CaseRun) -> None:
     counted = Point("send", syscall=_SENDS)
     count = count_places(case_run, "writer", counted, around, "calls")
     # How many more there are depends on how fast the readers empty their sockets.
-    for call in case_run.over(ends_and(case_run, -(-count * 3 // 4), _SAMPLES)):
+    for call in case_run.with_progress(ends_and(case_run, -(-count * 3 // 4), _SAMPLES)):
         case_run.play(around(Fault("kill", "writer", Point("send", syscall=_SENDS, call=call))))
 
 

@@ -193,6 +193,15 @@ _PLAYS = (
         full=True,
     ),
     NamedPlay(
+        "worker-stopped-3s",
+        "a worker is stopped for 3 s in the midst of twelve answers: each goes on where it was",
+        ("E2", "E1", "E5"),
+        [
+            *[*_struck("stop", "worker-0"), ServerServe(3.0), Fault("continue", "worker-0")],
+            *[ServerServe(3.0), *_END],
+        ],
+    ),
+    NamedPlay(
         "worker-stopped-20s",
         "a worker is stopped for 20 s in the midst of twelve answers",
         ("E1", "E2", "E5"),
