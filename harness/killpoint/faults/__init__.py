@@ -1,4 +1,4 @@
-"""Faults: what a scenario can do to a role, each registered by the name that it has in files."""
+"""Faults that a scenario can inject in a role, each registered by its name in scenario files."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ _KINDS: tuple[FaultKind, ...] = (
 )
 
 FAULTS: dict[str, FaultKind] = {fault.name: fault for fault in _KINDS}
-"""Every fault by its name in scenarios."""
+"""Every fault, by its name in scenarios."""
