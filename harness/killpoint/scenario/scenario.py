@@ -29,26 +29,26 @@ from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueSh
 
 
 class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """The simulated tier, instead of processes: what the writer sends, each reader receives."""
+    """The simulated tier, instead of processes: the writer sends, and each reader receives."""
 
     memory: MemoryModel = "sequential"
     first: Literal["writer", "readers"] = "writer"
-    """Which tasks come first where nothing else decides."""
+    """Tasks that come first where nothing else decides."""
     late: bool = False
-    """Whether what is on its way between two sockets may take longer than the writer's pauses."""
+    """True if data in transit between two sockets may take longer than the writer's pauses."""
     schedule: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
-    """The choices of the one schedule to play; None: the search is the case's."""
+    """Choices of the one schedule to play; None: the case searches schedules."""
 
 
 class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is played, and which invariants judge it."""
+    """Scenario to play, and the ids of the invariants that judge it."""
 
     case: str
     judges: list[str]
     steps: list[AnyStep]
     title: str = ""
     target: str = ""
-    """The target it was found on: what a replay plays it on unless told otherwise."""
+    """Target that it was found on, where a replay plays it unless another is given."""
     shape: QueueShape = QueueShape()
     group: GroupShape | None = None
     """A process group instead of a queue: the roles are its ranks, ``rank-0`` the host."""
@@ -68,10 +68,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A whole server instead of a queue: the roles are its ``front``, the process that is started,
     and its parts (``core-0``, ``worker-0`` and so on), known by their titles."""
     expects: Ending | None = None
-    """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
+    """Outcome that a fault of the pool must have (the kill matrix); None: as its invariant has it."""
     terminal: bool = False
-    """The executor is a whole program: the foreground job of a shell at a terminal of its own. A
-    KeyboardInterrupt has it stop its pool, and end."""
+    """True if the executor is a whole program: the foreground job of a shell at a terminal of its
+    own. A KeyboardInterrupt has it stop its pool, and end."""
     umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
@@ -83,7 +83,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     start: StartMethod = "zygote"
     seed: int = 0
     plays: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    """How often a replay plays it, until it is violated: what its threads do first differs."""
+    """Most plays of a replay, which ends at the first violation: what the threads do first differs."""
     observe: bool = False
     """Record every store to the slots' flags, in one order over all roles."""
     restart: bool = False
@@ -96,21 +96,21 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A coordinator alone, in simulated time, without steps."""
 
     def readers(self) -> list[str]:
-        """The names of its readers."""
+        """Return the names of the readers."""
         return [f"reader-{rank}" for rank in range(self.shape.readers)]
 
     def remote(self) -> list[str]:
-        """The names of the readers that are reached over TCP."""
+        """Return the names of the readers that are reached over TCP."""
         return self.readers()[self.shape.readers - self.shape.remote :]
 
     def connecting(self) -> list[str]:
-        """The roles that reach the first one over TCP: remote readers, other ranks, or peers."""
+        """Return the roles that reach the first by TCP: remote readers, other ranks, or peers."""
         if self.coordinator:
             return [*self.engines(), *self.front_ends()]
         return self.roles()[1:] if self.group or self.pipe else self.remote()
 
     def at_stores(self) -> bool:
-        """Whether a fault is placed at a store, or stores are counted."""
+        """Return whether a fault is placed at a store, or stores are counted."""
         return any(
             (isinstance(step, Count) and step.of == "stores")
             or (isinstance(step, Fault) and step.at is not None and step.at.kind() == "stores")
@@ -118,40 +118,40 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         )
 
     def prescribed(self) -> float:
-        """Seconds that its steps themselves take: pauses, loads, and messages at a pace."""
+        """Return the seconds that the steps themselves take: pauses, loads, paced messages."""
         return sum(_prescribed(step) for step in self.steps)
 
     def networked(self) -> bool:
-        """Whether a fault is done to connections, so that they must lead through a relay."""
+        """Return whether a fault harms connections, so that they must lead through a relay."""
         harmed = any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
         return harmed and not self.namespaces
 
     def workers(self) -> list[str]:
-        """The names of its pool's workers: they come by themselves."""
+        """Return the names of the pool's workers, which the target starts."""
         return [f"worker-{rank}" for rank in range(self.pool.workers)] if self.pool else []
 
     def parts(self) -> list[str]:
-        """The names of its engine's processes: they come by themselves."""
+        """Return the names of the engine's processes, which the target starts."""
         return self.engine.parts() if self.engine else []
 
     def engines(self) -> list[str]:
-        """The names of the engines that a coordinator is for, those of the spares last."""
+        """Return the names of the engines that a coordinator is for, those of the spares last."""
         if self.coordinator is None:
             return []
         return [f"engine-{n}" for n in range(self.coordinator.engines + self.coordinator.spares)]
 
     def front_ends(self) -> list[str]:
-        """The names of its front ends."""
+        """Return the names of the front ends."""
         return [
             f"front-end-{n}" for n in range(self.coordinator.front_ends if self.coordinator else 0)
         ]
 
     def comers(self) -> list[str]:
-        """The roles that are processes of the target's: it starts them, they take no orders."""
+        """Return the roles that the target itself starts as processes; they take no orders."""
         return ["coordinator"] if self.coordinator else [*self.workers(), *self.parts()]
 
     def roles(self) -> list[str]:
-        """The names of its roles; first the one that the others depend on, the writer, say."""
+        """Return the role names, first the one that the others depend on, such as the writer."""
         if self.server is not None:
             return list(SERVER_PARTS)
         if self.coordinator is not None:
@@ -167,7 +167,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return ["writer", *self.readers()]
 
     def named(self, roles: tuple[str, ...]) -> list[str]:
-        """Role names with ``readers``, ``workers``, ``engines`` and the like spelled out."""
+        """Return role names with ``readers``, ``workers``, ``engines`` and the like spelled out."""
         many = {"all": self.roles(), "readers": self.readers(), "workers": self.workers()}
         if self.coordinator is not None:
             many |= {"engines": self.engines(), "front-ends": self.front_ends()}
