@@ -68,7 +68,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A whole server instead of a queue: the roles are its ``front``, the process that is started,
     and its parts (``core-0``, ``worker-0`` and so on), known by their titles."""
     expects: Ending | None = None
-    """Outcome that a fault of the pool must have (the kill matrix); None: as its invariant has it."""
+    """Outcome that a fault of the pool must have (the kill matrix); None: that of its invariant."""
     terminal: bool = False
     """True if the executor is a whole program: the foreground job of a shell at a terminal of its
     own. A KeyboardInterrupt has it stop its pool, and end."""
@@ -83,7 +83,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     start: StartMethod = "zygote"
     seed: int = 0
     plays: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    """Most plays of a replay, which ends at the first violation: what the threads do first differs."""
+    """Most plays of a replay, which ends at a violation: the order of its threads' actions
+    differs."""
     observe: bool = False
     """Record every store to the slots' flags, in one order over all roles."""
     restart: bool = False

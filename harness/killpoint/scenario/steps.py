@@ -66,7 +66,7 @@ NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-
 """Faults of connections, applied by a relay between a remote party and its peer, or to a link."""
 MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
 Depth = Literal["line", "opcode"]
-"""Granularity of a sweep's points: the target's lines, or the interpreter's instructions."""
+"""Granularity of a sweep's points: lines of the target, or instructions of the interpreter."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal[
     "bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable", "unencodable"
@@ -81,7 +81,7 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
 
     op: Verb
     line: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Index, from 0, of the line of the target's own code among those that the operation executes."""
+    """Index, from 0, of the line of the target's own code among those that the operation runs."""
     name: Literal["overflow-marker", WorkerPhase, ExecutorPhase] | None = None
     """``overflow-marker``: a slot that promises an overflow payload has just been published. Any
     other name is a phase of a pool's ``work``."""
