@@ -1,10 +1,10 @@
-"""What the front end of an engine does, logged before and after each call.
+"""Actions of the front end of an engine, logged before and after each call.
 
 The events come in pairs: ``engine-start`` and ``engine-started``, ``engine-stop`` and
 ``engine-stopped``; the second of each has the outcome, its error's text, and the seconds ``s``.
-``load`` tells that requests begin to come, ``whole`` whether the engine was again what it had been,
-``calm`` whether all requests had ended, ``alone`` what the model gives by itself: its finish, and
-the digests of its first none, one, two… tokens. What happens under load is told in
+``load`` marks the beginning of the requests; ``whole`` has whether the engine was again as at
+first, ``calm`` whether all requests had ended, ``alone`` the model's own answer: its finish, and
+the digests of its first none, one, two… tokens. For the events under load see
 :mod:`killpoint.runner.drivers.engine_driver`.
 """
 
@@ -34,7 +34,7 @@ Timed = Callable[[str, Callable[[], object]], tuple[str, str, float]]
 """Makes a call under watch: verb and call in, outcome, error and seconds out."""
 
 _TOLD_WITHIN = 2.0
-"""Seconds after a stop in which open requests are to have ended."""
+"""Seconds after a stop within which open requests must end."""
 
 
 class EngineActs:
@@ -48,7 +48,7 @@ class EngineActs:
         self._driver: EngineDriver | None = None
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
-        """Which step is done by which method."""
+        """Return the method for each step."""
         return {
             script.EngineStart: self._start,
             script.Load: self._load,
@@ -60,7 +60,7 @@ class EngineActs:
         }
 
     def come(self) -> None:
-        """Be a main module that spawned processes can import: the zygote is none."""
+        """Set a main module that spawned processes can import, which the zygote is not."""
         sys.modules["__main__"] = ModuleType("__main__")
 
     def _target(self) -> HasEngine:
@@ -147,7 +147,7 @@ class EngineActs:
         return self._well() if outcome == "ok" else "stopped"
 
     def _well(self) -> str:
-        """An order that the load's own thread could not go on with has failed, too."""
+        """Return ``ok``, or raise the error by which the load's own thread ended."""
         if self._driver is not None and self._driver.broken is not None:
             broken, self._driver.broken = self._driver.broken, None
             raise broken
