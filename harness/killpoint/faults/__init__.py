@@ -1,4 +1,4 @@
-"""Faults: what a scenario can do to a role, each registered by the name that it has in files."""
+"""Faults that a scenario can inject in a role, each registered by its name in scenario files."""
 
 from __future__ import annotations
 

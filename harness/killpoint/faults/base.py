@@ -1,4 +1,4 @@
-"""What a fault is given to act on, and what it has to be."""
+"""Interfaces of fault injection: the role that a fault acts on, and the fault itself."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Protocol
 
 
 class FaultTarget(Protocol):
-    """A role as a fault sees it."""
+    """Role that a fault acts on."""
 
     pid: int
     at_point: bool
-    """Whether it stands at a point and waits for a release."""
+    """True if the role stands at a point and waits for a release."""
     held: bool
-    """Whether it stands there by a hold: it does not stop itself."""
+    """True if the role stands there by a hold, which does not stop the process."""
     hours: float
-    """How far its wall clock is to jump."""
+    """Hours by which its wall clock is to jump."""
 
     def has_stopped(self) -> None:
-        """Wait until it is seen stopped by its own hand."""
+        """Wait until the process, which has sent SIGSTOP to itself, is seen stopped."""
         ...
 
     def signal(self, number: int) -> None:
@@ -25,31 +25,31 @@ class FaultTarget(Protocol):
         ...
 
     def release(self, action: str) -> None:
-        """Let it go on from its point: go, raise, interrupt, exit, or jump HOURS."""
+        """Release the role from its point by action: go, raise, interrupt, exit, jump HOURS."""
         ...
 
     def inject_in_role(self) -> None:
-        """Have it do the fault to itself between two operations."""
+        """Have the role inject the fault in itself between two operations."""
         ...
 
     def apply_to_connections(self, fault: str) -> None:
-        """Have the relay, or the keeper of its link, do the fault to its connections."""
+        """Have the relay, or the keeper of the role's link, apply the fault to its connections."""
         ...
 
     def fill_shm(self) -> None:
-        """Fill the /dev/shm that it sees; BadUsage if that is the machine's own."""
+        """Fill the /dev/shm that the role sees; BadUsage if that is the machine's own."""
         ...
 
 
 class FaultKind(Protocol):
-    """One way to harm a role."""
+    """A kind of fault."""
 
     name: str
     summary: str
     """One line for ``killpoint list faults``."""
     ends: bool
-    """Whether the process is expected to die of it; then it struck only if it did."""
+    """True if the process is expected to die of the fault; then it struck only if it did."""
 
     def act(self, target: FaultTarget) -> None:
-        """Do it."""
+        """Inject the fault."""
         ...

@@ -6,26 +6,26 @@ from killpoint.faults.base import FaultTarget
 
 
 class Cut:
-    """Hold up what the role's connections carry, without losing any of it."""
+    """Hold up the data of the role's connections, without losing any of it."""
 
     name = "cut"
     summary = "the role's TCP connections stand still, and new ones get no answer, until a heal"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the relay, or whoever keeps the links."""
+        """Have the relay, or the keeper of the links, apply it."""
         target.apply_to_connections(self.name)
 
 
 class Heal:
-    """Let the role's connections go on; what a half-open one has lost stays lost."""
+    """Let the role's connections go on; data that a half-open one has lost stays lost."""
 
     name = "heal"
     summary = "ends cut, delay and half-open of the role's connections"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the relay, or whoever keeps the links."""
+        """Have the relay, or the keeper of the links, apply it."""
         target.apply_to_connections(self.name)
 
 
@@ -37,7 +37,7 @@ class Delay:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the relay."""
+        """Have the relay apply it."""
         target.apply_to_connections(self.name)
 
 
@@ -49,17 +49,17 @@ class Reset:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the relay."""
+        """Have the relay apply it."""
         target.apply_to_connections(self.name)
 
 
 class HalfOpen:
-    """Lose what flows in one direction; a heal is for new connections only."""
+    """Drop the data of one direction; a heal affects new connections only."""
 
     name = "half-open"
     summary = "what the role's TCP connections carry in one direction is dropped for good"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the relay."""
+        """Have the relay apply it."""
         target.apply_to_connections(self.name)

@@ -1,4 +1,4 @@
-"""Faults of a role's process: signals, exits, exceptions, and what slows or holds it."""
+"""Faults of a role's process: signals, exits, exceptions, throttling and holds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stop:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Send SIGSTOP; at the point of its stop the role has sent it to itself already."""
+        """Send SIGSTOP; at its point the role sends it to itself, and is awaited."""
         if target.at_point and not target.held:
             target.has_stopped()
         else:
@@ -43,21 +43,21 @@ class Continue:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Send SIGCONT, then release."""
+        """Send SIGCONT, then release the role from its point."""
         target.signal(signal.SIGCONT)
         if target.at_point:
             target.release("go")
 
 
 class ExitNow:
-    """``os._exit(3)`` at a point, or between two operations."""
+    """Call ``os._exit(3)`` at a point, or between two operations."""
 
     name = "exit"
     summary = "os._exit(3): no clean-up, no signal"
     ends = True
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the role to exit from where it is."""
+        """Have the role exit where it is."""
         if target.at_point:
             target.release("exit")
         else:
@@ -65,28 +65,28 @@ class ExitNow:
 
 
 class RaiseError:
-    """Raise at a point, as a signal handler would."""
+    """Raise an exception at a point, as a signal handler would."""
 
     name = "raise"
     summary = "an exception raised at a point inside the target's code"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the role to raise from its point."""
+        """Have the role raise at its point."""
         if not target.at_point:
             raise BadUsage("fault raise needs a point: give it `at`")
         target.release("raise")
 
 
 class Interrupt:
-    """SIGUSR1; every role has a handler for it that raises inside the target's code."""
+    """Send SIGUSR1, for which every role has a handler that raises inside the target's code."""
 
     name = "interrupt"
     summary = "a signal handler raises in the role, at a point or in the call it waits in"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Have the role send it to itself where it stands, or send it now."""
+        """Have the role send the signal to itself at its point, or send it now."""
         if target.at_point:
             target.release("interrupt")
         else:
@@ -101,7 +101,7 @@ class Hold:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Nothing: where it stands it stays."""
+        """Keep the role at its point: it is not released."""
         if not target.at_point:
             raise BadUsage("fault hold needs a point: give it `at`")
         target.held = True
@@ -115,7 +115,7 @@ class Slow:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the role to pause."""
+        """Have the role pause before each send or receive."""
         target.inject_in_role()
 
 
@@ -127,7 +127,7 @@ class Sigterm:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """The signal is there before the release: what it does, it does at the point."""
+        """Send the signal before the release, so that it takes effect at the point."""
         target.signal(signal.SIGTERM)
         if target.at_point:
             target.release("go")
@@ -141,7 +141,7 @@ class Sigint:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """The signal is there before the release: what it does, it does at the point."""
+        """Send the signal before the release, so that it takes effect at the point."""
         target.signal(signal.SIGINT)
         if target.at_point:
             target.release("go")

@@ -1,4 +1,4 @@
-"""Faults of what a role uses: descriptors, shared memory, its clock."""
+"""Faults of the resources that a role uses: descriptors, shared memory, its clock."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from killpoint.faults.base import FaultTarget
 
 
 class JumpClock:
-    """``time.time`` of one role moves by ``hours``, at a point or between two operations."""
+    """Move one role's ``time.time`` by ``hours``, at a point or between two operations."""
 
     name = "jump-clock"
     summary = "the role's time.time() jumps by some hours, back or forth"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the role to move its clock where it is."""
+        """Have the role move its clock where it is."""
         if target.at_point:
             target.release(f"jump {target.hours}")
         else:
@@ -22,14 +22,14 @@ class JumpClock:
 
 
 class Starve:
-    """Lower the role's limit of open files to what it has open and ``spare`` more."""
+    """Lower the role's limit of open files to those open now and ``spare`` more."""
 
     name = "starve"
     summary = "a limit of descriptors at what is open now and `spare` more"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Tell the role to limit itself."""
+        """Have the role limit itself."""
         target.inject_in_role()
 
 
@@ -41,21 +41,21 @@ class FillShm:
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """Fill what this role sees."""
+        """Fill the /dev/shm that this role sees."""
         target.fill_shm()
 
 
 class FillTmp:
-    """Fill the TMPDIR of a whole server, which is a tmpfs of the play's own then."""
+    """Fill the TMPDIR of a whole server, a tmpfs of the play's own."""
 
     name = "fill-tmp"
     summary = "the TMPDIR of a whole server's play, a tmpfs of its own, is filled"
     ends = False
 
     def act(self, target: FaultTarget) -> None:
-        """No role has one.
+        """Refuse the fault, since no role has a TMPDIR of its own.
 
         Raises:
-            BadUsage: always; who plays servers does it.
+            BadUsage: always; the runner of server scenarios applies this fault itself.
         """
         raise BadUsage("fault fill-tmp is done to whole servers alone")

@@ -1,9 +1,9 @@
 """Call points: the n-th system call of a kind that a native thread of a process makes.
 
-Lines, opcodes and stores end where the interpreter does; what a library's own threads do is seen
-at their system calls. A tracer (strace) attaches to every thread but the main one, counts, and
-kills the process as one of them enters its n-th call: that call is not made any more. Counts are
-each thread's own.
+Line, opcode and store points exist only in interpreted code; the native threads of a library are
+observed at their system calls. A tracer (strace) attaches to every thread but the main one, counts,
+and kills the process as one of them enters its n-th call, which is not executed. Calls are counted
+per thread.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 
 class CallTrace:
-    """A tracer at work on a process's native threads; :meth:`end` before reading it."""
+    """Tracer attached to a process's native threads; call :meth:`end` before reading its counts."""
 
     def __init__(self, pid: int, syscall: str, at: int | None, output: Path) -> None:
-        """Attach; ``at``: the call, from 0, at which the process is killed, None to count alone.
+        """Attach; ``at``: index, from 0, of the call that kills the process; None only counts.
 
         Raises:
             NothingThere: the process has no native thread.
-            Refused: there is no tracer here, or it may not attach.
+            Refused: strace is not installed, or it may not attach.
         """
         if not _NAME.match(syscall):
             raise Refused(f"no system call is named {syscall!r}")
@@ -71,7 +71,7 @@ class CallTrace:
             heard += data
 
     def counts(self) -> list[int]:
-        """How many such calls each thread entered, those with none left out."""
+        """Return the number of such calls for each thread that entered any, in ascending order."""
         try:
             lines = self._output.read_text("utf-8", "replace").splitlines()
         except OSError:
@@ -79,11 +79,11 @@ class CallTrace:
         return sorted(calls(lines, self.syscall).values())
 
     def struck(self) -> bool:
-        """Whether a thread came to the call that was to be its last."""
+        """Return whether a thread entered the call that was to kill the process."""
         return self.at is not None and max(self.counts(), default=0) > self.at
 
     def end(self) -> None:
-        """Detach, if the process has not ended."""
+        """Detach the tracer, unless the process has ended already."""
         if self._process.poll() is None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -96,7 +96,7 @@ class CallTrace:
 
 
 def native_threads(pid: int) -> list[int]:
-    """The threads of a process beside its main one."""
+    """Return the ids of a process's threads other than the main one."""
     try:
         found = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:
@@ -105,7 +105,7 @@ def native_threads(pid: int) -> list[int]:
 
 
 def calls(lines: list[str], syscall: str) -> Counter[str]:
-    """Calls entered by each thread, from a tracer's lines; one line tells of a call's way back."""
+    """Count the calls that each thread entered; a line about a call's return is not counted."""
     entered = re.compile(rf"^(?:(\d+)\s+)?{syscall}\(")
     found = (entered.match(line) for line in lines)
     return Counter(match.group(1) or "" for match in found if match)

@@ -9,8 +9,8 @@ from killpoint.points.tracing import Monitored, OnLine, Traced, traced
 
 
 def lines(is_own: Callable[[CodeType], bool], on_line: OnLine) -> Traced | Monitored:
-    """A context in which ``on_line(code, line, offset)`` runs before each of the target's lines.
+    """Return a context in which ``on_line(code, line, offset)`` runs before each target line.
 
-    What ``on_line`` raises appears in the target's code at that line.
+    An exception from ``on_line`` is raised in the target's code at that line.
     """
     return traced(is_own, on_line, opcodes=False)

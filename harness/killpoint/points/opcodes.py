@@ -1,7 +1,7 @@
 """Opcode points: every instruction of the target's own code that an operation executes, in order.
 
-Between two of them everything is told apart that Python itself tells apart: a lock taken and the
-block entered, a value made and stored. One instruction may still copy a gigabyte.
+Opcode points separate whatever Python itself separates: a lock acquired and the block entered, a
+value made and stored. One instruction may still copy a gigabyte.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from killpoint.points.tracing import Monitored, OnLine, Traced, traced
 
 
 def opcodes(is_own: Callable[[CodeType], bool], on_opcode: OnLine) -> Traced | Monitored:
-    """A context in which ``on_opcode(code, line)`` runs before each instruction of the target's.
+    """Return a context in which ``on_opcode(code, line)`` runs before each of the target's opcodes.
 
-    What it raises appears there.
+    An exception from ``on_opcode`` is raised in the target's code there.
     """
     return traced(is_own, on_opcode, opcodes=True)

@@ -1,9 +1,9 @@
 """Page points: a copy into shared memory is held at the exact page that it writes next.
 
 Userfaultfd write-protects the pages of every segment under /dev/shm that this process maps; the
-first store to each of them blocks until whoever holds the descriptor lets it go on. That must be
-another process: a copy made by the interpreter holds its lock. What a page point does not see:
-loads (a reader's copy stores to memory of its own), and stores that the kernel makes.
+first store to each page blocks until the holder of the descriptor releases it. The holder must be
+another process, because a copy made by the interpreter holds its lock. Page points do not see loads
+(a reader's copy stores to memory of its own), nor stores that the kernel makes.
 
 A copy that was held is not a prefix: memmove may store a message's first bytes last.
 """
@@ -45,18 +45,18 @@ class Segment(msgspec.Struct, frozen=True):
     length: int
 
     def page(self, address: int) -> int:
-        """Which of its pages an address lies in."""
+        """Return the index of the segment's page that contains an address."""
         return (address - self.start) // PAGE
 
 
 class Protected:
-    """Shared memory of this process under write protection, until :meth:`end`."""
+    """Write protection of this process's shared memory, until :meth:`end`."""
 
     def __init__(self) -> None:
         """Protect every page of every segment mapped now.
 
         Raises:
-            Refused: not here.
+            Refused: this machine does not permit it.
         """
         self.segments = mapped(Path("/proc/self/maps").read_bytes())
         self.fd = _open()
@@ -77,13 +77,13 @@ class Protected:
 
 
 def mapped(maps: bytes) -> list[Segment]:
-    """The writable shared segments in the text of a process's ``maps``, unlinked ones too."""
+    """Return the writable shared segments in a process's ``maps`` text, unlinked ones too."""
     found = [(os.fsdecode(name), int(a, 16), int(b, 16)) for a, b, name in _MAPPED.findall(maps)]
     return [Segment(name, start, end - start) for name, start, end in found]
 
 
 def faults(fd: int) -> Iterator[int]:
-    """Addresses of stores that wait now, with the descriptor of another process's protection."""
+    """Yield the page addresses of stores that wait now; ``fd``: the protecting descriptor."""
     while True:
         try:
             message = os.read(fd, _MESSAGE.size)
@@ -95,7 +95,7 @@ def faults(fd: int) -> Iterator[int]:
 
 
 def allow(fd: int, address: int) -> None:
-    """Let the stores to one page go on; a process that is dead needs no leave."""
+    """Release the stores to one page; a process that has died is no error."""
     try:
         _ask(fd, _WRITE_PROTECT, address, PAGE, 0)
     except OSError as error:
@@ -111,7 +111,7 @@ def _open() -> int:
     flags = os.O_CLOEXEC | os.O_NONBLOCK
     fd = libc.syscall(number, flags)
     if fd < 0:
-        fd = libc.syscall(number, flags | _USER_MODE_ONLY)  # allowed to everybody
+        fd = libc.syscall(number, flags | _USER_MODE_ONLY)  # allowed without privileges
     if fd < 0:
         raise Refused(f"userfaultfd: {os.strerror(ctypes.get_errno())}")
     try:

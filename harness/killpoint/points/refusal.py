@@ -1,11 +1,11 @@
-"""What a machine does not permit: it says nothing of the target."""
+"""Errors for kinds of points that this machine does not permit; they say nothing of the target."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """This machine has not what a kind of point needs, or not for us."""
+    """The machine lacks what a kind of point needs, or denies it to this user."""
 
 
 class NothingThere(Refused):
-    """The target has nothing of what a kind of point is made of: it cannot be asked."""
+    """The target has nothing that this kind of point could be placed at."""

@@ -1,8 +1,9 @@
 """Store points: the moments right before and right after each store to words that parties share.
 
-Two places a store, numbered in the order in which an operation comes to them. A party that ends
-between two stores leaves the same memory behind wherever between them it ended, so these are all
-the memories that a death can leave; what they do not see is content, which pages see.
+Each store has two points, numbered in the order in which an operation reaches them. A party that
+ends between two stores leaves the same memory behind wherever between them it ended, so these
+points cover every memory state that a death can leave. Store points do not see content; page points
+do.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ OnPlace = Callable[[str], None]
 
 
 class Stores:
-    """Told of every store by the target's adapter; tells whoever watches, in his own thread."""
+    """Receives each store from the target's adapter; calls the watching thread's callback."""
 
     def __init__(self) -> None:
-        """Nobody watches yet."""
+        """Start without a watcher."""
         self._on_place: OnPlace | None = None
         self._thread = 0
 
@@ -29,7 +30,7 @@ class Stores:
     def watched(self, on_place: OnPlace) -> Generator[None]:
         """Call ``on_place("before …")`` and ``on_place("after …")`` for each store until the end.
 
-        What it raises appears in the target's code at that store.
+        An exception from ``on_place`` is raised in the target's code at that store.
         """
         self._thread, self._on_place = threading.get_ident(), on_place
         try:
@@ -39,13 +40,13 @@ class Stores:
 
     @contextlib.contextmanager
     def around(self, what: str) -> Generator[None]:
-        """The store is made inside the block."""
+        """Report the places before and after the store, which is made inside the block."""
         self._tell(f"before {what}")
         yield
         self._tell(f"after {what}")
 
     def flags(self, recorded: StoreSink | None = None) -> StoreSink:
-        """A sink for stores to flags; ``recorded`` is entered for the store alone."""
+        """Return a sink for stores to flags; ``recorded`` is entered for the store alone."""
 
         @contextlib.contextmanager
         def sink(slot: int, flag: int, value: int) -> Generator[None]:

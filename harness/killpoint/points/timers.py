@@ -1,7 +1,7 @@
 """Time points: a signal that the kernel sends to its own process, so many seconds from now.
 
-Lines and opcodes end where the interpreter does. A timer of the kernel's strikes wherever the
-process is, native code that holds a lock among it, and needs neither the interpreter nor a thread.
+Line and opcode points exist only in interpreted code. A kernel timer strikes wherever the process
+is, including native code that holds a lock, and needs neither the interpreter nor a thread.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class _Spec(ctypes.Structure):
 
 
 class SignalTimer:
-    """A timer of this process's; a fork has none of it."""
+    """A kernel timer of this process; a forked child does not inherit it."""
 
     def __init__(self, number: int) -> None:
         """``number``: the signal that it sends to its process.
 
         Raises:
-            Refused: the kernel gives no timer.
+            Refused: the kernel provides no timer.
         """
         self._libc = ctypes.CDLL(None, use_errno=True)
         if not hasattr(self._libc, "timer_create"):
@@ -55,7 +55,8 @@ class SignalTimer:
             raise Refused(f"no timer: error {ctypes.get_errno()}")
         self._off = ctypes.byref(_Spec())
         self.fired = False
-        """Whether it has sent its signal: to be asked once a block has been left."""
+        """True if the timer has sent its signal; valid once the block of :meth:`running` has been
+        left."""
 
     @contextlib.contextmanager
     def running(self, after: float) -> Generator[None]:
@@ -71,5 +72,5 @@ class SignalTimer:
             self.fired = not (left.seconds or left.nanoseconds)
 
     def close(self) -> None:
-        """Give the timer back."""
+        """Delete the timer."""
         self._libc.timer_delete(self._timer)

@@ -1,4 +1,4 @@
-"""How the interpreter tells of the target's own code as it runs: a trace function, or monitoring.
+"""Tracing of the target's own code: a trace function, or ``sys.monitoring``.
 
 Figures for both are in the facts on crash points.
 """
@@ -14,27 +14,28 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 OnLine = Callable[[CodeType, int, int], None]
-"""Called with the code, its line, and the instruction's offset; what it raises appears there."""
+"""Callback with the code, its line, and the instruction's offset; an exception from it is raised
+there."""
 
 PASSED_OVER: dict[str, frozenset[int]] = {}
-"""By file, lines that are no points, and are not counted: what the harness adds to a target's code,
-so that the same number means the same place with it and without."""
+"""By file, lines that are neither points nor counted: those that the harness adds to a target's
+code, so that the same number means the same place with it and without."""
 _TOOL = 4
 _MONITORING: Any = getattr(sys, "monitoring", None)
-"""3.12 and later have it."""
+"""``sys.monitoring``, which Python 3.12 and later have; None before."""
 
 
 def traced(
     is_own: Callable[[CodeType], bool], on_line: OnLine, opcodes: bool
 ) -> Traced | Monitored:
-    """A context in which ``on_line`` runs before each line, or opcode, of the target's code."""
+    """Return a context in which ``on_line`` runs before each line, or opcode, of the target."""
     if _MONITORING is not None:
         return Monitored(is_own, on_line, opcodes)
     return Traced(is_own, on_line, opcodes)
 
 
 def begin_below(watch: Traced | Monitored, is_own: Callable[[CodeType], bool]) -> None:
-    """Begin a watch that sees the calls of the target that led here, too, as they go on."""
+    """Begin a watch that includes the target's frames already on the stack, as they go on."""
     frames: list[FrameType] = []
     frame = inspect.currentframe()
     while frame is not None:
@@ -47,9 +48,9 @@ def begin_below(watch: Traced | Monitored, is_own: Callable[[CodeType], bool]) -
 
 
 def abandon() -> None:
-    """End a watch that a fork has copied from another process: nobody else will.
+    """End a watch that a fork has copied from its parent, where no other code would end it.
 
-    What measures coverage here goes on.
+    A coverage tracer of this process goes on.
     """
     if _MONITORING is None:
         tracer = sys.gettrace()
@@ -65,7 +66,7 @@ def abandon() -> None:
 
 
 class Traced:
-    """By ``sys.settrace``."""
+    """Watch by ``sys.settrace``."""
 
     def __init__(self, is_own: Callable[[CodeType], bool], on_line: OnLine, opcodes: bool) -> None:
         self._is_own = is_own
@@ -74,7 +75,7 @@ class Traced:
         self._event = "opcode" if opcodes else "line"
         self._pid = os.getpid()
         self.before: Any = None
-        """What traced this thread when the watch began."""
+        """Trace function of this thread when the watch began."""
 
     def __enter__(self) -> None:
         self.before = sys.gettrace()
@@ -96,7 +97,7 @@ class Traced:
         return self._step
 
     def include(self, frame: FrameType) -> None:
-        """A call that was on the stack before belongs to it, too."""
+        """Watch a frame that was on the stack before the watch began."""
         if self._opcodes:
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
         frame.f_trace = self._step
@@ -111,7 +112,7 @@ class Traced:
 
 
 class Monitored:
-    """By ``sys.monitoring``: where it is, a process's first ``sys.settrace`` sees no opcode."""
+    """Watch by ``sys.monitoring``, where a process's first ``sys.settrace`` sees no opcode."""
 
     def __init__(self, is_own: Callable[[CodeType], bool], on_line: OnLine, opcodes: bool) -> None:
         self._is_own = is_own
@@ -143,7 +144,7 @@ class Monitored:
         _MONITORING.restart_events()
 
     def include(self, frame: FrameType) -> None:
-        """A call that was on the stack before belongs to it, too: its code changes at once."""
+        """Watch a frame that was on the stack before the watch began: its code changes at once."""
         self._included.append(frame.f_code)
         _MONITORING.set_local_events(_TOOL, frame.f_code, self._event)
 

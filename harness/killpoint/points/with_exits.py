@@ -1,8 +1,8 @@
-"""Where a ``with`` block is being left: nothing that a thread meets raises there but a fault.
+"""Instructions that leave a ``with`` block, where only an injected fault can raise.
 
-The interpreter looks for signals after a call and at a loop's end, and between the last
+The interpreter checks for signals after a call and at a loop's end, and between the last
 instruction of the block and the call of ``__exit__`` there is neither; nor does the block's own
-protection reach that far. An exception there would be nobody's but ours, and no code survives it.
+protection reach that far. Only the harness could raise an exception there, and no code survives it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _CALLS = ("PRECALL", "CALL")
 
 
 def leaves_with(code: CodeType, offset: int) -> bool:
-    """Whether an instruction belongs to the leaving of a ``with`` block."""
+    """Return whether an instruction belongs to the leaving of a ``with`` block."""
     return offset in _leaving(code)
 
 
 @functools.cache
 def _leaving(code: CodeType) -> frozenset[int]:
-    """The offsets from the end of each block up to the call of ``__exit__``, as 3.11 to 3.13 do."""
+    """Return the offsets from each block's end up to the call of ``__exit__``, for 3.11 to 3.13."""
     steps = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
     found: set[int] = set()
     for at, step in enumerate(steps):

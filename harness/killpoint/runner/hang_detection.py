@@ -1,4 +1,4 @@
-"""What the runner waits for: with a deadline, serving everybody meanwhile; and what a hang is.
+"""Waits of the runner, each with a deadline, during which it serves all roles; the rule for a hang.
 
 A role hangs if its current operation did not end within the step's time, and
 
@@ -8,7 +8,7 @@ A role hangs if its current operation did not end within the step's time, and
 - the time for which the machine kept it from running has been granted on top, twice.
 
 An operation of the harness's own that does not end says nothing of the target: the play stalls.
-So does one whose process has ended without a word of it from the zygote.
+It stalls also if a process has ended and the zygote has not reported it.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from killpoint.runner.target_processes import TargetProcesses
 from killpoint.scenario import Scenario
 
 TICK = 0.02
-"""The control wait: how much longer than this a plain wait took is what time verdicts allow."""
+"""Seconds of the control wait: the excess over this of a plain wait is what time verdicts allow."""
 _CARRIES_WITHIN = 1.0
-"""Seconds for a thread of the target's to come to a stop; later it is let past."""
+"""Seconds for a thread of the target's to reach a stop, after which it is no longer awaited."""
 _SETTLED = 6
 """Looks in a row, a tick apart, at which a role is inside its operation."""
 _STUCK = 2.0
 """Seconds without an end of its operation, or a line in its record, from which on a role hangs."""
 _STUCK_AT_EXIT = 8.0
-"""The same for an interpreter that ends: its modules, torch among them, are taken down first."""
+"""The same for an interpreter that ends: it tears down its modules first, torch among them."""
 _MOST = 6.0
-"""A wait is lengthened to at most so many times its own length, and a little."""
+"""Longest extended wait, in multiples of its own length, beside ``_STUCK``."""
 _REAPED_WITHIN = 30.0
-"""Seconds for the zygote to tell of an end that the kernel shows."""
+"""Seconds for the zygote to report an end that the kernel shows."""
 _ENDED = ("Z", "X", "")
 _OURS = (script.Recheck, script.Look, script.Weigh, script.Fault)
-"""Steps that run no code of the target's but to look at what it gave."""
+"""Steps that run no code of the target's, except to inspect its objects."""
 
 
 class Stalled(Exception):
@@ -63,7 +63,7 @@ class Waiting:
         processor: ProcessorTime,
         folder: Path,
     ) -> None:
-        """``serve``: takes what comes in, for at most so many seconds; ``folder``: the record's."""
+        """``serve``: handles packets for at most so many seconds; ``folder``: the record's."""
         self._processor = processor
         self._folder = folder
         self._scenario = scenario
@@ -75,10 +75,10 @@ class Waiting:
     def until(
         self, done: Callable[[], bool], within: float, complaint: str | None, *, paced: bool = False
     ) -> bool:
-        """Serve everybody until ``done``; on expiry complain, or just say no for None and ''.
+        """Serve all roles until ``done``; on expiry raise, or return False for None and ''.
 
         Raises:
-            Stalled: it did not come to that in time, and somebody minds.
+            Stalled: it did not come to that in time, and there is a complaint.
         """
         end = time.monotonic() + within
         while not done():
@@ -95,10 +95,10 @@ class Waiting:
         return True
 
     def wait(self, step: script.Wait) -> None:
-        """Until roles have done all they were told; who has not in time hangs.
+        """Wait until roles have done all their orders; one that has not in time hangs.
 
         Raises:
-            Stalled: what did not end is the harness's own.
+            Stalled: an operation of the harness's own did not end.
         """
         names = self._scenario.named(step.roles)
         waited = [self._actors[name] for name in names if name in self._actors]
@@ -129,12 +129,12 @@ class Waiting:
             self.hang(actor, str(doing.__struct_config__.tag), order)
 
     def hang(self, actor: RoleProcess, doing: str, order: int = -1) -> None:
-        """It does not come back: record what it and its workers are doing, then end it.
+        """Record the stacks of a hung role and its workers, then kill it.
 
-        ``order``: the one that it does not come back from, if it is one.
+        ``order``: the order that it does not return from, if there is one.
 
         Raises:
-            Stalled: it has ended, and nobody said so.
+            Stalled: it has ended, and the zygote has not reported it.
         """
         if diagnosis.state(actor.pid) in _ENDED:
             self.until(
@@ -153,23 +153,23 @@ class Waiting:
         self.until(lambda: not actor.alive, _REAPED_WITHIN, f"{actor.name} did not die")
 
     def allowed(self, names: Iterable[str], since: dict[str, float]) -> float:
-        """Seconds that the machine owes these roles since some time: twice the worst of them."""
+        """Return the seconds that the machine owes these roles: twice the worst one's delay."""
         owed = (self._processor.denied(name) - since.get(name, 0.0) for name in names)
         return 2 * max(owed, default=0.0)
 
     def denied(self) -> dict[str, float]:
-        """For how long each role has been kept from running so far, in seconds."""
+        """Return the seconds for which each role has been kept from running so far."""
         return {name: self._processor.denied(name) for name in self._actors}
 
     def quiet_for(self, name: str) -> float:
-        """Seconds since a role's record has grown; the kernel's clock, whatever a role's says."""
+        """Return the seconds since a role's record has grown, by the kernel's clock."""
         try:
             return max(0.0, time.time() - (self._folder / f"{name}.jsonl").stat().st_mtime)
         except OSError:
             return math.inf
 
     def granted(self, done: Callable[[], bool], within: float, names: Iterable[str]) -> bool:
-        """Whether it comes to that in time; these roles are granted what the machine took."""
+        """Return whether ``done`` in time, plus the time that the machine took from these roles."""
         names = list(names)
         since, began = self.denied(), time.monotonic()
         if self.until(done, within, None):
@@ -182,7 +182,7 @@ class Waiting:
         return done()
 
     def settle(self, step: script.Settle) -> None:
-        """Until roles are inside what they do; a worker, or one to be held, until it stands.
+        """Wait until roles are inside their operations; workers, or one to be held, stand.
 
         Raises:
             Stalled: one did not begin to wait.
@@ -214,7 +214,7 @@ class Waiting:
             self._log.write("settled", target=name, state=diagnosis.state(self._actors[name].pid))
 
     def await_stop(self, actor: RoleProcess) -> None:
-        """A continue comes after the stop it undoes: on a slow machine that may be yet to come.
+        """Wait for the stop that a continue undoes: on a slow machine that may be yet to come.
 
         Raises:
             Stalled: it does not come.
@@ -225,28 +225,28 @@ class Waiting:
             return not (pending and self._on_its_way(actor))
 
         carried = [id for id, s in actor.armed.items() if s.at and s.at.op == "carry"]
-        if carried:  # its own threads may come there or not, whatever it was told
+        if carried:  # its own threads may come there or not, whatever its orders
             self.until(lambda: carried[0] not in actor.armed, _CARRIES_WITHIN, None)
             actor.armed.pop(carried[0], None)
             return
         self.until(stopped, 30.0, f"{actor.name} did not come to the point of its stop")
 
     def _on_its_way(self, actor: RoleProcess) -> bool:
-        """Whether it does something by which it may yet come to a point."""
+        """Return whether it runs an operation by which it may yet come to a point."""
         starter = self._actors[self._scenario.roles()[0]]
         doing = starter if actor.name in self._comers.actors else actor
         return doing.alive and bool(doing.outstanding) and not doing.held_up
 
 
 def look_at_maps(log: Log, actor: RoleProcess) -> None:
-    """Record which shared memory a role maps now."""
+    """Record the shared memory that a role maps now."""
     names = diagnosis.mapped_segments(actor.pid)
     if names:
         log.write("mapped", target=actor.name, names=" ".join(names))
 
 
 class _Patience:
-    """How long one role is waited for."""
+    """Deadline of the wait for one role."""
 
     def __init__(self, waiting: Waiting, actor: RoleProcess, within: float) -> None:
         self._waiting = waiting
@@ -256,7 +256,7 @@ class _Patience:
         self._end = time.monotonic() + within
 
     def left(self) -> float:
-        """Seconds until it hangs, as things stand now; none, or less, if it does."""
+        """Return the seconds until it hangs, as things stand now; zero or less if it does."""
         now = time.monotonic()
         actor = self._actor
         own = getattr(actor.outstanding.get(actor.begun), "timeout", None) or 0.0

@@ -1,4 +1,4 @@
-"""Busy in native code that holds the interpreter's lock, until another process ends it.
+"""Native code that holds the interpreter's lock, until another process ends it.
 
 The thread waits for a mutex in a file that both map: no signal cuts such a wait short, so that no
 handler written in Python runs before its end, while one that kills by default still kills.
@@ -16,7 +16,7 @@ LIMIT = 60.0
 """Seconds after which the wait ends by itself."""
 _SHARED = 1
 _ROOM = 64
-"""Bytes that a mutex, or its attributes, take at most."""
+"""Bytes that a mutex, or its attributes, occupy at most."""
 
 
 class _Time(ctypes.Structure):
@@ -24,7 +24,7 @@ class _Time(ctypes.Structure):
 
 
 class NativeWait:
-    """The side that is busy."""
+    """The waiting side."""
 
     def __init__(self, path: Path) -> None:
         """Lay out the file."""
@@ -38,13 +38,13 @@ class NativeWait:
         self._libc.pthread_mutex_lock(self._mutex)
 
     def wait(self, limit: float = LIMIT) -> bool:
-        """Be busy; whether it was ended by somebody, and not by its limit."""
+        """Wait in native code; return whether another process ended it, and not its limit."""
         until = time.time() + limit
         end = _Time(int(until), int(until % 1 * 1e9))
         return not self._libc.pthread_mutex_timedlock(self._mutex, ctypes.byref(end))
 
     def close(self) -> None:
-        """Nobody uses the file any more."""
+        """Unmap the file."""
         del self._mutex
         self._map.close()
 

@@ -1,4 +1,4 @@
-"""Scenarios as TOML files: what is wrong in one is told by its line."""
+"""Scenarios as TOML files; an error in one names its line."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LEARNT = msgspec.json.Decoder(Scenario)
 
 
 def dump(scenario: Scenario) -> str:
-    """The scenario as TOML text that :func:`parse` takes back."""
+    """Return the scenario as TOML text that :func:`parse` reads back."""
     return tomli_w.dumps(msgspec.to_builtins(scenario))
 
 
 def load(path: Path) -> Scenario:
-    """The scenario in a file.
+    """Read the scenario in a file.
 
     Raises:
         BadUsage: the file cannot be read or is not a scenario: file, line, what, expected.
@@ -37,7 +37,7 @@ def load(path: Path) -> Scenario:
 
 
 def parse(text: str, name: str) -> Scenario:
-    """The scenario in a text; ``name`` stands for it in errors."""
+    """Read the scenario in a text; ``name`` stands for it in errors."""
     try:
         scenario = msgspec.toml.decode(text, type=Scenario)
     except msgspec.ValidationError as error:
@@ -53,10 +53,10 @@ def parse(text: str, name: str) -> Scenario:
 
 
 def parse_shape(data: bytes) -> QueueShape:
-    """A queue's shape from the bytes of :func:`dump_shape`."""
+    """Decode a queue's shape from the bytes of :func:`dump_shape`."""
     return msgspec.json.decode(data, type=QueueShape)
 
 
 def dump_shape(shape: QueueShape) -> bytes:
-    """A queue's shape as bytes."""
+    """Encode a queue's shape as bytes."""
     return msgspec.json.encode(shape)

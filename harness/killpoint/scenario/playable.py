@@ -1,4 +1,4 @@
-"""What is a well-formed scenario, and can nevertheless not be played or judged."""
+"""Checks for well-formed scenarios that cannot be played or judged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from killpoint.systems.registry import SYSTEMS, system_named, system_of
 
 
 def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What is well formed, and nothing that could be played or judged: where, and what."""
+    """Yield the place and the text of each reason why a scenario cannot be played or judged."""
     known = f"expected one of: {', '.join(BY_ID)}"
     if not scenario.judges:
         yield ["judges"], f"no invariant judges it; {known}"
@@ -54,7 +54,7 @@ _SIMULATED_STEPS = "not simulated; expected make, attach, ready, pause, send, re
 
 
 def _not_simulated(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What a simulated world does not have."""
+    """Yield the parts of a scenario that a simulated world does not have."""
     for index, step in enumerate(scenario.steps):
         if not isinstance(step, Make | Attach | Ready | Pause | Send | Receive | Wait):
             yield ["steps", index], _SIMULATED_STEPS
@@ -66,7 +66,7 @@ _LINK_FAULTS = ("cut", "heal")
 
 
 def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What cannot be played with a network namespace for each remote reader."""
+    """Yield what cannot be played with a network namespace for each remote reader."""
     if not scenario.connecting():
         yield ["namespaces"], "namespaces without remote readers; expected `shape.remote` above 0"
     if scenario.shm_bytes is not None:
@@ -100,11 +100,11 @@ def _bad_roles(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]
 
 
 _AFTER_BYTES = ("cut", "half-open", "reset")
-"""What a relay can do once so many bytes have gone by."""
+"""Faults that a relay can apply once so many bytes have passed."""
 
 
 def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
-    """A fault of connections where there are none."""
+    """Yield faults of connections for roles that have none."""
     if not isinstance(step, Fault):
         return
     if step.after is not None and step.fault not in _AFTER_BYTES:
@@ -115,7 +115,7 @@ def _bad_wire(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
 
 
 _AT_PAGES = ("kill", "stop")
-"""What can be done to a process wherever it is, inside one instruction among that."""
+"""Faults of a process wherever it is, even inside one instruction."""
 
 
 def _bad_point(step: AnyStep) -> Iterator[tuple[Place, str]]:

@@ -1,4 +1,4 @@
-"""Replay files: a scenario as TOML text, with comments that say what it is and what is expected."""
+"""Replay files: a scenario as TOML text, with comments on its content and the expected outcome."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _COUNTED = {
 
 
 def replay_text(scenario: Scenario, summary: str = "", cause: str = "") -> str:
-    """The scenario as text that :func:`killpoint.scenario.parse` takes back.
+    """Return the scenario as text that :func:`killpoint.scenario.parse` reads back.
 
     Args:
-        summary: what its case does, in a line.
-        cause: the violation that it was kept for.
+        summary: what the case does, in a line.
+        cause: the violation for which the scenario was kept.
     """
     return _head(scenario, summary, cause) + _points_told(dump(scenario))
 
@@ -73,7 +73,7 @@ def _commented(text: str) -> list[str]:
 
 
 def _points_told(text: str) -> str:
-    """The text with a comment above each number or name of a point, saying what it counts."""
+    """Return the text with a comment above each number or name of a point, on what it counts."""
     told: list[str] = []
     lines = text.split("\n")
     op, deep = "", "lines"

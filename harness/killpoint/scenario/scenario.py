@@ -38,26 +38,26 @@ else:  # one tagged union of what packages outside the tree add
 
 
 class Simulated(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """The simulated tier, instead of processes: what the writer sends, each reader receives."""
+    """The simulated tier, instead of processes: the writer sends, and each reader receives."""
 
     memory: MemoryModel = "sequential"
     first: Literal["writer", "readers"] = "writer"
-    """Which tasks come first where nothing else decides."""
+    """Tasks that come first where nothing else decides."""
     late: bool = False
-    """Whether what is on its way between two sockets may take longer than the writer's pauses."""
+    """True if data in transit between two sockets may take longer than the writer's pauses."""
     schedule: list[Annotated[int, msgspec.Meta(ge=0)]] | None = None
-    """The choices of the one schedule to play; None: the search is the case's."""
+    """Choices of the one schedule to play; None: the case searches schedules."""
 
 
 class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is played, and which invariants judge it."""
+    """Scenario to play, and the ids of the invariants that judge it."""
 
     case: str
     judges: list[str]
     steps: list[AnyStep]
     title: str = ""
     target: str = ""
-    """The target it was found on: what a replay plays it on unless told otherwise."""
+    """Target that it was found on, where a replay plays it unless another is given."""
     shape: QueueShape = QueueShape()
     group: GroupShape | None = None
     """A process group instead of a queue: the roles are its ranks, ``rank-0`` the host."""
@@ -79,10 +79,10 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     extension: Extension | None = None
     """Of a system outside the tree: its name, as ``system``, and its shape."""
     expects: Ending | None = None
-    """How what is done to the pool must end (the kill matrix); None: as its invariant has it."""
+    """Outcome that a fault of the pool must have (the kill matrix); None: that of its invariant."""
     terminal: bool = False
-    """The executor is a whole program: the foreground job of a shell at a terminal of its own. A
-    KeyboardInterrupt has it stop its pool, and end."""
+    """True if the executor is a whole program: the foreground job of a shell at a terminal of its
+    own. A KeyboardInterrupt has it stop its pool, and end."""
     umask: Annotated[int, msgspec.Meta(ge=0, le=0o777)] | None = None
     """The roles' umask."""
     shm_bytes: Annotated[int, msgspec.Meta(ge=4096, le=1 << 30)] | None = None
@@ -94,7 +94,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     start: StartMethod = "zygote"
     seed: int = 0
     plays: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    """How often a replay plays it, until it is violated: what its threads do first differs."""
+    """Most plays of a replay, which ends at a violation: the order of its threads' actions
+    differs."""
     observe: bool = False
     """Record every store to the slots' flags, in one order over all roles."""
     restart: bool = False
@@ -138,7 +139,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return msgspec.structs.replace(self, **{place: moved})
 
     def at_stores(self) -> bool:
-        """Whether a fault is placed at a store, or stores are counted."""
+        """Return whether a fault is placed at a store, or stores are counted."""
         return any(
             (isinstance(step, Count) and step.of == "stores")
             or (isinstance(step, Fault) and step.at is not None and step.at.kind() == "stores")
@@ -146,11 +147,11 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         )
 
     def prescribed(self) -> float:
-        """Seconds that its steps themselves take: pauses, loads, and messages at a pace."""
+        """Return the seconds that the steps themselves take: pauses, loads, paced messages."""
         return sum(_prescribed(step) for step in self.steps)
 
     def networked(self) -> bool:
-        """Whether a fault is done to connections, so that they must lead through a relay."""
+        """Return whether a fault harms connections, so that they must lead through a relay."""
         harmed = any(isinstance(s, Fault) and s.fault in NETWORK_FAULTS for s in self.steps)
         return harmed and not self.namespaces
 
@@ -159,7 +160,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
         return self.subject().collective().get("workers", [])
 
     def parts(self) -> list[str]:
-        """The names of its engine's processes: they come by themselves."""
+        """Return the names of the engine's processes, which the target starts."""
         return self.engine.parts() if self.engine else []
 
     def engines(self) -> list[str]:

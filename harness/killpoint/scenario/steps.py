@@ -1,4 +1,4 @@
-"""What the runner of a scenario does, step by step, and where a fault is placed."""
+"""Steps of a scenario, and the points at which a fault is placed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ Verb = Literal[
     PipeVerb,
     CarrierVerb,
 ]
-"""``work``: a worker's, or its executor's, on the way of a call; its points have names."""
+"""Operation of a role. ``work``: of a worker, or its executor, in the course of a call; its points
+have names."""
 FaultName = Literal[
     "kill",
     "stop",
@@ -65,17 +66,17 @@ FaultName = Literal[
 if not TYPE_CHECKING:  # those of packages outside the tree
     FaultName = Literal[(*FaultName.__args__, *sorted(extensions.entries("faults")))]
 NETWORK_FAULTS: tuple[FaultName, ...] = ("cut", "heal", "delay", "reset", "half-open")
-"""What is done to connections, by a relay between a remote party and its peer, or to a link."""
+"""Faults of connections, applied by a relay between a remote party and its peer, or to a link."""
 MemoryModel = Literal["sequential", "tso", "relaxed", "view"]
 Depth = Literal["line", "opcode"]
-"""How fine the points of a sweep are: the target's lines, or the interpreter's instructions."""
+"""Granularity of a sweep's points: lines of the target, or instructions of the interpreter."""
 StartMethod = Literal["zygote", "fork", "spawn", "forkserver"]
 MessageKind = Literal[
     "bytes", "array", "tensor", "nested", "buffers", "shapes", "undecodable", "unencodable"
 ]
 
 PlaceKind = Literal["lines", "pages", "stores", "calls", "times"]
-"""What an operation can be struck at."""
+"""Kinds of points within an operation."""
 
 
 class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -83,32 +84,32 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
 
     op: Verb
     line: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """The how-many-th line of the target's own code that the operation executes."""
+    """Index, from 0, of the line of the target's own code among those that the operation runs."""
     name: Literal["overflow-marker", WorkerPhase, ExecutorPhase] | None = None
-    """``overflow-marker``: a slot that promises an overflow payload has just been published.
-    Any other is a phase of a pool's ``work``."""
+    """``overflow-marker``: a slot that promises an overflow payload has just been published. Any
+    other name is a phase of a pool's ``work``."""
     page: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Before the first store to the how-many-th page of shared memory that the operation fills."""
+    """Index of a page of shared memory that the operation fills: before the first store to it."""
     store: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Before (even) or after (odd) the operation's stores to shared words: 2k and 2k + 1 are the
     places around its k-th."""
     syscall: str | None = None
-    """A system call's name: its calls by the role's native threads, since the declaration."""
+    """Name of a system call, counted over the role's native threads since the declaration."""
     call: Annotated[int, msgspec.Meta(ge=0, le=60_000)] | None = None
-    """As a thread enters its how-many-th such call, which it does not make any more."""
+    """Index of such a call of one thread, which dies as it enters it and does not make it."""
     after: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     """Seconds after the operation has begun, wherever it is then; in the first one, from the
     ``nth`` on, that lasts so long."""
     spread: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
-    """Not one play but so many, each struck ``after`` another time: they are spread over the
-    durations of the operation, which are measured before."""
+    """Number of plays, each struck ``after`` another time: the times are spread over the durations
+    of the operation, which are measured before."""
     nth: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """In the how-many-th such operation after the fault was declared."""
+    """Index of the operation among those of its kind after the fault was declared."""
     depth: Depth = "line"
-    """What ``line`` counts, or a count is to count."""
+    """Unit that ``line``, or a count, counts."""
 
     def kind(self) -> PlaceKind | None:
-        """What it is a place among; None: nowhere."""
+        """Return the kind of the point; None: it is nowhere."""
         if self.page is not None:
             return "pages"
         if self.store is not None:
@@ -120,7 +121,7 @@ class Point(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, froz
         return None if self.line is None and self.name is None else "lines"
 
     def __str__(self) -> str:
-        """Such as ``line 53 of send``."""
+        """Return the text for reports, such as ``line 53 of send``."""
         numbered = {
             self.depth: self.line,
             "page": self.page,
@@ -140,7 +141,7 @@ class Message(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, fr
 
     kind: MessageKind = "bytes"
     size: Size = 64
-    """Bytes of its body; of each buffer for ``buffers``; of the first array for ``shapes``."""
+    """Bytes of the body; of each buffer for ``buffers``; of the first array for ``shapes``."""
     buffers: Annotated[int, msgspec.Meta(ge=0, le=200_000)] = 1
     repeat: Times = 1
     step: int = 0
@@ -155,7 +156,7 @@ class Attach(Step, tag="attach"):
 
     roles: tuple[str, ...] = ("readers",)
     rank: Annotated[int, msgspec.Meta(ge=-1, le=1 << 31)] | None = None
-    """The rank that they claim; None: each its own."""
+    """Rank that the readers claim; None: each its own."""
 
 
 class Ready(Step, tag="ready"):
@@ -166,7 +167,7 @@ class Ready(Step, tag="ready"):
 
 
 class Send(Step, tag="send"):
-    """The writer enqueues; unless told otherwise it overwrites each object right afterwards."""
+    """The writer enqueues; by default it overwrites each object right afterwards."""
 
     messages: list[Message]
     role: str = "writer"
@@ -178,11 +179,12 @@ class Send(Step, tag="send"):
     burst: bool = False
     """Build every message before the first is sent, so that they leave without a pause."""
     pace: Pace | None = None
-    """A steady stream: a few objects again and again, and only how many left is recorded."""
+    """Messages a second of a steady stream: a few objects again and again, with only their count
+    recorded."""
 
 
 class Receive(Step, tag="receive"):
-    """Readers dequeue; what they got is held and judged again at the end."""
+    """Readers dequeue; received messages are held and judged again at the end."""
 
     count: Times
     roles: tuple[str, ...] = ("readers",)
@@ -192,7 +194,8 @@ class Receive(Step, tag="receive"):
     keep_on: bool = False
     """Go on after a call that raised (each such call counts towards ``count``)."""
     pace: Pace | None = None
-    """Of a steady stream: nothing is held or judged, and only how many came is recorded."""
+    """Messages a second of a steady stream: none is held or judged, and only their count is
+    recorded."""
 
 
 class RingWrite(Step, tag="ring-write"):
@@ -213,7 +216,7 @@ class RingRead(Step, tag="ring-read"):
 
 
 class RingAttach(Step, tag="ring-attach"):
-    """Attach to a segment that is not there, or not large enough, and look once."""
+    """Attach once to a segment that is missing, or too small."""
 
     how: Literal["missing", "small"]
     role: str = "reader-0"
@@ -241,7 +244,7 @@ class SendTo(Step, tag="send-to"):
 
 
 class ReceiveFrom(Step, tag="receive-from"):
-    """Ranks take what another one sent to them; what they got is judged by number and digest."""
+    """Ranks receive from another; the objects are judged by number and digest."""
 
     roles: tuple[str, ...]
     source: str
@@ -252,7 +255,7 @@ class ReceiveFrom(Step, tag="receive-from"):
 
 
 class Broadcast(Step, tag="broadcast"):
-    """The source sends to all; every other of the roles takes it."""
+    """The source sends to all; every other of the roles receives it."""
 
     source: str
     messages: list[Message]
@@ -261,7 +264,7 @@ class Broadcast(Step, tag="broadcast"):
 
 
 class Gather(Step, tag="gather"):
-    """Each of the roles gives an object and gets everybody's."""
+    """Each of the roles contributes an object and gets those of all."""
 
     message: Message = Message()
     roles: tuple[str, ...] = ("all",)
@@ -270,7 +273,7 @@ class Gather(Step, tag="gather"):
 
 
 class Barrier(Step, tag="barrier"):
-    """The roles meet."""
+    """The roles meet at a barrier."""
 
     roles: tuple[str, ...] = ("all",)
     times: Times = 1
@@ -284,13 +287,13 @@ class Leave(Step, tag="leave"):
 
 
 class Again(Step, tag="again"):
-    """The role does once more what an exception struck; nothing if its call came back all right."""
+    """The role repeats the operation that an exception struck, unless its call had succeeded."""
 
     role: str
 
 
 class Look(Step, tag="look"):
-    """Record what the roles show to others: listeners, socket paths, segments, their rights."""
+    """Record what the roles expose to others: listeners, socket paths, segments, access rights."""
 
     roles: tuple[str, ...] = ("all",)
 
@@ -302,17 +305,18 @@ class Weigh(Step, tag="weigh"):
 
 
 class Intrude(Step, tag="intrude"):
-    """A stranger without a key connects to whatever TCP port the role listens at."""
+    """An intruder without a key connects to any TCP port that the role listens at."""
 
     role: str
     how: Literal["listen", "speak", "lurk", "flood"]
-    """``listen`` tries to get messages, ``speak`` to have one decoded; ``lurk`` waits for ports to
-    come, and says what a library's peer would; ``flood`` holds many connections, idle, half-open or
-    full of garbage, and declares what it never sends, at processes of 1,024 descriptors."""
+    """Conduct of the intruder. ``listen`` tries to get messages, ``speak`` to have one decoded;
+    ``lurk`` waits for ports to appear, and speaks as a library's peer would; ``flood`` holds many
+    connections, idle, half-open or full of garbage, and declares data that it never sends, at
+    processes of 1,024 descriptors."""
 
 
 class Recheck(Step, tag="recheck"):
-    """Roles compare everything they hold with what it was on arrival."""
+    """Roles compare each message that they hold with its digest on arrival."""
 
     roles: tuple[str, ...] = ("readers",)
 
@@ -342,7 +346,7 @@ class Exit(Step, tag="exit"):
 
 
 class Cancel(Step, tag="cancel"):
-    """A second thread of the role cancels what its first one waits in."""
+    """A second thread of the role cancels the operation that its first one waits in."""
 
     roles: tuple[str, ...]
 
@@ -355,13 +359,13 @@ class Settle(Step, tag="settle"):
 
 
 class Pause(Step, tag="pause"):
-    """Let the parties idle for a time: part of the workload, never a wait for something."""
+    """Let the parties idle for a time: part of the workload, never a wait for an event."""
 
     seconds: Seconds
 
 
 class Wait(Step, tag="wait"):
-    """Go on once these roles have done all they were told; a hang if they do not in time."""
+    """Go on once these roles have done all their orders; a hang if they do not in time."""
 
     roles: tuple[str, ...] = ("all",)
     within: Seconds = 10.0
@@ -373,7 +377,7 @@ class Count(Step, tag="count"):
     role: str
     at: Point
     of: PlaceKind = "lines"
-    """Or other places in it."""
+    """Kind of the points to count instead of lines."""
 
 
 class Fault(Step, tag="fault"):
@@ -385,15 +389,15 @@ class Fault(Step, tag="fault"):
     pause: Seconds = 0.0
     """For ``slow``: seconds between two sends or receives; for ``delay``: seconds on the way."""
     hours: Annotated[float, msgspec.Meta(ge=-100, le=100)] = 0.0
-    """For ``jump-clock``: how far the role's wall clock jumps, back if negative."""
+    """For ``jump-clock``: hours by which the role's wall clock jumps, back if negative."""
     toward: Literal["both", "role", "peer"] = "both"
-    """For ``cut``, ``delay`` and ``half-open``: which direction of the role's connections, seen
-    from the relay that they pass through."""
+    """For ``cut``, ``delay`` and ``half-open``: the direction of the role's connections, seen from
+    the relay that they pass through."""
     after: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)] | None = None
-    """For ``cut``, ``half-open`` and ``reset``: not at once, but as soon as so many more bytes have
-    gone ``toward`` there through the relay."""
+    """For ``cut``, ``half-open`` and ``reset``: number of further bytes that must have passed
+    ``toward`` there through the relay before the fault; None: at once."""
     spare: Annotated[int, msgspec.Meta(ge=0, le=4096)] = 0
-    """For ``starve``: how many descriptors the role may still open."""
+    """For ``starve``: number of descriptors that the role may still open."""
 
 
 AnyStep = (

@@ -1,1 +1,1 @@
-"""The other stage: the target's own code in one process, under a controlled scheduler."""
+"""The simulated stage: the target's own code in one process, under a controlled scheduler."""

@@ -1,4 +1,4 @@
-"""What a target's code holds in place of a memoryview of shared memory."""
+"""Stand-in for a memoryview of shared memory in the target's code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ENDED = "operation forbidden on released memoryview object"
 
 
 class Buffer:
-    """A slice of simulated memory. Slicing it touches nothing; a value read or written does.
+    """Slice of simulated memory. Slicing it touches nothing; a value read or written does.
 
-    It is no real buffer: what needs one (struct, pickle) is given ``bytes(buffer)``.
+    It is no real buffer: code that needs one (struct, pickle) gets ``bytes(buffer)``.
     """
 
     __slots__ = ("_at", "_live", "_model", "_size")
@@ -31,7 +31,7 @@ class Buffer:
 
     @property
     def nbytes(self) -> int:
-        """As of a memoryview."""
+        """Size in bytes, as of a memoryview."""
         return len(self)
 
     @overload
@@ -87,17 +87,17 @@ class Buffer:
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # as of writable memory
 
     def tobytes(self) -> bytes:
-        """A copy."""
+        """Return a copy of the bytes."""
         return bytes(self)
 
     def cast(self, form: str) -> Words:
-        """Eight bytes at a time; nothing else is cast."""
+        """Return a view as words of eight bytes; other casts are refused."""
         if form != "Q":
             raise ValueError(f"simulated memory is cast to 'Q' only, not {form!r}")
         return Words(self._model, self._at, len(self) // 8)
 
     def release(self) -> None:
-        """No use of it from now on."""
+        """Forbid any later use."""
         self._live = False
 
     def __enter__(self) -> Buffer:
@@ -132,7 +132,7 @@ def _byte(value: int) -> bytes:
 
 
 class Words:
-    """Simulated memory as words of eight bytes, in the machine's order."""
+    """Simulated memory as words of eight bytes, in the machine's byte order."""
 
     __slots__ = ("_at", "_count", "_live", "_model")
 
@@ -150,7 +150,7 @@ class Words:
         self._model.store(self._where(index), value.to_bytes(8, sys.byteorder))
 
     def release(self) -> None:
-        """No use of it from now on."""
+        """Forbid any later use."""
         self._live = False
 
     def _where(self, index: int) -> int:

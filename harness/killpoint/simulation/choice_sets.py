@@ -1,7 +1,7 @@
-"""What there is to choose from at a point, made once for all runs with the same tasks.
+"""Choices at a point, made once for all runs with the same tasks.
 
-A search asks some hundred times in each of thousands of runs, and nearly always the same: whoever
-keeps what was offered keeps the same few objects.
+A search asks some hundred times in each of thousands of runs, and nearly always for the same
+choices: a search that records the options on offer holds the same few objects.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _OTHERWISE = Option(None, preempts=True, value=True)
 
 
 class Menu:
-    """Which tasks can run: the running one first, then the others in their order."""
+    """Tasks that can run: the running one first, then the others in their order."""
 
     __slots__ = ("_beside", "options", "tasks")
 
     def __init__(self, names: Sequence[str], can: int, running: int | None) -> None:
         goes_on = running is not None and bool(can >> running & 1)
         self.tasks = [at for at in range(len(names)) if can >> at & 1 and at != running]
-        """Their places among all tasks."""
+        """Their indices among all tasks."""
         options = [Option(names[at], preempts=goes_on) for at in self.tasks]
         if running is not None and goes_on:
             options.insert(0, Option(names[running]))
@@ -34,11 +34,11 @@ class Menu:
         self._beside: dict[tuple[int, bool], Sequence[Option]] = {}
 
     def beside(self, acts: int, may_wait: bool = False) -> Sequence[Option]:
-        """The same, and so many acts of the surroundings.
+        """Return these choices, and so many actions of the surroundings.
 
         Args:
-            acts: how many.
-            may_wait: whether the last of them is that time passes while they are due.
+            acts: number of actions.
+            may_wait: the last of them is that time passes while the others are due.
         """
         options = self._beside.get((acts, may_wait))
         if options is None:
@@ -50,17 +50,17 @@ class Menu:
 
 
 Menus = dict[int, Menu]
-"""By the bits of the tasks that can run, and above them the bit of the one that runs."""
+"""Menus by the bits of the tasks that can run, and above them the bit of the running one."""
 
 
 @lru_cache(maxsize=64)
 def menus_of(names: tuple[str, ...]) -> Menus:
-    """Those of runs with these tasks, as far as they have been needed."""
+    """Return the menus of runs with these tasks, filled as they are needed."""
     del names
     return {}
 
 
 @lru_cache(maxsize=256)
 def values(count: int) -> Sequence[Option]:
-    """One of so many values for the running task, of which the first is the default."""
+    """Return so many options of a value for the running task, the first being the default."""
     return (_AS_EVER, *[_OTHERWISE] * (count - 1))

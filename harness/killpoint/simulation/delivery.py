@@ -1,4 +1,4 @@
-"""The play of a queue in a simulated world: one task sends, each reader's task receives."""
+"""Simulated scenario of a queue: one task sends, each reader's task receives."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Judge = Callable[[Ending], Violation | None]
 
 _BYTES = 16
 WRONG = "but that it is not"
-"""In a schedule that was written down: here it went wrong, as where somebody ``raises``."""
+"""Note at the first wrong message in a recorded schedule, as ``raises`` at an error."""
 
 
 class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
-    """So many messages from the writer to every reader. Nobody has a deadline."""
+    """So many messages from the writer to every reader, without deadlines."""
 
     sockets: ClassVar[bool] = False
     threads: ClassVar[bool] = False
@@ -32,17 +32,17 @@ class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
     shape: QueueShape
     messages: int
     first: Literal["writer", "readers"] = "writer"
-    """Who comes first where nothing else decides: the order of tasks is part of a test."""
+    """Tasks that come first where nothing else decides: the order of tasks is part of a test."""
 
     def set_up(self, box: BlackBox, around: Surroundings) -> list[Any]:
-        """Make the queue: the writer's end, then the readers'."""
+        """Make the queue; return the writer's end, then the readers'."""
         del around
         end = box.make(self.shape)
         handle = box.handle(end)
         return [end, *(box.attach(handle, rank) for rank in range(self.shape.readers))]
 
     def begin(self, box: BlackBox, around: Surroundings, ends: list[Any]) -> Judge:
-        """Make the tasks; what it returns judges the run once it has ended."""
+        """Make the tasks; return the judge of the run, to be called once it has ended."""
         world = around.world
         run = Delivered([_payload(k) for k in range(self.messages)], {})
         end, *readers = ends
@@ -88,7 +88,7 @@ def _bound(run: Callable[..., None], *arguments: object) -> Callable[[], None]:
 def _guarded(
     world: World, run: Delivered, name: str, task: Callable[[], None]
 ) -> tuple[str, Callable[[], None]]:
-    """A task whose errors are the target's; ours go through."""
+    """Wrap a task so that the target's errors are recorded; the harness's own propagate."""
 
     def guarded() -> None:
         try:

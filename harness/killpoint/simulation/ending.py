@@ -1,4 +1,4 @@
-"""How a simulated run ended, and what of it a person can read."""
+"""Outcome of a simulated run, and the part of it that a person can read."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Literal
 import msgspec
 
 How = Literal["done", "deadlock", "livelock", "starvation"]
-"""``deadlock``: nobody can go on, and nothing will change that, time included. ``livelock``:
-tasks ran until the limit, and no operation was completed in the last half of it. ``starvation``:
-some were, but by others than the task that is named first."""
+"""Outcome of a run. ``deadlock``: no task can go on, and nothing will change that, time included.
+``livelock``: tasks ran until the limit, and no operation was completed in the last half of it.
+``starvation``: some were, but by other tasks than the one that is named first."""
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One thing that happened in a run that was written down."""
+    """One event of a recorded run."""
 
     lane: str
-    """The task that did it, or ``-`` for the surroundings."""
+    """Task that did it, or ``-`` for the surroundings."""
     text: str
     choice: int = 0
-    """How many choices had been taken by then: where in the schedule this stands."""
+    """Number of choices taken by then: the event's place in the schedule."""
 
 
 class Ending(msgspec.Struct):
@@ -30,10 +30,10 @@ class Ending(msgspec.Struct):
     steps: int
     now: float
     waiting: dict[str, str] = {}
-    """What each unfinished task waited for."""
+    """Wait reason of each unfinished task, by its name."""
     lines: list[Line] = []
 
     def __str__(self) -> str:
-        """Who waits for what."""
+        """Return the outcome, and the wait reason of each unfinished task."""
         waits = "; ".join(f"{name} waits for {what}" for name, what in self.waiting.items())
         return f"{self.how} after {self.steps} steps: {waits}" if waits else self.how

@@ -1,4 +1,4 @@
-"""Memory, sockets and time of one run after another, as a target's code is given them."""
+"""Memory, sockets and time of one run after another, as the target's code receives them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from killpoint.simulation.scheduler import STEP_LIMIT, World
 
 
 class Surroundings:
-    """A target is put into these once; ``begin`` gives it a fresh world.
+    """Surroundings that a target is loaded into once; ``begin`` gives it a fresh world.
 
     Args:
         memory: the name of a memory model.
-        sockets: makes what stands in for sockets in a world, whose fence is given; None: nothing.
+        sockets: makes the stand-in for sockets in a world, from that and its fence; None: none.
         limit: steps of a run.
         threads: whether tasks are threads (for code that is traced), and not greenlets.
     """
@@ -32,7 +32,7 @@ class Surroundings:
     ) -> None:
         self._threads = threads
         self.is_own: Callable[[CodeType], bool] = lambda _: False
-        """Whether code is the target's: a play that traces lines asks for it."""
+        """Predicate that is true for the target's code; a play that traces lines calls it."""
         self._make, self._make_sockets, self._limit = MODELS[memory], sockets, limit
         self.begin(_First())
 
@@ -44,7 +44,7 @@ class Surroundings:
         early: bool = False,
         late: bool = False,
     ) -> World:
-        """A fresh world; whatever was made in an earlier one is of no use in it."""
+        """Return a fresh world; objects made in an earlier one must not be used in it."""
         world = World(
             chooser,
             limit=self._limit,
@@ -63,14 +63,14 @@ class Surroundings:
         return world
 
     def create(self, nbytes: int) -> SimSegment:
-        """A new segment, zeroed."""
+        """Make a new segment, zeroed."""
         name = f"simulated-{len(self._segments)}"
         segment = SimSegment(self.memory, name, self.memory.reserve(nbytes), nbytes)
         self._segments[name] = segment
         return segment
 
     def attach(self, name: str) -> SimSegment:
-        """One of this run."""
+        """Return a segment of this run by its name."""
         if name not in self._segments:
             raise FileNotFoundError(name)
         return self._segments[name]
@@ -83,12 +83,12 @@ class Surroundings:
             self.world.wait(_never, seconds, "the end of its sleep")
 
     def now(self) -> float:
-        """Simulated seconds."""
+        """Return the simulated time, in seconds."""
         return self.world.now
 
 
 class SimSegment:
-    """Some bytes of a run's memory."""
+    """Segment of a run's memory."""
 
     def __init__(self, memory: Model, name: str, at: int, size: int) -> None:
         self.name, self.size = name, size
@@ -97,19 +97,19 @@ class SimSegment:
 
     @property
     def plain(self) -> memoryview:
-        """A real buffer over what is visible to everybody."""
+        """Real buffer over the bytes that are visible to all tasks."""
         return memoryview(self._memory.data)[self._at : self._at + self.size]
 
     def call(self, namer: Namer) -> None:
-        """Names for whoever reads a schedule."""
+        """Name the segment's bytes for readers of a schedule."""
         self._memory.name(self._at, self.size, namer)
 
 
 class _First:
-    """The chooser of the world that nobody runs."""
+    """Chooser of the first world, which is not run."""
 
     def choose(self, options: object) -> int:
-        """The default."""
+        """Return the default."""
         del options
         return 0
 

@@ -1,6 +1,6 @@
-"""A point before each line of the target's own code, for what tasks share beside the memory.
+"""Points before each line of the target's own code, for state that tasks share beside the memory.
 
-Its tasks must be threads: see :mod:`.threadlets`.
+Its tasks must be threads: see :mod:`.thread_tasks`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from killpoint.interfaces import World
 
 
 class Lines:
-    """Runs tasks so that others may go on before every line.
+    """Tracer that makes every line of a task a point, at which others may go on.
 
-    ``count``: how many lines were points, over all tasks.
+    ``count``: number of lines that were points, over all tasks.
     """
 
     def __init__(self, world: World, is_own: Callable[[CodeType], bool]) -> None:
@@ -25,11 +25,11 @@ class Lines:
         self._point, self._recording = world.point, world.recording
         self._is_own = is_own
         self._known: dict[CodeType, Any] = {}
-        """What traces the lines of code that was entered before."""
+        """Trace function of code that was entered before, or None."""
         self.count = 0
 
     def traced(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The task, traced."""
+        """Return the task, traced."""
 
         def body() -> None:
             sys.settrace(self._enter)

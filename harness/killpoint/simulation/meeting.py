@@ -8,11 +8,11 @@ from killpoint.simulation.environment import Surroundings
 from killpoint.targets.protocol import BlackBox, QueueShape
 
 Ends = tuple[Any, dict[str, Any]]
-"""The writer's, and the readers' by their names."""
+"""The writer's end, and the readers' by their names."""
 
 
 class Meets(Protocol):
-    """A black box whose ends have a handshake."""
+    """Black box whose ends have a handshake."""
 
     def ready(self, end: Any, timeout: float | None) -> None:
         """See :class:`killpoint.targets.protocol.Target`."""
@@ -20,7 +20,7 @@ class Meets(Protocol):
 
 
 def meet(box: BlackBox, around: Surroundings, shape: QueueShape) -> Ends:
-    """The writer's end and the readers'; what the handshake does not wait for is on its way."""
+    """Return the writer's and readers' ends; data not awaited by the handshake is in transit."""
     network = around.sockets.network
     network.owner = "writer"
     writer = box.make(shape)

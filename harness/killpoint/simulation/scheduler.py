@@ -1,7 +1,6 @@
-"""A world of one process: its tasks are greenlets, and a chooser says at each point who goes on.
+"""Scheduler of one process: tasks are greenlets, and a chooser picks the next one at each point.
 
-Everything that could go one way or another goes through its ``chooser``, so the list of
-choices is the schedule.
+Every nondeterministic choice goes through its ``chooser``, so the list of choices is the schedule.
 """
 
 from __future__ import annotations
@@ -21,11 +20,13 @@ from killpoint.simulation.thread_tasks import Threadlet, getcurrent
 
 STEP_LIMIT = 20_000
 _TICKS = (0.01, 1.0, 100.0)
-"""How far the clock jumps for tasks that spin when nobody can go on; then it is a deadlock."""
+"""Seconds by which the clock jumps for spinning tasks when no task can go on, one after another;
+after the last it is a deadlock."""
 _LOOKS = 4
-"""As often a task may look again at once although it, or somebody, keeps changing things."""
+"""Number of times a task may look again at once although it, or another task, keeps changing
+things."""
 _THROWS = 50
-"""How often a task that is broken off may swallow it."""
+"""Most times that a task which is aborted may swallow the exception."""
 
 _GREENLETS = greenlet.greenlet, greenlet.getcurrent
 _THREADS = Threadlet, getcurrent
@@ -34,18 +35,18 @@ _NEVER = sys.maxsize
 
 
 class Abort(BaseException):
-    """Thrown into a task whose run is over: it may hold a ``finally``, nothing more."""
+    """Exception thrown into a task whose run is over; only its ``finally`` blocks may run."""
 
 
 class Unfair(CannotWork):
     """A task looped without a yield, a spin or a wait, while others could have gone on.
 
-    On a machine they would have: nothing can be said of such a run.
+    On a machine they would have, so such a run says nothing.
     """
 
 
 class _Task:
-    """A task, and what it is doing when it does not run."""
+    """A task, and its state while it does not run."""
 
     __slots__ = (
         "deadline",
@@ -64,29 +65,29 @@ class _Task:
     def __init__(self, index: int, name: str, let: Any) -> None:
         self.index, self.name, self.let = index, name, let
         self.seen = -1
-        """The version at its first point since it last spun; -1: none."""
+        """Version of the world at its first point since it last spun; -1: none."""
         self.stale = False
         self.looks = 0
-        """Spins that were no rest."""
+        """Number of its spins that did not put it to sleep."""
         self.label = ""
-        """What it waits for, empty if it can run."""
+        """Wait reason, empty if it can run."""
         self.ready: Callable[[], bool] | None = None
-        """What makes it go on; None: any change."""
+        """Predicate that lets it go on; None: any change does."""
         self.deadline: float | None = None
         self.error: BaseException | None = None
         self.turn = 0
-        """The step at which it was last given the turn."""
+        """Step at which it was last given the turn."""
 
 
 class World:
-    """One run. Add tasks, ``run`` once, throw away (or put it back as it was, and ``follow``).
+    """Scheduler of one run. Add tasks, ``run`` once, discard (or restore, and ``follow``).
 
     Args:
-        chooser: asked wherever there is more than one way.
-        limit: steps after which the run is broken off.
-        recording: whether to write down what happens.
+        chooser: picks wherever there is more than one option.
+        limit: steps after which the run is aborted.
+        recording: whether to record the events of the run.
         early: whether a wait may end by its time although others could still run (a choice).
-        late: whether time may pass while something is on its way (a choice; ``Source.lasting``).
+        late: whether time may pass while data is in transit (a choice; ``Source.lasting``).
         threads: whether tasks are threads, and not greenlets.
     """
 
@@ -104,35 +105,36 @@ class World:
         self.follow(chooser)
         self.recording = recording
         self.hurried: list[tuple[float, float]] = []
-        """When the clock went on by choice: from, to."""
+        """Jumps of the clock by choice: from, to, in simulated seconds."""
         self.now = 0.0
         self.steps = 0
         self.version = 0
-        """Counts what others could see change."""
+        """Number of changes that other tasks could see."""
         self._limit = self._end = limit
         self._early = early
         self._late = late
         self._tasks: list[_Task] = []
         self._running: _Task | None = None
         self.current = "-"
-        """The name of the running task; ``-`` outside of all."""
+        """Name of the running task; ``-`` outside of all."""
         self._menu: Menu | None = None
-        """What there is to choose from among tasks; None: it has changed."""
+        """Choices among tasks; None: to be computed anew."""
         self._can = 0
         """A bit for each task that can run."""
         self._asleep: list[_Task] = []
         self._spinning = 0
-        """How many of them any change wakes."""
+        """Number of sleeping tasks that any change wakes."""
         self._stirred = False
-        """Whether something has changed since they were looked at that may wake one."""
+        """True if a change that may wake one has come since the sleeping tasks were last
+        checked."""
         self._sources: list[Source] = []
         self._offers: Callable[[], Sequence[Action]] | None = self._acts if early else None
-        """What the surroundings may do now; None: never anything."""
+        """Actions that the surroundings offer now; None: they never offer any."""
         self._menus: Menus = {}
         self._how: How | None = None
         self._waiting: dict[str, str] = {}
         self._error: Exception | None = None
-        """Why the run says nothing."""
+        """Error for which the run says nothing."""
         self._ticks = 0
         self._progressed: dict[str, int] = {}
         self._lines: list[Line] = []
@@ -140,19 +142,19 @@ class World:
     # -- what a stage calls -----------------------------------------------------------------
 
     def follow(self, chooser: Chooser) -> None:
-        """Ask this one: before the run, in which a world that was put back does not go on."""
+        """Use this chooser: before the run, or to repeat the run of a restored world."""
         self.choices: list[int] = []
         self._pick = chooser.choose
         script = chooser if isinstance(chooser, Script) else None
         self._given = script.prefix if script else ()
-        """Choices that are known without asking."""
+        """Choices that are known without the chooser."""
         self._scripted = len(script.prefix) if script else _NEVER
-        """From how many choices on the default is taken, without asking either."""
+        """Number of choices from which on the default is taken, without the chooser either."""
         self._offered = script.seen if script else None
         self._hub = self._lets[1]()
 
     def task(self, name: str, run: Callable[[], Any]) -> None:
-        """A further task; the first one runs first."""
+        """Add a task; the first one runs first."""
 
         def body() -> None:
             try:
@@ -168,7 +170,7 @@ class World:
         self._allow(task, True)
 
     def add(self, source: Source) -> None:
-        """A further part of the surroundings."""
+        """Add a part of the surroundings."""
         self._sources.append(source)
         one = len(self._sources) == 1 and not self._early
         self._offers = source.actions if one else self._acts
@@ -179,7 +181,7 @@ class World:
         Raises:
             Diverged: the schedule does not fit.
             Unfair: a task loops and never yields.
-            Exception: what a task raised and did not handle.
+            Exception: an error that a task raised and did not handle.
         """
         self._hub = self._lets[1]()
         with contextlib.suppress(Abort):
@@ -201,7 +203,7 @@ class World:
     # -- what simulated memory, sockets and clocks call ---------------------------------------
 
     def point(self) -> None:
-        """Another task may go on here, or the surroundings act."""
+        """Let another task go on here, or the surroundings act."""
         task = self._running
         if task is None:
             return
@@ -243,25 +245,25 @@ class World:
             self._switch(following)
 
     def moved(self) -> None:
-        """Something changed that others can see."""
+        """Record a change that other tasks can see."""
         self.version += 1
         self._ticks = 0
         self._stirred = True
 
     def stored(self) -> None:
-        """Memory changed: who spins looks again, but nobody waits for memory."""
+        """Record a change of memory, which wakes only spinning tasks: no other waits for memory."""
         self.version += 1
         self._ticks = 0
         if self._spinning:
             self._stirred = True
 
     def stale(self) -> None:
-        """The running task saw something old."""
+        """Record that the running task saw an outdated value."""
         if self._running is not None:
             self._running.stale = True
 
     def decide(self, count: int, label: Callable[[int], str]) -> int:
-        """One of ``count`` ways."""
+        """Choose one of ``count`` ways."""
         if self._how is not None:
             raise Abort
         if count < 2 or self._running is None:
@@ -272,7 +274,7 @@ class World:
         return taken
 
     def spin(self, label: str = "a change") -> None:
-        """Look again at once, unless nothing that could be seen has changed since the last look."""
+        """Look again at once, unless no visible change has come since the last look."""
         task = self._running
         if task is None:
             return
@@ -287,7 +289,7 @@ class World:
         task.stale = False
 
     def wait(self, ready: Callable[[], bool], seconds: float | None, label: str) -> bool:
-        """Sleep until ready, or for that long."""
+        """Sleep until ready, or for that long; return whether it is ready."""
         task = self._running
         if task is None:
             return ready()
@@ -301,19 +303,19 @@ class World:
         return True
 
     def progress(self) -> None:
-        """The running task has completed an operation."""
+        """Record that the running task has completed an operation."""
         if self._running is not None:
             self._progressed[self._running.name] = self.steps
 
     def note(self, text: str) -> None:
-        """Write down what the running task did."""
+        """Record an event of the running task."""
         if self.recording:
             self._lines.append(Line(self.current, text, len(self.choices)))
 
     # -- whose turn it is ---------------------------------------------------------------------
 
     def _next(self) -> _Task | None:
-        """Who goes on, after whatever the surroundings do first; None: nobody, it is over."""
+        """Return the next task, after any actions of the surroundings; None if the run is over."""
         while True:
             if self._stirred and self._asleep:
                 self._wake()
@@ -342,7 +344,7 @@ class World:
         act.apply()
 
     def _choose(self, options: Sequence[Option]) -> int:
-        """One of at least two, which becomes part of the schedule."""
+        """Choose one of at least two options; the choice becomes part of the schedule."""
         if len(self.choices) >= self._scripted:
             taken = 0
             if self._offered is not None:
@@ -355,7 +357,7 @@ class World:
         return taken
 
     def _acts(self) -> Sequence[Action]:
-        """What the surroundings may do now, if they have several parts."""
+        """Return the actions that the surroundings offer now, if they have several parts."""
         acts = [act for source in self._sources for act in source.actions()]
         if self._early and self._can and any(task.deadline is not None for task in self._asleep):
             acts.append(_Passing(self))
@@ -376,7 +378,7 @@ class World:
         self._menu = None
 
     def _run(self, task: _Task | None) -> None:
-        """Who runs from now on."""
+        """Set the running task."""
         self._running, self._menu = task, None
         if task is None:
             self.current = "-"
@@ -385,14 +387,14 @@ class World:
             task.turn = self.steps
 
     def _diverge(self, taken: int, count: int) -> Abort:
-        """The run is broken off; ``run`` raises why, past all that tasks may catch."""
+        """Abort the run; ``run`` raises the reason, past all that tasks may catch."""
         what = f"choice {len(self.choices)} is {taken} of {count}"
         self._error = Diverged(f"the schedule does not fit this run: {what}")
         self._stop("done")
         return Abort()
 
     def _switch(self, following: _Task | None) -> None:
-        """Leave the running task; returns when it is resumed."""
+        """Switch to another task; return when this one is resumed."""
         task = self._running
         if following is None:
             raise Abort
@@ -403,7 +405,7 @@ class World:
             raise Abort
 
     def _bury(self) -> None:
-        """The hub is back, because a task has ended: the one that ran last."""
+        """Remove the task that ran last, whose end has brought control back to the hub."""
         task = self._running
         self._run(None)
         if task is None:
@@ -427,7 +429,7 @@ class World:
             self._switch(following)
 
     def _look_again(self, task: _Task) -> None:
-        """A point; but who keeps changing what it waits for lets others run now and then."""
+        """Take a point; a task that keeps changing what it waits for lets others run at times."""
         task.looks += 1
         if task.looks < _LOOKS or not self._can & ~(1 << task.index):
             self.point()
@@ -439,7 +441,7 @@ class World:
         self._switch(following)
 
     def _wake(self) -> None:
-        """Let those look again who wait for what may have come."""
+        """Wake the sleeping tasks whose condition may have become true."""
         self._stirred = False
         for task in list(self._asleep):
             if task.ready is None or task.ready():
@@ -454,7 +456,7 @@ class World:
     # -- time ---------------------------------------------------------------------------------
 
     def _pass_time(self) -> bool:
-        """Nobody can run: the clock goes on to what is due next; False if nothing is."""
+        """Move the clock to the next deadline while no task can run; False if there is none."""
         due = [task.deadline for task in self._asleep if task.deadline is not None]
         if due:
             self.pass_to(min(due))
@@ -470,13 +472,13 @@ class World:
         return False
 
     def _may_wait(self) -> bool:
-        """Whether time can pass before the surroundings have done what they have left to do."""
+        """Return whether time can pass before the surroundings have done all that is left to do."""
         if not any(task.deadline is not None for task in self._asleep):
             return False
         return not any(s.actions() for s in self._sources if not getattr(s, "lasting", False))
 
     def pass_to(self, when: float) -> None:
-        """Move the clock on, and wake who waited for no longer than that."""
+        """Move the clock on, and wake the tasks whose deadline has passed."""
         self.now = max(self.now, when)
         self.version += 1
         self._stirred = True
@@ -487,14 +489,14 @@ class World:
     # -- the end ------------------------------------------------------------------------------
 
     def _over(self) -> None:
-        """At a point of a run that has ended, or that has come to the limit now."""
+        """End a point of a run that is over, or that has reached the limit now."""
         if self._how is not None:
             raise Abort
         self.steps += 1
         self._exhausted()
 
     def _exhausted(self) -> None:
-        """The limit: tell who was starved, or that nobody got anything done."""
+        """Report, at the limit, the starved task, or that no task completed an operation."""
         for task in self._tasks:
             passed_over = self._can >> task.index & 1 and task is not self._running
             if passed_over and task.turn < self._limit // 2:
@@ -506,14 +508,14 @@ class World:
         raise Abort
 
     def _stop(self, how: How) -> None:
-        """The run is over; who was not done is told with those first who starved the longest."""
+        """End the run; unfinished tasks are listed with the longest starved first."""
         self._how, self._end = how, -1
         unfinished = [task for task in self._tasks if not task.let.dead]
         unfinished.sort(key=lambda task: self._progressed.get(task.name, 0))
         self._waiting = {task.name: task.label or "its turn" for task in unfinished}
 
     def _unwind(self) -> None:
-        """Break off what still runs; ``point`` raises again in whatever it does on its way out."""
+        """Abort the remaining tasks; ``point`` raises again when they call it on their way out."""
         for task in self._tasks:
             self._run(task)
             for _ in range(_THROWS):
@@ -525,18 +527,18 @@ class World:
 
 
 class _Passing:
-    """The clock goes on although somebody could still run."""
+    """Action that moves the clock on although a task could still run."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     @property
     def label(self) -> str:
-        """Until when."""
+        """The time it moves to, in words."""
         return f"time passes to {self._due():.3f} s"
 
     def apply(self) -> None:
-        """To the next thing that is due."""
+        """Move the clock to the next deadline."""
         self._world.hurried.append((self._world.now, self._due()))
         self._world.pass_to(self._due())
 

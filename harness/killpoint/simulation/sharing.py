@@ -1,7 +1,7 @@
-"""The play of two threads that use one end of a queue at once (Q13).
+"""Simulated scenario of two threads that use one end of a queue at once (Q13).
 
-What such threads share lies in the object's attributes, so there is a point before every line of
-the target's own code, beside those at memory and sockets.
+Such threads share the object's attributes, so there is a point before every line of the target's
+own code, beside those at memory and sockets.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from killpoint.targets.protocol import BlackBox, QueueShape
 from killpoint.verdict import Violation
 
 _AT_ONCE = -1.0
-"""A deadline that is over: the call must not wait."""
+"""Timeout that is over: the call must not wait."""
 _THREADS = 2
 
 
 class Laid(NamedTuple):
-    """What the threads find: both ends, and what was sent before they begin."""
+    """Initial state of the threads: both ends, and the messages sent before they begin."""
 
     writer: Any
     reader: Any
@@ -35,7 +35,7 @@ class Laid(NamedTuple):
 
 
 class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
-    """Each of two threads makes so many calls; slots are enough that none has to wait."""
+    """Each of two threads makes so many calls; there are slots enough that none has to wait."""
 
     sockets: ClassVar[bool] = True
     threads: ClassVar[bool] = True
@@ -57,7 +57,7 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
         return Laid(writer, reader, run)
 
     def begin(self, box: BlackBox, around: Surroundings, laid: Laid) -> Judge:
-        """Make the tasks; who judges first empties the queue."""
+        """Make the tasks; return the judge of the run, which first empties the queue."""
         world = around.world
         writer, reader, before = laid
         run = Shared(before.accepted[:], before.refused[:], [])
@@ -95,7 +95,7 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
 
 
 def _send(box: BlackBox, writer: Any, number: int, timeout: float | None, run: Shared) -> str:
-    """One call; what came of it."""
+    """Make one call; return its outcome in words."""
     try:
         box.send(writer, number, timeout)
     except CannotWork:
@@ -116,7 +116,7 @@ def _each(act: Callable[[int], None], numbers: range) -> Callable[[], None]:
 
 
 def _empty(box: BlackBox, reader: Any, run: Shared, most: int) -> None:
-    """Take what is left, until there is nothing, or what comes is no message."""
+    """Receive the remaining messages, until none is left or an object is no message."""
     for _ in range(2 * most):
         try:
             got = box.receive(reader, _AT_ONCE)

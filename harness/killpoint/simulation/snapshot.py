@@ -1,8 +1,8 @@
-"""What a run works on is put back as it was, since to make it costs as much as a hundred steps.
+"""Snapshots restore a run's objects, since to build them costs as much as a hundred steps.
 
-Whatever is reached from the given roots, and was not there before they were made, is put back:
-attributes, containers, bytes, what closures hold. Nothing is guessed at: a thing of a kind whose
-state cannot be read from outside makes everything be built anew for each run.
+All objects that are reached from the given roots, and did not exist before they were made, are
+restored: attributes, containers, bytes, the cells of closures. Nothing is guessed: an object of a
+kind whose state cannot be read from outside makes everything be built anew for each run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 _EMPTY = object()
-"""For a cell that holds nothing yet, and a slot that was not set."""
+"""Marker for a cell that holds nothing yet, and for a slot that was not set."""
 _WORD = 8
 
 _WITHOUT_STATE = (
@@ -47,20 +47,20 @@ _WITHOUT_STATE = (
     range,
 )
 _ITERATORS = (map, type(iter([])))
-"""How far they are can be read, and not put back."""
+"""Kinds whose position can be read, but not restored."""
 _MEMO = type(pickle.Pickler(io.BytesIO()).memo)
 _LOCK, _RLOCK = type(threading.Lock()), type(threading.RLock())
 
 
 class Unkept(Exception):
-    """Something is of a kind whose state cannot be put back."""
+    """An object is of a kind whose state cannot be restored."""
 
 
 class Earlier:
-    """What was there before: it is no part of what a run works on.
+    """Objects that existed before, and are no part of a run's state.
 
-    The collector is told to leave all that alone. What it then knows of, once it is asked for the
-    first time, has come since: some thousands of things, and not a hundred thousand.
+    The garbage collector is told to freeze them all. The objects that it tracks when it is asked
+    for the first time have been made since: some thousands, and not a hundred thousand.
     """
 
     def __init__(self) -> None:
@@ -79,14 +79,14 @@ class Earlier:
 
 
 class Snapshot:
-    """The state of all that the roots lead to.
+    """State of all objects that the roots lead to.
 
     Args:
         roots: themselves part of it, whenever they were made.
-        earlier: taken before the rest was made.
+        earlier: made before the rest was.
 
     Raises:
-        Unkept: it cannot be put back.
+        Unkept: it cannot be restored.
     """
 
     def __init__(self, roots: Iterable[object], earlier: Earlier) -> None:
@@ -100,7 +100,7 @@ class Snapshot:
         self._cells: list[tuple[types.CellType, Any]] = []
         self._files: list[tuple[Any, Any]] = []
         self._memos: list[tuple[Any, Any]] = []
-        """All that a pickler keeps from one object to the next."""
+        """Memos, which are all that a pickler keeps from one object to the next."""
         self._iterators: list[tuple[Any, Any]] = []
         self._locks: list[Any] = []
         self._views: list[memoryview] = []
@@ -117,7 +117,7 @@ class Snapshot:
         del self._kept
 
     def restore(self) -> bool:
-        """Put everything back; False if it cannot be, and must be made anew."""
+        """Restore everything; return False if that is impossible and it must be built anew."""
         if not self._is_whole():
             return False
         for live, saved in self._attributes:
@@ -146,13 +146,13 @@ class Snapshot:
         return True
 
     def _is_whole(self) -> bool:
-        """Whether no lock is held, no view was released, and no iterator has gone on."""
+        """Return whether no lock is held, no view was released, and no iterator has gone on."""
         if any(thing.__reduce__() != place for thing, place in self._iterators):
             return False
         return all(map(_is_free, self._locks)) and all(map(_is_open, self._views))
 
     def _keep(self, thing: Any) -> Iterator[object]:
-        """Note its state; what it leads to."""
+        """Record an object's state; yield the objects that it leads to."""
         kind: type = thing.__class__
         if _is(thing, *_WITHOUT_STATE):
             return
@@ -215,7 +215,7 @@ class Snapshot:
             yield from elements
 
     def _keep_attributes(self, thing: Any) -> Iterator[object]:
-        """Those that a class written in Python, or a struct, gives its objects."""
+        """Yield the attributes that a class written in Python, or a struct, gives its objects."""
         kind: type = thing.__class__
         names = _slots_of(kind)
         if names is None:
@@ -236,7 +236,7 @@ class Snapshot:
 
 @functools.lru_cache(maxsize=512)
 def _slots_of(kind: type) -> tuple[str, ...] | None:
-    """The slots of its objects beside a ``__dict__``; None if they have more, which is hidden."""
+    """Return the slots of a class's objects beside a ``__dict__``; None if some are hidden."""
     names = [
         name
         for each in kind.__mro__
@@ -254,7 +254,7 @@ def _slots_of(kind: type) -> tuple[str, ...] | None:
 
 
 def _never_changes(thing: Any) -> bool:
-    """Whether it says so itself, or is known to be so."""
+    """Return whether an object is immutable, by its own copy or as a known kind."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(thing, numpy.dtype):
         return True
@@ -265,7 +265,7 @@ def _never_changes(thing: Any) -> bool:
 
 
 _PLAIN = (object, OrderedDict, defaultdict, dict, list, set, deque, bytearray)
-"""What objects are made of whose whole state can be read."""
+"""Base types whose whole state can be read."""
 
 
 def _is(thing: Any, *kinds: type) -> bool:
@@ -301,7 +301,7 @@ def _fill(cell: types.CellType, content: Any) -> None:
 
 
 def _may_change(thing: Any, name: str, value: Any) -> bool:
-    """Not if it is frozen."""
+    """Return whether an attribute can be set, as it cannot on a frozen object."""
     try:
         _set(thing, name, value)
     except (AttributeError, TypeError):

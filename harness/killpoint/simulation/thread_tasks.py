@@ -1,7 +1,7 @@
-"""Tasks on threads of their own, of which one runs at a time: what greenlets do, for traced code.
+"""Tasks on threads of their own, of which one runs at a time: greenlets' work, for traced code.
 
-The interpreter counts per thread whether a trace function runs, so a switch of greenlets inside
-one loses points in silence. These have the part of a greenlet's interface that a world uses.
+The interpreter counts per thread whether a trace function runs, so a switch of greenlets inside one
+loses points in silence. Threadlets have the part of a greenlet's interface that a world uses.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _here = threading.local()
 
 
 class Threadlet:
-    """A task. It runs when switched to, until it switches to another one or ends."""
+    """A task that runs when switched to, until it switches to another one or ends."""
 
     def __init__(self, run: Callable[[], object], parent: Threadlet | None = None) -> None:
         self.run, self._parent = run, parent
         self._turn = threading.Lock()
-        """Held, but for the moment in which its turn has come."""
+        """Lock that is held except at the moment in which its turn comes."""
         self._turn.acquire()
         self._begun = parent is None
         self._thrown: type[BaseException] | None = None
         self.dead = False
 
     def switch(self) -> None:
-        """Let it run; returns when somebody switches back."""
+        """Let it run; return when a task switches back."""
         me = getcurrent()
         self._go()
         me._wait()
 
     def throw(self, kind: type[BaseException]) -> None:
-        """Raise this in it, where it stands; in the caller if it has not begun."""
+        """Raise an exception in it, where it stands; in the caller if it has not begun."""
         if not self._begun:
             self.dead = True
             raise kind
@@ -51,13 +51,13 @@ class Threadlet:
         (_idle.pop() if _idle else _Thread()).give(self)
 
     def end(self) -> None:
-        """Its thread is free for another one; the parent goes on."""
+        """End it: its thread is free for another one, and the parent goes on."""
         if self._parent is not None:
             self._parent._go()
 
     def _wait(self) -> None:
         if not self._turn.acquire(timeout=PATIENCE):
-            _here.let = None  # whoever blocks may end one day, and would wake it at a wrong time
+            _here.let = None  # a blocked task may end one day, and would wake it at a wrong time
             raise CannotWork(f"a task has not come to a point for {PATIENCE:g} s: does it block?")
         thrown, self._thrown = self._thrown, None
         if thrown is not None:
@@ -65,7 +65,7 @@ class Threadlet:
 
 
 class _Thread:
-    """A thread that lives one task after another: to start one costs as much as thirty steps."""
+    """Thread that runs one task after another: to start a thread costs as much as thirty steps."""
 
     def __init__(self) -> None:
         self._let: Threadlet | None = None
@@ -74,7 +74,7 @@ class _Thread:
         threading.Thread(target=self._work, daemon=True).start()
 
     def give(self, let: Threadlet) -> None:
-        """Live this one."""
+        """Run this task."""
         self._let = let
         self._given.release()
 
@@ -97,7 +97,7 @@ _idle: list[_Thread] = []
 
 
 def getcurrent() -> Threadlet:
-    """The one that runs; a thread that is none becomes one."""
+    """Return the running task; a thread that is none becomes one."""
     let: Threadlet | None = getattr(_here, "let", None)
     if let is None:
         let = _here.let = Threadlet(lambda: None)

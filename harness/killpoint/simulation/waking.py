@@ -1,4 +1,4 @@
-"""The play of a writer that pauses, so that its readers fall asleep, and publishes again (Q8)."""
+"""Simulated scenario of a writer that pauses, so that readers sleep, and publishes again (Q8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from killpoint.verdict import Violation
 
 
 class Waking(msgspec.Struct, frozen=True, tag="waking"):
-    """A message after each pause, to every reader. Nobody has a deadline."""
+    """A message after each pause, to every reader, without deadlines."""
 
     sockets: ClassVar[bool] = True
     threads: ClassVar[bool] = False
@@ -26,18 +26,18 @@ class Waking(msgspec.Struct, frozen=True, tag="waking"):
     pauses: list[float]
     """Simulated seconds before each message."""
     late: bool = False
-    """Whether what was sent may be on its way for longer than a pause: subscriptions, above all,
-    that the readers' handshake did not wait for."""
+    """True if messages may be in transit for longer than a pause: subscriptions, above all, that
+    the readers' handshake did not wait for."""
 
     def set_up(self, box: BlackBox, around: Surroundings) -> Ends:
-        """Make the queue, and hold its handshake."""
+        """Make the queue, and run its handshake."""
         ends = meet(box, around, self.shape)
         if not self.late:
             around.sockets.network.flush()
         return ends
 
     def begin(self, box: BlackBox, around: Surroundings, ends: Ends) -> Judge:
-        """Make the tasks; what it returns judges the run once it has ended."""
+        """Make the tasks; return the judge of the run, to be called once it has ended."""
         world = around.world
         run = Woken([], {})
         writer, readers = ends

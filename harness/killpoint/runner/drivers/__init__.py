@@ -1,1 +1,1 @@
-"""Drivers of systems: what a role does when it is told to do a step."""
+"""Drivers of systems: the steps that a role executes when it is ordered to."""

@@ -1,4 +1,4 @@
-"""A pickle that leaves a trace when it is decoded, whoever decodes it."""
+"""A pickle that leaves a trace when any process decodes it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class _Canary:
 
 
 def canary(trace: Path, way: str) -> bytes:
-    """A pickle that appends an event of a history to ``trace`` as it is decoded.
+    """Return a pickle that appends an event of a history to ``trace`` as it is decoded.
 
-    ``way``: how it is sent, for the event.
+    ``way``: the way it is sent, for the event.
     """
     return pickle.dumps(_Canary(_CODE.format(path=str(trace), way=way)), 2)

@@ -1,4 +1,4 @@
-"""The wall clock of one process, moved under the feet of the code that runs in it."""
+"""The wall clock of one process, moved while code runs in it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _moved = 0.0
 
 
 def jump(seconds: float) -> float:
-    """Let ``time.time`` and ``time.time_ns`` go on from another hour; no other clock moves.
+    """Move ``time.time`` and ``time.time_ns`` by some seconds; no other clock moves.
 
-    Only code that asks the module each time is reached, as Python code does unless it has kept
-    the function for itself.
+    Only code that looks the function up in its module each time is reached, as Python code does
+    unless it has kept the function for itself.
 
     Returns:
-        By how much a caller of ``time.time`` saw it move, seconds.
+        Seconds by which a caller of ``time.time`` saw it move.
     """
     global _moved
     before, began = time.time(), time.monotonic()

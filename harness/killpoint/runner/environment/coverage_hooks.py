@@ -1,6 +1,6 @@
-"""What coverage has seen of a process is saved before the process may be killed.
+"""Saving of a process's coverage before the process may be killed.
 
-Does nothing where no coverage is measured: then nothing of it is even imported.
+Does nothing, and imports nothing, where no coverage is measured.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 
 def save_coverage() -> None:
-    """Write down what was seen so far; whoever is killed afterwards has lost nothing."""
+    """Write the coverage so far, so that a later kill loses nothing."""
     if "coverage" not in sys.modules:
         return
     from coverage import Coverage

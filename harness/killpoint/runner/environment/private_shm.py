@@ -1,6 +1,6 @@
 """A /dev/shm of a play's own: a small tmpfs in a mount namespace that only its roles enter.
 
-The machine's own /dev/shm is never filled: it is everybody's, and memory besides.
+The machine's own /dev/shm is never filled: all processes share it, and it occupies memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import ForkRole
 
 KEEPER = "shm-keeper"
-"""What the zygote is asked for: a process that mounts, and keeps the mount by being there."""
+"""Start method of the process that mounts it, and keeps the mount by staying alive."""
 
 _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4
 _WITHIN = 10.0
@@ -27,7 +27,7 @@ class PrivateShm:
     """The /dev/shm of one play, as the stage sees it from outside."""
 
     def __init__(self, zygote: Zygote, folder: Path, size: int) -> None:
-        """Have it mounted; ``refused`` says why it could not be."""
+        """Have it mounted; ``refused`` has the reason if it could not be."""
         self._zygote = zygote
         order = ForkRole(KEEPER, str(folder), start=KEEPER, errand=str(size).encode())
         self.pid = zygote.fork(order)
@@ -53,7 +53,7 @@ class PrivateShm:
 
 
 def keep(folder: Path, size: int) -> None:
-    """Mount, say how it went, and stay until killed."""
+    """Mount, report the result, and stay until killed."""
     why = ""
     try:
         namespaces.enter_new(namespaces.NEW_MOUNTS)
@@ -70,7 +70,7 @@ def keep(folder: Path, size: int) -> None:
 
 
 def join(pid: int) -> None:
-    """Enter the mounts of a keeper (and its users, where those gave the right to mount)."""
+    """Enter a keeper's mount namespace (and user namespace, if that gave the right to mount)."""
     here = Path.cwd()
     for kind in ("user", "mnt"):
         namespaces.join(Path(f"/proc/{pid}/ns/{kind}"), Path(f"/proc/self/ns/{kind}"))

@@ -1,4 +1,4 @@
-"""The wall clock of a process that takes no orders: a signal makes it look how far to jump.
+"""The wall clock of a process that takes no orders: a signal makes it read how far to jump.
 
 Whoever the target forks inherits the handler; whoever it starts afresh gets it with the main
 module (:mod:`killpoint.systems.coordinator.main`).
@@ -15,11 +15,11 @@ from killpoint.history.log import Log
 from killpoint.runner.environment import clock
 
 JUMPS = signal.SIGRTMIN + 3
-"""Neither what interrupts a role nor what ends one."""
+"""Signal for a jump; it neither interrupts a role nor ends one."""
 
 
 def listen(folder: Path, role: str) -> None:
-    """From now on this process, and those it forks, move their clock when told to."""
+    """Have this process, and those it forks, move their clock at the signal."""
     log = Log(folder / f"{role}.jsonl", role)
 
     def jump(_number: int, _frame: FrameType | None) -> None:
@@ -30,7 +30,7 @@ def listen(folder: Path, role: str) -> None:
 
 
 def move(folder: Path, role: str, pid: int, seconds: float) -> bool:
-    """Have a process move its clock; False if it does not listen, and nothing was done."""
+    """Have a process move its clock; return False if it has no handler, and nothing was done."""
     if not _catches(pid):
         return False
     _where(folder, role).write_text(str(seconds))
@@ -43,7 +43,7 @@ def _where(folder: Path, role: str) -> Path:
 
 
 def _catches(pid: int) -> bool:
-    """A process that has no handler would die of it."""
+    """Return whether the process handles the signal, of which it would otherwise die."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Taking scarce things away from a role: descriptors, and room in its own /dev/shm."""
+"""Exhaustion of a role's resources: descriptors, and room in its own /dev/shm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECE = bytes(1 << 16)
 
 
 def leave_descriptors(spare: int) -> int:
-    """Limit this process to what it has open and ``spare`` more; the limit."""
+    """Limit this process to its open descriptors and ``spare`` more; return the limit."""
     taken = {int(entry.name) for entry in Path("/proc/self/fd").iterdir()}
     taken = {fd for fd in taken if _is_open(fd)}  # the listing's own is closed again
     free = (number for number in itertools.count() if number not in taken)
@@ -26,7 +26,7 @@ def leave_descriptors(spare: int) -> int:
 
 
 def fill_shm(pid: int) -> int:
-    """Fill the /dev/shm that a process sees; how many bytes that took.
+    """Fill the /dev/shm that a process sees; return the number of bytes that took.
 
     Raises:
         BadUsage: it is the machine's own.

@@ -1,4 +1,4 @@
-"""Memory models behind one seam (:class:`.model.Model`), a file each."""
+"""Memory models behind one interface (:class:`.model.Model`), a file each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MODELS: dict[str, type[Model]] = {
     "relaxed": Relaxed,
     "view": View,
 }
-"""By the name that a scenario gives them."""
+"""Memory models by their names in scenarios."""
 
 WEAK = ("relaxed", "view")
-"""What these show is true of the model only, unless hardware has been seen to do it."""
+"""Models whose violations are true of the model only, unless hardware has been seen to show
+them."""

@@ -1,4 +1,4 @@
-"""What a memory model is: loads, stores and fences of tasks, on one flat range of bytes."""
+"""Interface of a memory model: loads, stores and fences of tasks, on one flat range of bytes."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Callable
 from killpoint.interfaces import World
 
 Namer = Callable[[int, int], str]
-"""(offset, bytes) within a segment: what lies there, for a person."""
+"""Function from an offset and a size in bytes within a segment to the name of that place."""
 
 ALIGNED = 4096
 _SHOWN = 12
 
 
 class Model(ABC):
-    """Bytes that tasks share. Outside of all tasks everything is immediate, and no choice.
+    """Bytes that tasks share. Outside of all tasks each access is immediate, without a choice.
 
     A load and a store are one step each, however many bytes they have: a copy is not torn by
     another one. Protocols that rely on that are judged by the tier of real processes.
     """
 
     title = ""
-    """For strengths: ``relaxed store order``."""
+    """Name in the strength of a verdict, such as ``relaxed store order``."""
 
     def __init__(self, world: World, room: int = ALIGNED) -> None:
         self.world = world
         self._recording = world.recording
         self.data = bytearray(room)
-        """What is visible to everybody."""
+        """Bytes that are visible to all tasks."""
         self._taken = 0
         self._namers: list[tuple[int, int, Namer]] = []
         self._point = world.point
@@ -36,21 +36,21 @@ class Model(ABC):
 
     @abstractmethod
     def load(self, at: int, size: int) -> bytes:
-        """What the running task sees there."""
+        """Return the bytes that the running task sees there."""
 
     def byte(self, at: int) -> int:
-        """What the running task sees in one place: flags are asked for most of the time."""
+        """Return the byte that the running task sees there; most accesses are to flags."""
         return self.load(at, 1)[0]
 
     @abstractmethod
     def store(self, at: int, content: bytes) -> None:
-        """Store by the running task."""
+        """Store bytes by the running task."""
 
     def fence(self) -> None:  # noqa: B027 # a model without anything to order needs none
-        """A full fence of the running task."""
+        """Make a full fence of the running task."""
 
     def reserve(self, size: int) -> int:
-        """Where a new segment of that many zeroed bytes begins."""
+        """Return the offset of a new segment of that many zeroed bytes."""
         at = self._taken
         self._taken = -(-(at + size) // ALIGNED) * ALIGNED
         if self._taken > len(self.data):
@@ -58,18 +58,18 @@ class Model(ABC):
         return at
 
     def name(self, at: int, size: int, namer: Namer) -> None:
-        """From now on a segment's bytes have names."""
+        """Give names to a segment's bytes."""
         self._namers.insert(0, (at, size, namer))
 
     def where(self, at: int, size: int) -> str:
-        """What lies there, for a person."""
+        """Return the name of a place, for a person."""
         for first, length, namer in self._namers:
             if first <= at < first + length:
                 return namer(at - first, size)
         return f"bytes {at}…{at + size - 1}" if size > 1 else f"byte {at}"
 
     def shown(self, at: int, content: bytes) -> str:
-        """``slot 0 written = 1``."""
+        """Return the text of a store, such as ``slot 0 written = 1``."""
         if len(content) == 1:
             value = str(content[0])
         else:

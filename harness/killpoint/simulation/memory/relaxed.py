@@ -1,4 +1,4 @@
-"""Relaxed store order: a task's stores may become visible in any order, but for those of a place.
+"""Relaxed store order: a task's stores become visible in any order, except those to one place.
 
 As SPARC's partial store order, with full fences only. Loads stay in order.
 """
@@ -9,12 +9,12 @@ from killpoint.simulation.memory.tso import Buffered, TotalStoreOrder
 
 
 class Relaxed(TotalStoreOrder):
-    """What is missing between two stores of one task shows here."""
+    """Memory model that shows a missing fence between two stores of one task."""
 
     title = "relaxed store order"
 
     def _next_of(self, buffer: list[Buffered]) -> list[Buffered]:
-        """Each store that overlaps no older one of the task."""
+        """Return each store that overlaps no older one of the task."""
         if len(buffer) == 1:
             return buffer[:]
         return [each for index, each in enumerate(buffer) if not _overlaps(each, buffer[:index])]

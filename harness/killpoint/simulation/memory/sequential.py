@@ -6,12 +6,12 @@ from killpoint.simulation.memory.model import Model
 
 
 class Sequential(Model):
-    """What people imagine. Whatever fails here fails by its order of steps alone."""
+    """Sequentially consistent memory. A failure here is due to the order of steps alone."""
 
     title = "sequentially consistent memory"
 
     def load(self, at: int, size: int) -> bytes:
-        """What was stored last."""
+        """Return the bytes that were stored last."""
         self._point()
         content = bytes(self.data[at : at + size])
         if self._recording:
@@ -19,14 +19,14 @@ class Sequential(Model):
         return content
 
     def byte(self, at: int) -> int:
-        """As ``load``."""
+        """Return one byte, as ``load``."""
         if self._recording:
             return self.load(at, 1)[0]
         self._point()
         return self.data[at]
 
     def store(self, at: int, content: bytes) -> None:
-        """Visible to all."""
+        """Store bytes, visible to all tasks at once."""
         self._point()
         self.data[at : at + len(content)] = content
         self._stored()

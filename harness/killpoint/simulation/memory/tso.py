@@ -1,7 +1,7 @@
 """Total store order, as of x86: each task's stores pass through a queue of its own.
 
-A task sees its own stores at once, others see them once they have drained, in order (Owens,
-Sarkar and Sewell 2009). When they do is the surroundings' choice; a fence waits for all.
+A task sees its own stores at once, others see them once they have drained, in order (Owens, Sarkar
+and Sewell 2009). The time of a drain is the surroundings' choice; a fence waits for all.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class TotalStoreOrder(Model):
         super().__init__(world, room)
         self._buffers: dict[str, list[Buffered]] = {}
         self._offered: list[Buffered] | None = []
-        """What may drain now; None: to be found out."""
+        """Stores that may drain now; None: to be computed."""
         world.add(self)
 
     def load(self, at: int, size: int) -> bytes:
-        """The newest of the task's own stores, or else what everybody sees."""
+        """Return the newest of the task's own stores, or else the bytes visible to all."""
         self._point()
         content = self.data[at : at + size]
         world = self.world
@@ -39,7 +39,7 @@ class TotalStoreOrder(Model):
         return bytes(content)
 
     def byte(self, at: int) -> int:
-        """As ``load``."""
+        """Return one byte, as ``load``."""
         if self._recording:
             return self.load(at, 1)[0]
         self._point()
@@ -51,7 +51,7 @@ class TotalStoreOrder(Model):
         return self.data[at]
 
     def store(self, at: int, content: bytes) -> None:
-        """Into the queue, which nobody else sees: what matters is when it comes out."""
+        """Put a store in the task's queue, without a point: only its drain is seen by others."""
         world = self.world
         name = world.current
         if name == "-":
@@ -67,7 +67,7 @@ class TotalStoreOrder(Model):
             world.note(f"stores {self.shown(at, content)}, not visible yet")
 
     def fence(self) -> None:
-        """The task's queue drains, a step for each store."""
+        """Drain the task's queue, a step for each store."""
         buffer = self._buffers.get(self.world.current)
         while buffer:
             self._point()
@@ -78,7 +78,7 @@ class TotalStoreOrder(Model):
                     self.world.note(f"fence: visible is {self.shown(oldest.at, oldest.content)}")
 
     def actions(self) -> Sequence[Buffered]:
-        """A drain of one store by each task that has any."""
+        """Return the stores that may drain: one of each task that has any."""
         offered = self._offered
         if offered is None:
             buffers = self._buffers.values()
@@ -87,7 +87,7 @@ class TotalStoreOrder(Model):
         return offered
 
     def drain(self, store: Buffered) -> None:
-        """One store becomes visible."""
+        """Make one store visible."""
         self._buffers[store.task].remove(store)
         self.data[store.at : store.end] = store.content
         self._offered = None
@@ -98,7 +98,7 @@ class TotalStoreOrder(Model):
 
 
 class Buffered:
-    """A store that only its task sees; as an action, it becomes visible to all."""
+    """Store that only its task sees; as an action, it becomes visible to all."""
 
     __slots__ = ("_model", "at", "content", "end", "task")
 
@@ -108,12 +108,12 @@ class Buffered:
 
     @property
     def label(self) -> str:
-        """Whose, and what."""
+        """Task and content of the store, in words."""
         what = self._model.shown(self.at, self.content)
         return f"{self.task}'s store becomes visible: {what}"
 
     def apply(self) -> None:
-        """Now."""
+        """Make it visible."""
         self._model.drain(self)
 
 

@@ -1,10 +1,10 @@
-"""Stale loads: a task may see any value that nothing has yet told it is outdated.
+"""Stale loads: a task may see any value that it does not yet know to be outdated.
 
 Stores are ordered as they are made. Each task has a view: the stores that it knows to have
-happened, since it made them, saw them, or shared a fence. Of what it does not know it may see, or
-not see, as much as it likes, place by place; a full fence takes over whatever was known at every
-earlier fence, and hands on what this task knows (a small promise-free relative of the view
-machines of Kang et al. 2017).
+happened, since it made them, saw them, or shared a fence. It may see, or miss, any of the stores
+that it does not know, place by place; a full fence takes over all that was known at every earlier
+fence, and hands on what this task knows (a small promise-free relative of the view machines of Kang
+et al. 2017).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from killpoint.simulation.memory.model import ALIGNED, Model
 from killpoint.simulation.memory.tso import lay
 
 STALE_MOST = 3
-"""How often a task may see something old in one run: a task that spins could do so for ever."""
+"""Most stale loads of a task in one run; a task that spins could make them for ever."""
 
 
 class View(Model):
-    """What is missing between two loads of one task, or between its stores, shows here.
+    """Memory model that shows a missing fence between two loads, or stores, of one task.
 
     A load that covers several stores sees a prefix of them.
     """
@@ -29,19 +29,19 @@ class View(Model):
         super().__init__(world, room)
         self._log: list[tuple[int, bytes]] = []
         self._known: dict[str, int] = {}
-        """A bit for each entry of the log that a task knows of."""
+        """By task, a bit for each entry of the log that it knows of."""
         self._fenced = 0
-        """The bits that were known at some fence."""
+        """Bits of the entries that were known at some fence."""
         self._before = b""
-        """The memory before the log's first entry."""
+        """Memory before the log's first entry."""
         self._hits: dict[tuple[int, int], list[int]] = {}
-        """For a range that was loaded: which entries of the log overlap it, the oldest first."""
+        """By range that was loaded: the log entries that overlap it, the oldest first."""
         self._hit_by: dict[tuple[int, int], list[list[int]]] = {}
-        """For a range that was stored to: the lists of the ranges that it overlaps."""
+        """By range that was stored to: the lists of the loaded ranges that it overlaps."""
         self._stale: dict[str, int] = {}
 
     def load(self, at: int, size: int) -> bytes:
-        """The newest value, or by choice an older one that the task may still see."""
+        """Return the newest value, or by choice an older one that the task may still see."""
         self._point()
         name = self.world.current
         hits = self._hits.get((at, size))
@@ -55,7 +55,7 @@ class View(Model):
         return content
 
     def byte(self, at: int) -> int:
-        """As ``load``."""
+        """Return one byte, as ``load``."""
         if self._recording:
             return self.load(at, 1)[0]
         self._point()
@@ -70,7 +70,7 @@ class View(Model):
         return self.data[at]
 
     def store(self, at: int, content: bytes) -> None:
-        """Made, and known to this task."""
+        """Make a store, which this task knows of."""
         world = self.world
         name = world.current
         if name != "-":
@@ -91,18 +91,18 @@ class View(Model):
             world.note(f"stores {self.shown(at, content)}")
 
     def fence(self) -> None:
-        """Share what is known with all who fence."""
+        """Share the known stores with all tasks that fence."""
         name = self.world.current
         if name == "-":
             return
-        self._point()  # what was stored may be seen by who fences before this does
+        self._point()  # a task that fences before this one may see its stores
         self._fenced |= self._known.get(name, 0)
         self._known[name] = self._fenced
         if self._recording:
             self.world.note("fence")
 
     def _old(self, at: int, size: int, hits: list[int], back: int) -> bytes:
-        """The bytes without the newest ``back`` stores to them."""
+        """Return the bytes without the newest ``back`` stores to them."""
         name = self.world.current
         self._stale[name] = self._stale.get(name, 0) + 1
         self.world.stale()
@@ -113,7 +113,7 @@ class View(Model):
         return bytes(content)
 
     def _choose(self, name: str, hits: list[int]) -> int:
-        """How many of the newest stores to a place a task does not see now."""
+        """Return the number of newest stores to a place that a task misses now."""
         known = self._known.get(name, 0)
         if known >> hits[-1] & 1:
             return 0
@@ -129,7 +129,7 @@ class View(Model):
         return back
 
     def _hits_of(self, at: int, size: int) -> list[int]:
-        """A range that was not loaded before; from now on the list is kept up."""
+        """Return the entries for a range not loaded before; later stores extend the list."""
         end = at + size
         hits = self._hits[at, size] = [
             entry
@@ -142,7 +142,7 @@ class View(Model):
         return hits
 
     def _lists_of(self, start: int, length: int) -> list[list[int]]:
-        """A range that was not stored to before."""
+        """Return the lists of loaded ranges that overlap a range not stored to before."""
         end = start + length
         lists = self._hit_by[start, length] = [
             hits for (at, size), hits in self._hits.items() if start < at + size and at < end

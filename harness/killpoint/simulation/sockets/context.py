@@ -21,7 +21,7 @@ _KINDS: dict[int, type[Socket]] = {
 
 
 class Context:
-    """Makes sockets of one network."""
+    """Context that makes the sockets of one network."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -29,7 +29,7 @@ class Context:
         self.closed = False
 
     def socket(self, socket_type: int) -> Any:
-        """A new socket of a kind that is simulated."""
+        """Make a socket of a kind that is simulated."""
         kind = _KINDS.get(socket_type)
         if kind is None:
             raise NotImplementedError(f"no simulated socket of type {socket_type}")

@@ -1,4 +1,4 @@
-"""Simulated descriptors: counters to ring with (eventfd), and what waits for several (epoll)."""
+"""Simulated descriptors: counters (eventfd), and waiting for several descriptors (epoll)."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _FIRST = 1 << 20
 
 
 class Thing(Protocol):
-    """What a descriptor stands for."""
+    """Object that a descriptor refers to."""
 
     writes: int
-    """How often something came: an edge each."""
+    """Number of writes to it; each is an edge."""
 
     def events(self, wanted: int) -> int:
-        """Which of these events there are now."""
+        """Return those of these events that are present now."""
         ...
 
 
 class Descriptors:
-    """The descriptors of a world. What a real one is, it does not know.
+    """Descriptors of a world; the process's real ones are not among them.
 
-    Ringing and hearing are system calls that take one lock after the other: whoever hears sees
-    all that the one who rang had stored before. ``fence`` is that of the running task.
+    Writing and polling are system calls that take one lock after the other: a reader sees every
+    store that the writer had made before. ``fence`` is that of the running task.
     """
 
     def __init__(self, world: World, fence: Callable[[], None]) -> None:
         self.world, self.fence = world, fence
         self.things: dict[int, Thing] = {}
-        """By their numbers."""
+        """Objects by their descriptors."""
 
     def eventfd(self, initval: int = 0, flags: int = 0) -> int:
-        """A counter that nobody has to read."""
+        """Make a counter, which need not be read."""
         del flags
         return self.open(Counter(initval))
 
     def eventfd_write(self, fd: int, value: int) -> None:
-        """Ring."""
+        """Add to the counter, and so wake its pollers."""
         self.fence()
         self.world.point()
         thing = self.find(fd)
@@ -54,46 +54,46 @@ class Descriptors:
             self.world.note(f"rings the {thing}")
 
     def epoll(self, sizehint: int = -1, flags: int = 0) -> Epoll:
-        """What waits for several."""
+        """Make an epoll, which waits for several descriptors."""
         del sizehint, flags
         return Epoll(self)
 
     def open(self, thing: Thing) -> int:
-        """A number for it."""
+        """Return a new descriptor for the object."""
         fd = _FIRST + len(self.things)
         self.things[fd] = thing
         return fd
 
     def find(self, fd: int) -> Thing:
-        """What the number stands for.
+        """Return the object of a descriptor.
 
         Raises:
-            OSError: it is none of these.
+            OSError: the descriptor is not a simulated one.
         """
         if fd not in self.things:
             raise OSError(9, os.strerror(9))
         return self.things[fd]
 
     def close(self, fd: int) -> None:
-        """Real ones are closed really; of these nothing remains to be given back."""
+        """Close a real descriptor; a simulated one has nothing to release."""
         if fd < _FIRST:
             os.close(fd)
 
 
 class Counter:
-    """An eventfd: readable once rung; each ring is an edge."""
+    """Eventfd: readable once written; each write is an edge."""
 
     def __init__(self, value: int) -> None:
         self._value = value
         self.writes = 1 if value else 0
 
     def add(self, value: int) -> None:
-        """Ring."""
+        """Add to the counter, and so wake its pollers."""
         self._value += value
         self.writes += 1
 
     def events(self, wanted: int) -> int:
-        """Readable or not."""
+        """Return the events, of which only ``EPOLLIN`` occurs."""
         return wanted & select.EPOLLIN if self._value else 0
 
     def __str__(self) -> str:
@@ -101,33 +101,33 @@ class Counter:
 
 
 class Epoll:
-    """Level-triggered or by edges, in as far as these things have any."""
+    """Epoll, triggered by level or by edges."""
 
     def __init__(self, descriptors: Descriptors) -> None:
         self._descriptors = descriptors
         self._watched: dict[int, int] = {}
         self._seen: dict[int, int] = {}
-        """The edges that were reported, of those that are watched by edge."""
+        """By descriptor, the number of edges that were reported, for those watched by edge."""
         self.writes = 0
         self._fd = descriptors.open(self)
 
     def fileno(self) -> int:
-        """Its own descriptor: readable when it has something to report."""
+        """Return its own descriptor, which is readable while an event is to be reported."""
         return self._fd
 
     def register(self, fd: int, eventmask: int = select.EPOLLIN) -> None:
-        """Watch it."""
+        """Watch a descriptor."""
         self._descriptors.find(fd)
         self._watched[fd] = eventmask
         self._seen[fd] = 0
 
     def unregister(self, fd: int) -> None:
-        """Watch it no more."""
+        """Stop watching a descriptor."""
         if self._watched.pop(fd, None) is None:
             raise OSError(2, os.strerror(2))
 
     def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
-        """What has come, after sleeping at most that many seconds."""
+        """Return the events, after sleeping at most that many seconds."""
         del maxevents
         world = self._descriptors.world
         seconds = None if timeout is None or timeout < 0 else timeout
@@ -142,18 +142,18 @@ class Epoll:
         return found
 
     def events(self, wanted: int) -> int:
-        """Readable if there is news."""
+        """Return ``EPOLLIN``, if wanted, while there is an event to report."""
         return wanted & select.EPOLLIN if self._has_news() else 0
 
     def close(self) -> None:
-        """Watch nothing."""
+        """Stop watching all descriptors."""
         self._watched.clear()
 
     def _news(self) -> list[tuple[int, int]]:
         return [(fd, now) for fd, mask in self._watched.items() if (now := self._now(fd, mask))]
 
     def _has_news(self) -> bool:
-        """As ``_news``, at each change that a sleeper may have waited for: so by one frame."""
+        """Return whether ``_news`` has any; inlined, as it runs at each change that may wake."""
         things, seen = self._descriptors.things, self._seen
         for fd, mask in self._watched.items():
             thing = things[fd]

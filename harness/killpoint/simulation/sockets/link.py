@@ -13,36 +13,36 @@ if TYPE_CHECKING:
 
 
 class Link:
-    """One socket has connected, the other is bound.
+    """Connection of a socket that has connected to one that is bound.
 
-    Inside a process what is sent has arrived. Otherwise the surroundings carry it: the connection
-    itself is made by the first message that they carry.
+    Inside a process a message has arrived once it is sent. Otherwise the surroundings carry it, and
+    the first message that they carry makes the connection itself.
     """
 
     def __init__(self, connecting: Socket, bound: Socket, inside: bool) -> None:
         self.connecting, self.bound, self.inside = connecting, bound, inside
         self.leaver: Socket | None = None
-        """Who has closed its end; what it had sent may still be on its way."""
+        """Socket that has closed its end; its messages may still be in transit."""
         # libzmq has one pipe inside a process, and there the side that connects decides.
         shared = connecting.conflates if inside else None
         self.there = Lane(self, connecting, bound, shared)
         self.back = Lane(self, bound, connecting, shared)
 
     def lane_from(self, socket: Socket) -> Lane:
-        """The direction in which this socket sends."""
+        """Return the direction in which this socket sends."""
         return self.there if socket is self.connecting else self.back
 
     def lane_to(self, socket: Socket) -> Lane:
-        """The direction in which this socket receives."""
+        """Return the direction in which this socket receives."""
         return self.back if socket is self.connecting else self.there
 
     def peer(self, socket: Socket) -> Socket:
-        """The other socket."""
+        """Return the other socket."""
         return self.bound if socket is self.connecting else self.connecting
 
 
 class Lane:
-    """One direction: messages go whole and in order."""
+    """One direction of a connection: messages go whole and in order."""
 
     def __init__(
         self, link: Link, source: Socket, destination: Socket, shared: bool | None
@@ -59,18 +59,18 @@ class Lane:
 
     @property
     def loaded(self) -> bool:
-        """Whether something is on its way that could arrive now."""
+        """True if a message is in transit that could arrive now."""
         if self.inside or not self.outbox:
             return False
         self.inbox.listen()  # the library's own thread hears at once
         return self.inbox.has_room()
 
     def post(self, parts: Parts) -> None:
-        """The sender hands a message over; it has looked for room."""
+        """Post a message, for which the sender has checked that there is room."""
         self.outbox.put(parts)
 
     def carry(self) -> None:
-        """The oldest message arrives."""
+        """Deliver the oldest message."""
         self.inbox.put(left(self.outbox.take()))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a socket's connections have gone through, as messages of a socket of its own."""
+"""Events of a socket's connections, as messages of a socket of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVENT = struct.Struct("=HI")
 
 
 class Monitor(Socket):
-    """Tells of connections that have ended, and of nothing else."""
+    """Monitor that reports the ends of connections, and nothing else."""
 
     kind = "monitor"
     sends = False
@@ -28,15 +28,15 @@ class Monitor(Socket):
         self._told: deque[Parts] = deque()
 
     def tell_of_end(self) -> None:
-        """A connection has ended."""
+        """Report the end of a connection."""
         self._told.append((_EVENT.pack(zmq.Event.DISCONNECTED, 0), b""))
 
     def has_message(self) -> bool:
-        """Whether there is anything to tell."""
+        """Return whether an event is waiting (or a receive would fail at once)."""
         return self.closed or bool(self._told)
 
     def take(self) -> Parts:
-        """The oldest event."""
+        """Return the oldest event."""
         if not self._told:
             raise zmq.Again
         return self._told.popleft()

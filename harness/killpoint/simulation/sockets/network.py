@@ -1,4 +1,4 @@
-"""All simulated sockets of a world, and the surroundings that carry what they send."""
+"""All simulated sockets of a world, and the surroundings that carry their messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _EPHEMERAL = 49152
 
 
 class Network:
-    """Addresses, connections, and messages on their way (a source of actions).
+    """Addresses, connections, and messages in transit (a source of actions).
 
     Between processes each arrival is an action: messages of one direction come in order, those of
-    different ones in any. Nothing that was accepted is lost while both ends live; what a socket
-    drops, because nobody has subscribed or its pipe is full, never sets out.
+    different ones in any. No accepted message is lost while both ends live; one that a socket
+    drops, because it has no subscriber or its pipe is full, never sets out.
 
-    Whoever receives sees all that the sender had stored before: locks and system calls are in
+    A receiver sees every store that the sender had made before: locks and system calls are in
     between. ``fence`` is that of the running task.
     """
 
@@ -30,9 +30,9 @@ class Network:
     def __init__(self, world: World, fence: Callable[[], None]) -> None:
         self.world, self.fence = world, fence
         self.owner = ""
-        """Whose sockets are made while no task runs: a name for people."""
+        """Name of the owner of sockets that are made while no task runs, for reports."""
         self.dropped: list[str] = []
-        """What was not sent for want of room, in words."""
+        """Messages that were dropped for want of room, in words."""
         self._bound: dict[str, Socket] = {}
         self._hoping: list[tuple[Socket, str]] = []
         self._lanes: list[Lane] = []
@@ -45,7 +45,7 @@ class Network:
     # -- the surroundings ---------------------------------------------------------------------
 
     def actions(self) -> Sequence[Action]:
-        """Arrivals, and news of departures."""
+        """Return the arrivals, and notices of closed ends, that may happen now."""
         if self._loaded is None:
             self._loaded = [
                 *(_Arrival(self, lane) for lane in self._lanes if lane.loaded),
@@ -54,35 +54,35 @@ class Network:
         return self._loaded
 
     def changed(self) -> None:
-        """A pipe was filled or emptied."""
+        """Record that a pipe was filled or emptied."""
         self._loaded = None
         self.world.moved()
 
     def arrive(self, lane: Lane) -> None:
-        """Carry one message."""
+        """Deliver one message."""
         lane.carry()
         lane.destination.arrived(lane.link)
         self.changed()
 
     def flush(self) -> None:
-        """Everything arrives, in order: for a stage that is still being set up."""
+        """Deliver everything, in order, while a stage is still being set up."""
         while acts := self.actions():
             acts[0].apply()
 
     # -- sockets ------------------------------------------------------------------------------
 
     def name(self, kind: str) -> str:
-        """A name for a new socket: its owner, its kind, and which of them."""
+        """Return a name for a new socket: its owner, its kind, and its number among those."""
         stem = f"{self.owner_now()}'s {kind}"
         count = self._counts[stem] = self._counts.get(stem, 0) + 1
         return stem if count == 1 else f"{stem} {count}"
 
     def owner_now(self) -> str:
-        """Who makes a socket now."""
+        """Return the name of the task that makes a socket now."""
         return self.owner or self.world.current
 
     def bind(self, socket: Socket, address: str) -> str:
-        """Let others connect; the address with its port.
+        """Let others connect; return the address with its port.
 
         Raises:
             zmq.ZMQError: it is taken.
@@ -100,7 +100,7 @@ class Network:
         return address
 
     def connect(self, socket: Socket, address: str) -> None:
-        """Connect, now or once somebody has bound the address."""
+        """Connect, now or once the address is bound."""
         bound = self._bound.get(address)
         if bound is None:
             self._hoping.append((socket, address))
@@ -108,7 +108,7 @@ class Network:
             self._join(socket, bound, address)
 
     def leave(self, socket: Socket, linger: int) -> None:
-        """A socket closes: what it had sent is dropped, or still arrives if it lingers."""
+        """Close a socket: its sent messages are dropped, or still arrive if it lingers."""
         self._bound = {at: other for at, other in self._bound.items() if other is not socket}
         self._hoping = [hope for hope in self._hoping if hope[0] is not socket]
         for link in list(socket.links):
@@ -127,7 +127,7 @@ class Network:
         self.changed()
 
     def part(self, link: Link) -> None:
-        """The one who stayed hears that the other has gone."""
+        """Report to the remaining socket that the other has closed."""
         stayed = link.peer(link.leaver) if link.leaver is not None else link.bound
         self._forget(link)
         if not stayed.closed:
@@ -149,13 +149,13 @@ class Network:
 
     @staticmethod
     def _speaks(link: Link) -> bool:
-        """Whether the one who left has still something on its way."""
+        """Return whether a message of the closed socket is still in transit."""
         return link.leaver is not None and len(link.lane_from(link.leaver).outbox) > 0
 
     def wait(self, ready: Callable[[], bool], milliseconds: float | None, label: str) -> bool:
-        """Wait in the library's own measure: negative or None is for ever.
+        """Wait in the library's own unit; negative or None is for ever.
 
-        Outside of all tasks nobody else acts, so what is on its way arrives until it is ready.
+        Outside of all tasks no other task acts, so messages in transit arrive until it is ready.
         """
         if self.world.current == "-":
             while not ready() and (acts := self.actions()):

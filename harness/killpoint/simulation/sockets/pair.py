@@ -1,4 +1,4 @@
-"""PAIR: two sockets that talk to each other alone, and wait where the other's pipe is full."""
+"""PAIR: two sockets that talk to each other alone; a send waits while the other's pipe is full."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class Pair(Socket):
-    """One end."""
+    """One end of a pair."""
 
     kind = "PAIR"
 
     @property
     def takes_another(self) -> bool:
-        """Only one at a time."""
+        """True while there is no connection: one at a time."""
         return not self.links
 
     def has_room(self) -> bool:
-        """Whether there is another side, with room."""
+        """Return whether there is another side, with room (or a send would fail at once)."""
         if self.closed:
             return True
         for link in self.links:
@@ -31,7 +31,7 @@ class Pair(Socket):
         return any(link.lane_from(self).outbox.has_room() for link in self.links)
 
     def pass_on(self, parts: Parts, flags: int) -> None:
-        """To the other side, once there is room; without waiting, if it is known that there is."""
+        """Send to the other side once there is room; at once if this side knows that there is."""
         if not any(self.finds_room(link.lane_from(self)) for link in self.links):
             limit = 0 if flags & zmq.NOBLOCK else self._options[zmq.SNDTIMEO]
             if limit == 0 or not self.network.wait(self.has_room, limit, f"room beyond {self}"):

@@ -1,4 +1,4 @@
-"""A message on its way: all of its parts, which travel, arrive and are lost together."""
+"""A message in transit: all of its parts, which travel, arrive and are lost together."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import zmq
 
 Parts = tuple[bytes | memoryview, ...]
-"""A part that is a memoryview still is its sender's memory: a large one sent without a copy."""
+"""Parts of a message. A memoryview still is its sender's memory: a large part sent without a
+copy."""
 
 _SHOWN = 24
 
 
 def parts_of(buffers: Sequence[Any], copy: bool) -> Parts:
-    """The parts as the library takes them at a send.
+    """Return the parts as the library takes them at a send.
 
     Without ``copy`` a large buffer is referred to until it has left, a small one copied.
     """
@@ -22,12 +23,12 @@ def parts_of(buffers: Sequence[Any], copy: bool) -> Parts:
 
 
 def left(parts: Parts) -> Parts:
-    """The parts once they have left their sender's memory."""
+    """Return copies of the parts, as of when they leave their sender's memory."""
     return tuple(bytes(part) for part in parts)
 
 
 def shown(parts: Parts) -> str:
-    """For a person."""
+    """Return the text of a message, for a person."""
     words = [repr(bytes(part)) if len(part) <= _SHOWN else f"{len(part)} bytes" for part in parts]
     return " + ".join(words)
 

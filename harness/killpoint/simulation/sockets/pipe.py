@@ -1,8 +1,7 @@
 """A bounded one-way queue of messages, with the accounting of room that libzmq has.
 
-Whoever fills a pipe knows how much was taken out of it only from what the other side says, and
-that speaks once for every half of the limit. So a pipe may be empty, and its sender think it
-full.
+The sender knows the number of messages taken only from the receiver's reports, of which there is
+one for every half of the limit. So a pipe may be empty while its sender takes it for full.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from killpoint.simulation.sockets.parts import Parts
 
 
 class Pipe:
-    """One direction between two parties; ``high_water`` 0: no limit.
+    """Pipe of one direction between two parties; ``high_water`` 0: no limit.
 
     ``conflate``: it keeps the newest message only, and is never full.
     """
@@ -25,42 +24,42 @@ class Pipe:
         self._put = 0
         self._taken = 0
         self._told = 0
-        """How many the taker has said were taken."""
+        """Number of messages that the receiver has reported as taken."""
         self._heard = 0
-        """How many of those the sender has heard of."""
+        """Number of those of which the sender has processed the report."""
 
     def __len__(self) -> int:
         return len(self._messages)
 
     @property
     def head(self) -> Parts:
-        """The oldest message."""
+        """Oldest message."""
         return self._messages[0]
 
     def has_room(self) -> bool:
-        """Whether its sender thinks that there is room."""
+        """Return whether there is room, as far as the sender knows."""
         return not self._high or self._put - self._heard < self._high
 
     def has_news(self) -> bool:
-        """Whether its sender would think otherwise if it listened."""
+        """Return whether a report that the sender has not processed would make room."""
         return not self.has_room() and self._told > self._heard
 
     def listen(self) -> None:
-        """The sender hears what the taker has said."""
+        """Process the receiver's reports at the sender."""
         self._heard = self._told
 
     def put(self, parts: Parts) -> None:
-        """A message goes in; the caller has made sure that there is room."""
+        """Add a message; the caller has made sure that there is room."""
         self._messages.append(parts)
         self._put += 1
 
     def take(self) -> Parts:
-        """The oldest message goes out."""
+        """Remove and return the oldest message."""
         self._taken += 1
         if self._low and self._taken % self._low == 0:
             self._told = self._taken
         return self._messages.popleft()
 
     def clear(self) -> None:
-        """What is in it is gone."""
+        """Drop all messages."""
         self._messages.clear()

@@ -1,4 +1,4 @@
-"""A poller over simulated sockets and whatever else is pollable here."""
+"""A poller over simulated sockets and other pollable objects."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from killpoint.simulation.sockets.network import Network
 
 
 class Pollable(Protocol):
-    """Something that has events: a simulated socket or descriptor."""
+    """Object with events: a simulated socket or descriptor."""
 
     def events(self, wanted: int) -> int:
-        """Which of these there are now."""
+        """Return those of these events that are present now."""
         ...
 
 
 class Poller:
-    """As the library's: ``register``, then ``poll``.
+    """Poller with the library's interface: ``register``, then ``poll``.
 
     Args:
-        find: what a descriptor's number stands for.
+        find: returns the object of a descriptor.
     """
 
     def __init__(self, network: Network, find: Callable[[int], Pollable]) -> None:
@@ -30,7 +30,7 @@ class Poller:
         self._wanted: dict[Any, int] = {}
 
     def register(self, socket: Any, flags: int = zmq.POLLIN | zmq.POLLOUT) -> None:
-        """Watch it for these events, instead of those before."""
+        """Watch a socket for these events, instead of those before."""
         if flags:
             self._wanted[socket] = flags
         else:
@@ -39,11 +39,11 @@ class Poller:
     modify = register
 
     def unregister(self, socket: Any) -> None:
-        """Watch it no more."""
+        """Stop watching a socket."""
         del self._wanted[socket]
 
     def poll(self, timeout: float | None = None) -> list[tuple[Any, int]]:
-        """What has events, after waiting at most that many milliseconds."""
+        """Return the objects with events, after waiting at most that many milliseconds."""
         items = [(each, self._thing(each), flags) for each, flags in self._wanted.items()]
         names = " or ".join(str(thing) for _, thing, _ in items)
         self._network.wait(lambda: any(t.events(f) for _, t, f in items), timeout, names)

@@ -1,4 +1,4 @@
-"""Sockets that publish: to whoever has subscribed, and without ever waiting."""
+"""Sockets that publish to their subscribers, without ever waiting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBSCRIBE, UNSUBSCRIBE = b"\1", b"\0"
 
 
 class Publisher(Socket):
-    """PUB. A message goes to each subscriber that has room for it; for others it is lost."""
+    """PUB socket. A message goes to each subscriber that has room for it; for others it is lost."""
 
     kind = "PUB"
     receives = False
@@ -28,7 +28,7 @@ class Publisher(Socket):
         self._subscribers: dict[bytes, list[Link]] = {}
 
     def pass_on(self, parts: Parts, flags: int) -> None:
-        """To whoever has asked for what it begins with."""
+        """Send to the subscribers whose topic the message begins with."""
         del flags
         start = bytes(parts[0])
         for link in list(self.links):
@@ -48,7 +48,7 @@ class Publisher(Socket):
         self.network.changed()
 
     def arrived(self, link: Link) -> None:
-        """A subscription, or the end of one."""
+        """Process a subscription, or the end of one."""
         inbox = link.lane_to(self).inbox
         while inbox:
             request = bytes(inbox.take()[0])
@@ -58,13 +58,13 @@ class Publisher(Socket):
                 self._unsubscribe(link, request[1:])
 
     def parted(self, link: Link) -> None:
-        """Whoever is gone has no subscription any more."""
+        """Remove the subscriptions of a closed connection."""
         self.links.remove(link)
         for topic in list(self._subscribers):
             self._unsubscribe(link, topic)
 
     def told(self, request: bytes) -> None:
-        """A request that is for whoever receives by this socket."""
+        """Take a request for the receiver at this socket; a PUB socket has none."""
 
     def _subscribe(self, link: Link, topic: bytes) -> None:
         known = self._subscribers.setdefault(topic, [])
@@ -84,7 +84,7 @@ class Publisher(Socket):
 
 
 class OpenPublisher(Publisher):
-    """XPUB: it shows subscriptions, each topic's first and last only unless it is verbose."""
+    """XPUB socket: it shows subscriptions, unless verbose each topic's first and last only."""
 
     kind = "XPUB"
     receives = True
@@ -94,15 +94,15 @@ class OpenPublisher(Publisher):
         self._requests: deque[Parts] = deque()
 
     def told(self, request: bytes) -> None:
-        """Keep it."""
+        """Keep the request for a receive."""
         self._requests.append((request,))
 
     def has_message(self) -> bool:
-        """Whether there is a request."""
+        """Return whether a request is waiting (or a receive would fail at once)."""
         return self.closed or bool(self._requests)
 
     def take(self) -> Parts:
-        """The oldest request."""
+        """Return the oldest request."""
         if not self._requests:
             raise zmq.Again
         return self._requests.popleft()

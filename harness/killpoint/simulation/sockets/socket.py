@@ -1,4 +1,4 @@
-"""What every simulated socket does: options, sending and receiving, polling, closing."""
+"""Base of simulated sockets: options, sending and receiving, polling, closing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from killpoint.simulation.sockets.network import Network
 
 _HEARS_EVERY = 0.001
-"""A sender hears of room at once only if it has not listened for about so long (libzmq counts
-three million ticks of the processor's clock)."""
+"""Seconds since its last look after which a sender learns of room at once (libzmq counts three
+million ticks of the processor's clock)."""
 _DEFAULTS: dict[int, Any] = {
     zmq.SNDHWM: 1000,
     zmq.RCVHWM: 1000,
@@ -28,11 +28,11 @@ _DEFAULTS: dict[int, Any] = {
     zmq.LAST_ENDPOINT: b"",
 }
 _OF_NO_EFFECT = frozenset((zmq.IPV6, zmq.RECONNECT_IVL, zmq.HEARTBEAT_IVL, zmq.HEARTBEAT_TIMEOUT))
-"""What may be set, and means nothing where no connection breaks."""
+"""Options that may be set, and have no effect where no connection breaks."""
 
 
 class Socket:
-    """A socket; what its kind does with messages is for each kind to say.
+    """Base class of sockets; each kind defines its treatment of messages.
 
     Sending and receiving are steps of the world's: each is a point at which others may go on.
     """
@@ -50,7 +50,7 @@ class Socket:
         self._options = dict(_DEFAULTS)
         self._unsent: list[Any] = []
         self._rest: deque[bytes | memoryview] = deque()
-        """Parts of the message that is being received part by part."""
+        """Remaining parts of the message that is being received part by part."""
         self._heard_at = float("-inf")
 
     def __str__(self) -> str:
@@ -66,17 +66,17 @@ class Socket:
 
     @property
     def send_limit(self) -> int:
-        """Messages that may wait to leave; 0: any number."""
+        """Number of messages that may wait to leave; 0: any number."""
         return self._options[zmq.SNDHWM]
 
     @property
     def receive_limit(self) -> int:
-        """Messages that may wait to be taken; 0: any number."""
+        """Number of messages that may wait to be received; 0: any number."""
         return self._options[zmq.RCVHWM]
 
     @property
     def conflates(self) -> bool:
-        """Whether it keeps the newest message only."""
+        """True if it keeps the newest message only."""
         return False
 
     def setsockopt(self, option: int, value: Any) -> None:
@@ -89,11 +89,11 @@ class Socket:
         self._options[option] = value
 
     def setsockopt_string(self, option: int, value: str, encoding: str = "utf-8") -> None:
-        """Set an option that is bytes."""
+        """Set an option whose value is bytes."""
         self.setsockopt(option, value.encode(encoding))
 
     def getsockopt(self, option: int) -> Any:
-        """An option."""
+        """Return an option's value."""
         self._check()
         if option == zmq.EVENTS:
             return self.events(zmq.POLLIN | zmq.POLLOUT)
@@ -107,14 +107,14 @@ class Socket:
 
     @property
     def LAST_ENDPOINT(self) -> bytes:
-        """The address it was bound to last."""
+        """Address that it was bound to last."""
         return self.getsockopt(zmq.LAST_ENDPOINT)
 
     # -- connections --------------------------------------------------------------------------
 
     @property
     def takes_another(self) -> bool:
-        """Whether one more connection is welcome."""
+        """True if it accepts one more connection."""
         return True
 
     def bind(self, address: str) -> None:
@@ -124,7 +124,7 @@ class Socket:
         self._options[zmq.LAST_ENDPOINT] = bound.encode() + b"\0"
 
     def connect(self, address: str) -> None:
-        """Connect, also to what is not bound yet."""
+        """Connect, also to an address that is not bound yet."""
         self._check()
         self.network.connect(self, address)
 
@@ -136,16 +136,16 @@ class Socket:
         self.network.leave(self, self._options[zmq.LINGER] if linger is None else linger)
 
     def joined(self, link: Link) -> None:
-        """A connection is made."""
+        """Add a connection."""
         self.links.append(link)
 
     def parted(self, link: Link) -> None:
-        """Its other end was closed; what had arrived by it can still be taken."""
+        """Handle the close of the other end; messages that had arrived can still be received."""
         if not link.lane_to(self).inbox:
             self.links.remove(link)
 
     def arrived(self, link: Link) -> None:
-        """A message has arrived by it."""
+        """Handle a message that has arrived by a connection."""
 
     # -- sending ------------------------------------------------------------------------------
 
@@ -178,12 +178,12 @@ class Socket:
             self.network.world.note(f"sends {shown(parts)} by its {self.kind}")
 
     def pass_on(self, parts: Parts, flags: int) -> None:
-        """Put a message on its way."""
+        """Put a message in transit."""
         del parts, flags
         raise zmq.ZMQError(zmq.ENOTSUP)
 
     def _hear(self) -> None:
-        """What others have taken is known if this side has not listened for a while."""
+        """Process the receivers' reports, unless that was done a moment ago."""
         now = self.network.world.now
         if now - self._heard_at >= _HEARS_EVERY:
             self._heard_at = now
@@ -191,9 +191,9 @@ class Socket:
                 link.lane_from(self).outbox.listen()
 
     def finds_room(self, lane: Lane) -> bool:
-        """Whether a message can leave this way, as far as this side knows.
+        """Return whether a message can leave this way, as far as this side knows.
 
-        If it listened a moment ago, it may or may not know that what was there has left.
+        If it looked a moment ago, it is a choice whether it knows of messages taken since.
         """
         if lane.outbox.has_news():
             late = self.network.world.decide(
@@ -206,14 +206,14 @@ class Socket:
     # -- receiving ----------------------------------------------------------------------------
 
     def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> Any:
-        """The next message, or the next part of the one begun."""
+        """Return the next message, or the next part of the one begun."""
         del track
         if not self._rest:
             self._rest.extend(self._receive(flags))
         return _given(self._rest.popleft(), copy)
 
     def recv_multipart(self, flags: int = 0, copy: bool = True, track: bool = False) -> list[Any]:
-        """The next message in all its parts."""
+        """Return the next message in all its parts."""
         first = self.recv(flags, copy, track)
         parts = [first, *(_given(part, copy) for part in self._rest)]
         self._rest.clear()
@@ -233,11 +233,11 @@ class Socket:
         return parts
 
     def has_message(self) -> bool:
-        """Whether a receive would give one now (or fail at once)."""
+        """Return whether a receive would return a message now (or fail at once)."""
         return self.closed or any(link.lane_to(self).inbox for link in self.links)
 
     def take(self) -> Parts:
-        """The next message; each connection has its turn."""
+        """Return the next message; connections take turns."""
         for link in list(self.links):
             inbox = link.lane_to(self).inbox
             if inbox:
@@ -251,7 +251,7 @@ class Socket:
     # -- polling ------------------------------------------------------------------------------
 
     def events(self, wanted: int) -> int:
-        """Which of these events there are now."""
+        """Return those of these events that are present now."""
         found = 0
         if wanted & zmq.POLLIN and self.receives and (self._rest or self.has_message()):
             found |= zmq.POLLIN
@@ -260,11 +260,11 @@ class Socket:
         return found
 
     def has_room(self) -> bool:
-        """Whether a send would not have to wait."""
+        """Return whether a send would not have to wait."""
         return True
 
     def poll(self, timeout: float | None = None, flags: int = zmq.POLLIN) -> int:
-        """Wait for an event, at most that many milliseconds."""
+        """Wait for an event, at most that many milliseconds; return the events."""
         self._check()
         self.network.wait(lambda: bool(self.events(flags)), timeout, f"an event at {self}")
         return self.events(flags)

@@ -1,4 +1,4 @@
-"""All that a world has for talking: message sockets, descriptors, pollers."""
+"""Communication of a world: message sockets, descriptors, pollers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from killpoint.simulation.sockets.poller import Poller
 
 
 class Sockets:
-    """``Surroundings.sockets``: made anew for each run."""
+    """Sockets as ``Surroundings.sockets`` has them, made anew for each run."""
 
     def __init__(self, world: World, fence: Callable[[], None]) -> None:
         self.network = Network(world, fence)
         self.descriptors = Descriptors(world, fence)
 
     def Context(self, io_threads: int = 1) -> Any:  # the library's own spelling
-        """A context; its threads are the surroundings."""
+        """Return a context; the surroundings act for its threads."""
         del io_threads
         return Context(self.network)
 
     def Poller(self) -> Any:
-        """A poller of sockets and descriptors."""
+        """Return a poller of sockets and descriptors."""
         return Poller(self.network, self.descriptors.find)

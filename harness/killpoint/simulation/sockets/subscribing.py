@@ -1,4 +1,4 @@
-"""SUB: its subscriptions travel to the publisher, and count from when they arrive there."""
+"""SUB: its subscriptions travel to the publisher, and take effect when they arrive there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Subscriber(Socket):
-    """Receives what begins with one of its topics."""
+    """SUB socket: receives messages that begin with one of its topics."""
 
     kind = "SUB"
     sends = False
@@ -28,10 +28,10 @@ class Subscriber(Socket):
         self._monitor: Monitor | None = None
 
     def get_monitor_socket(self, events: int = zmq.Event.ALL) -> Monitor:
-        """Where the ends of its connections are told.
+        """Return the socket that reports the ends of its connections.
 
         Raises:
-            NotImplementedError: more than those was asked for.
+            NotImplementedError: another event was asked for.
         """
         if events != zmq.Event.DISCONNECTED:
             raise NotImplementedError("simulated connections tell of their ends alone")
@@ -39,22 +39,22 @@ class Subscriber(Socket):
         return self._monitor
 
     def disable_monitor(self) -> None:
-        """Tell no more."""
+        """Stop the reports."""
         self._monitor = None
 
     def parted(self, link: Link) -> None:
-        """As of any socket; whoever monitors it is told."""
+        """Handle the close of the other end as any socket does, and report it to the monitor."""
         super().parted(link)
         if self._monitor is not None:
             self._monitor.tell_of_end()
 
     @property
     def conflates(self) -> bool:
-        """As it was set."""
+        """True if the option ``CONFLATE`` is set."""
         return bool(self._options[zmq.CONFLATE])
 
     def setsockopt(self, option: int, value: Any) -> None:
-        """Subscribe, unsubscribe, or an ordinary option."""
+        """Subscribe, unsubscribe, or set an ordinary option."""
         if option not in (zmq.SUBSCRIBE, zmq.UNSUBSCRIBE):
             super().setsockopt(option, value)
             return
@@ -69,14 +69,14 @@ class Subscriber(Socket):
                 self._request(UNSUBSCRIBE + topic)
 
     def joined(self, link: Link) -> None:
-        """A new publisher hears of every subscription."""
+        """Send every subscription to a new publisher."""
         super().joined(link)
         for topic, times in self._topics.items():
             for _ in range(times):
                 self._ask(link, SUBSCRIBE + topic)
 
     def arrived(self, link: Link) -> None:
-        """What nobody asks for any more is dropped."""
+        """Drop an arrived message whose topic is no longer subscribed."""
         inbox = link.lane_to(self).inbox
         start = bytes(inbox.head[0])
         if not any(times and start.startswith(topic) for topic, times in self._topics.items()):

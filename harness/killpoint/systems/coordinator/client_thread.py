@@ -1,4 +1,4 @@
-"""One link to a coordinator, kept by a thread of its own: it hears, and gives signs of life."""
+"""Thread that owns one link to a coordinator: it receives, and sends heartbeats."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from killpoint.targets.coordination import Published, Started
 from killpoint.targets.coordinator_protocol import Heard, RunsCoordinator
 
 _TURN = 0.02
-"""Seconds that it listens before it looks whether there is something to say."""
+"""Seconds of one receive, after which it looks for queued actions."""
 _BEATS = 0.25
-"""Between two signs of life."""
+"""Seconds between two heartbeats."""
 _AT_ONCE = 64
-"""Words that it takes before it does anything else."""
+"""Messages that it takes before it does anything else."""
 
 
 class LinkKeeper:
-    """What an engine or a front end does all the time, whatever else it is told."""
+    """Link of an engine or a front end, served all the time whatever orders come."""
 
     def __init__(
         self,
@@ -36,17 +36,17 @@ class LinkKeeper:
     ) -> None:
         """``stepping``: an engine's half of the protocol; None for a front end.
 
-        A word that cannot be understood is logged as ``unheard``, and the next one waited for.
+        A message that cannot be decoded is logged as ``unheard``, and the next one awaited.
 
         Raises:
-            Exception: whatever the making of the link raised.
+            Exception: the link could not be made.
         """
         self.stepping = stepping
         self.lost = False
-        """Whether the coordinator counts as gone."""
+        """True if the coordinator counts as gone."""
         self.last: Published | None = None
         self.words = 0
-        """How many words of the coordinator's it has heard."""
+        """Number of messages received from the coordinator."""
         self._target = target
         self._log = log
         self._todo = deque[tuple[Future[Any], Callable[[Any], Any]]]()
@@ -56,27 +56,27 @@ class LinkKeeper:
         self._thread = threading.Thread(target=self._keep, args=(make, made), daemon=True)
         self._thread.start()
         made.result()
-        if stepping is None:  # a front end, whose words have a time to be heard by
+        if stepping is None:  # a front end, whose messages have a deadline
             scheduling_jitter.watch(log, lambda: self._over)
 
     def do(self, act: Callable[[Any], Any]) -> Any:
-        """Do something with the link, in its own thread; what that gives, or raises."""
+        """Run an action on the link in its own thread; return its result, or raise its error."""
         done = Future[Any]()
         self._todo.append((done, act))
         return done.result()
 
     def until(self, there: Callable[[], bool], within: float) -> bool:
-        """Whether it comes to that in so many seconds; looked at after each word."""
+        """Return whether a condition holds within so many seconds; checked after each message."""
         with self._changed:
             return self._changed.wait_for(there, within)
 
     def close(self) -> None:
-        """Leave."""
+        """Stop the thread, which closes the link."""
         self._over = True
         self._thread.join()
 
     def listen(self, link: Any, seconds: float) -> None:
-        """Take what is there, or the first that comes in that time. In the link's own thread."""
+        """Receive the pending messages, or the first within that time. In the link's own thread."""
         for _ in range(_AT_ONCE):
             heard = self._target.link_hears(link, seconds)
             if heard is None:

@@ -1,12 +1,12 @@
-"""What a role does as the parent of a coordinator, as an engine or as a front end; all is logged.
+"""Actions of a role as the parent of a coordinator, as an engine or as a front end; all are logged.
 
-Of the parent ``coordinator-start`` and ``coordinator-started``, ``coordinator-close`` and
-``coordinator-closed``, and ``coordinator-gone`` once it was told that its child has ended;
-``times`` is what the target promises, ``logged`` how many bytes it has written for people. Of the
-others ``linked`` and ``unlinked``; ``said`` and what; ``request`` and ``stepped`` with its number
-``n``; ``ended`` and the wave that comes next; ``heard`` and what; ``lied``; ``flood`` and
-``flooded``;
-``coordinator-lost`` and ``coordinator-found``; ``hear`` and ``hear-done``.
+Events of the parent: ``coordinator-start`` and ``coordinator-started``, ``coordinator-close`` and
+``coordinator-closed``, and ``coordinator-gone`` once its child's end was reported; ``times`` has
+the intervals that the target promises, ``logged`` the number of bytes that it has written for
+people. Events of the others: ``linked`` and ``unlinked``; ``said`` with the message; ``request``
+and ``stepped`` with its number ``n``; ``ended`` with the next wave; ``heard`` with the message;
+``lied``; ``flood`` and ``flooded``; ``coordinator-lost`` and ``coordinator-found``; ``hear`` and
+``hear-done``.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
 _ROOM = 0.001
-"""Seconds to wait while a message finds no room."""
+"""Seconds to wait while there is no room for a message."""
 _ROOM_WITHIN = 5.0
 _GONE, _LOOKS = "coordinator.gone", 0.1
-"""A file that says that it has ended, and the seconds between two looks for it."""
+"""Name of the file that marks its end, and seconds between two looks for that."""
 _BATCH, _HELD_UP = 64, 0.02
-"""Messages of a flood at a time, and seconds that these take only if the machine is busy: what it
-does to one process that never waits it does to another, so this is a control, too."""
+"""Messages of a flood at a time, and seconds that these take only if the machine is busy: a delay
+of one process that never waits is a delay of another, so this is a control, too."""
 
 
 class CoordinatorDriver(Driver):
@@ -66,7 +66,7 @@ class CoordinatorDriver(Driver):
         self._counts: script.Counts = (0, 0)
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
-        """Which step is done by which method."""
+        """Return the method for each step."""
         return {
             script.CoordinatorStart: self._start,
             script.CoordinatorClose: self._close,
@@ -119,7 +119,7 @@ class CoordinatorDriver(Driver):
         return "ok"
 
     def _is_over(self, end: Any, pid: int) -> bool:
-        """Looked at between two waits: whether the coordinator was closed, or has ended."""
+        """Return whether the coordinator was closed or has ended; called between two waits."""
         if self._role.end is not end:
             return True
         gone = self._target().coordinator_gone(end)
@@ -269,13 +269,13 @@ class CoordinatorDriver(Driver):
         return "ok" if there else "timeout"
 
     def _moot(self, step: script.Hear) -> bool:
-        """Whether nobody is left who could publish these counts."""
+        """Return whether no coordinator is left that could publish these counts."""
         return step.what == "counts" and (self._folder / _GONE).exists()
 
     # -- how --------------------------------------------------------------------------------------
 
     def _say(self, link: Any, saying: Saying) -> None:
-        """Send it, as soon as there is room; logged before, so that nothing can be heard early."""
+        """Send a message as soon as there is room; log it first, before it can be received."""
         self._log("said", rank=self._rank(), **msgspec.to_builtins(saying))
         end = time.monotonic() + _ROOM_WITHIN
         while not self._target().engine_says(link, saying):
@@ -303,7 +303,7 @@ class CoordinatorDriver(Driver):
 
 
 def _is_there(keeper: LinkKeeper, step: script.Hear, since: int) -> bool:
-    """Whether what a role waits for has come."""
+    """Return whether the event that a role waits for has come."""
     stepping, counts = keeper.stepping, (keeper.last.counts if keeper.last else None) or ()
     known = step.rank is not None and step.rank < len(counts)
     mine = counts[step.rank or 0] if known else None

@@ -1,6 +1,6 @@
 """The main module of a process that a target starts afresh as its coordinator.
 
-It is imported there before anything of the target's, so that a target whose modules are changed
+It is imported there before any module of the target's, so that a target whose modules are changed
 while they are imported is the same there, and the harness can move that process's clock.
 """
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from killpoint.runner.processes.target_agent import PLAY, TARGET
 
 NAME = "coordinator"
-"""The role that such a process plays."""
+"""Role of such a process."""
 
 
 def take() -> None:
-    """Be the coordinator's process, if there is a play."""
+    """Make this process the play's coordinator, if there is a play."""
     folder, spec = os.environ.get(PLAY), os.environ.get(TARGET, "")
     if folder is None:
         return

@@ -1,4 +1,4 @@
-"""What is explored: how many parties, and how much happens to them."""
+"""Exploration of the wave protocol: the number of parties, and of events."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ class Orders(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The wave protocol in every order of its messages.
 
     Each engine and front end begins to listen to the coordinator at any time, and has missed what
-    was sent before. A message may be on its way for any time; those from one party to another
-    come in the order they were sent.
+    was sent before. A message may be in transit for any time; messages from one party to another
+    arrive in the order they were sent.
     """
 
     engines: Annotated[int, msgspec.Meta(ge=1, le=8)] = 2
     front_ends: Annotated[int, msgspec.Meta(ge=0, le=8)] = 1
     requests: Annotated[int, msgspec.Meta(ge=0, le=16)] = 2
-    """At most so many come, each at any engine and any time."""
+    """Most requests that arrive, each at any engine and any time."""
     holds: Annotated[int, msgspec.Meta(ge=0, le=8)] = 0
-    """So often an engine is held and released: until then it obeys no start."""
+    """Number of times an engine is held and released; until then it obeys no start."""
     deaths: Annotated[int, msgspec.Meta(ge=0, le=4)] = 0
-    """So often an engine dies: the coordinator misses it at any time later, if it ever listened,
-    and whoever meets with it in an all-reduce is told, at any time as well."""
+    """Number of engine deaths: the coordinator misses the engine at any time later, if it ever
+    listened, and the peers in its all-reduce get an error, at any time as well."""
     moves: list[str] | None = None
-    """The one order to play; None: all of them."""
+    """The single order to play; None: all of them."""
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the text for reports."""
         held = f", {_some(self.holds, 'hold')}" if self.holds else ""
         held += f", {_some(self.deaths, 'death')}" if self.deaths else ""
         return (

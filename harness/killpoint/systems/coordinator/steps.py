@@ -1,4 +1,4 @@
-"""What the peers of a coordinator are told to do."""
+"""Steps of a coordinator's peers: its parent, engines and front ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from killpoint.systems.step import Seconds, Step
 
 Counts = tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=0)]]
-"""Requests that wait, and requests that run."""
+"""Numbers of requests that wait, and of requests that run."""
 Rank = Annotated[int, msgspec.Meta(ge=0, le=4095)]
 
 EngineLie = Literal[
@@ -28,10 +28,10 @@ EngineLie = Literal[
     "deep",
     "fuzzed",
 ]
-"""What a broken engine sends. ``wrong-type``, ``far-wave`` and ``huge-number`` are one bad field
-beside good counts; ``nobodys-topic`` is a subscription; ``not-text`` holds a text that
-is no UTF-8, ``deep`` arrays in arrays without end; ``fuzzed`` is many mutants of a message that are
-none."""
+"""Malformed message of a broken engine. ``wrong-type``, ``far-wave`` and ``huge-number`` are one
+bad field beside good counts; ``nobodys-topic`` is a subscription; ``not-text`` holds text that is
+not UTF-8, ``deep`` arrays nested without end; ``fuzzed`` is many mutants of a message that are not
+messages themselves."""
 FrontEndLie = Literal[
     "empty",
     "truncated",
@@ -45,20 +45,20 @@ FrontEndLie = Literal[
     "fuzzed",
 ]
 Awaited = Literal["stepped", "without", "counts", "gone", "back", "state", "lost", "found", "ranks"]
-"""``stepped``: all requests of this engine are; ``without``: it is in a wave that a rank is not in;
-``counts``, ``gone``, ``back``: what a front end
-hears of a rank; ``ranks``: it hears of so many; ``state``: any word of the coordinator's from now
-on; ``lost``, ``found``: the coordinator counts as gone here, or does no more."""
+"""Event that a role waits for. ``stepped``: all requests of this engine are; ``without``: the
+engine is in a wave that a rank is not in; ``counts``, ``gone``, ``back``: a front end's news of a
+rank; ``ranks``: a front end's news of the number of ranks; ``state``: any later message of the
+coordinator; ``lost``, ``found``: this role begins, or ceases, to count the coordinator as gone."""
 
 
 class CoordinatorStart(Step, tag="coordinator-start"):
-    """The parent starts a coordinator, the first one or the next; it goes on once it listens."""
+    """The parent starts a coordinator, the first or the next; it goes on once that listens."""
 
     timeout: Seconds | None = None
 
 
 class CoordinatorClose(Step, tag="coordinator-close"):
-    """The parent ends it cleanly."""
+    """The parent closes the coordinator cleanly."""
 
 
 class Connect(Step, tag="connect"):
@@ -66,59 +66,59 @@ class Connect(Step, tag="connect"):
 
     roles: tuple[str, ...] = ("engines", "front-ends")
     rank: Rank | None = None
-    """The rank that an engine comes as; None: its own number."""
+    """Rank under which an engine connects; None: its own number."""
 
 
 class Disconnect(Step, tag="disconnect"):
-    """They leave, and live on."""
+    """Engines or front ends close their connections, and live on."""
 
     roles: tuple[str, ...]
 
 
 class Tell(Step, tag="tell"):
-    """An engine tells its counts."""
+    """An engine reports its counts."""
 
     role: str
     counts: Counts
 
 
 class Request(Step, tag="request"):
-    """A request comes to an engine: it is in a wave, or wants one."""
+    """A request arrives at engines, each of which is in a wave, or wants one."""
 
     roles: tuple[str, ...]
 
 
 class EndWave(Step, tag="end-wave"):
-    """Engines have agreed that nothing is left to do; the first of these roles says so."""
+    """Engines have agreed that nothing is left to do; the first of these roles reports it."""
 
     roles: tuple[str, ...]
 
 
 class BreakWave(Step, tag="break-wave"):
-    """An engine's all-reduce fails for want of some ranks: it says so, and wants the next wave."""
+    """An all-reduce fails for want of some ranks; the engine reports it and wants the next wave."""
 
     role: str
     lost: tuple[Rank, ...] = ()
 
 
 class Scale(Step, tag="scale"):
-    """A front end says how many engines there are to be."""
+    """A front end requests another number of engines."""
 
     role: str
     engines: Annotated[int, msgspec.Meta(ge=1, le=256)]
 
 
 class Forge(Step, tag="forge"):
-    """An engine or a front end sends what makes no sense."""
+    """An engine or a front end sends a malformed message."""
 
     role: str
     lie: EngineLie | FrontEndLie
     counts: Counts = (0, 0)
-    """What a broken engine's message carries beside it, where that can be read."""
+    """Counts beside the bad field of an engine's message, where they can still be read."""
 
 
 class Flood(Step, tag="flood"):
-    """Engines repeat their counts as fast as they can be sent, or send what makes no sense."""
+    """Engines send their counts, or malformed messages, as fast as they can."""
 
     roles: tuple[str, ...]
     seconds: Annotated[float, msgspec.Meta(gt=0, le=60)]
@@ -126,7 +126,7 @@ class Flood(Step, tag="flood"):
 
 
 class Hear(Step, tag="hear"):
-    """Roles wait until they have heard of something; if they do not, the play ends there."""
+    """Roles wait for news of something; the play ends there if it does not come."""
 
     roles: tuple[str, ...]
     what: Awaited

@@ -1,4 +1,4 @@
-"""What is a well-formed scenario of a coordinator, and can nevertheless not be played."""
+"""Checks for well-formed coordinator scenarios that cannot be played."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from killpoint.systems.pool.validate import tag
 
 _OTHERS = (Exit, Fault, Intrude, Look, Pause, Wait, Weigh)
 _FROM_OUTSIDE = ("kill", "stop", "continue", "sigterm", "sigint", "jump-clock")
-"""What can be done to the coordinator's own process: it takes no orders."""
+"""Faults of the coordinator's own process, which takes no orders."""
 _FAULTS = (*_FROM_OUTSIDE, "exit", "starve", "cut", "heal")
 _OF_A_RANK = ("without", "counts", "gone", "back", "ranks")
 _OF_ENGINES = (Tell, Request, BreakWave, Flood)
 
 
 def unplayable_coordinator(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What cannot be played: where, and what."""
+    """Yield the place and the text of each reason why the scenario cannot be played."""
     if scenario.coordinator is None:
         for index, step in enumerate(scenario.steps):
             if isinstance(step, CoordinatorStep):

@@ -1,4 +1,4 @@
-"""What the front end of an engine does, logged before and after each call.
+"""Actions of the front end of an engine, logged before and after each call.
 
 The events come in pairs: ``engine-start`` and ``engine-started``, ``engine-stop`` and
 ``engine-stopped``; the second of each has the outcome, its error's text, and the seconds ``s``.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
 _TOLD_WITHIN = 2.0
-"""Seconds after a stop in which open requests are to have ended."""
+"""Seconds after a stop within which open requests must end."""
 
 
 class EngineDriver(Driver):
@@ -47,7 +47,7 @@ class EngineDriver(Driver):
         self._load_thread: LoadThread | None = None
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
-        """Which step is done by which method."""
+        """Return the method for each step."""
         return {
             script.EngineStart: self._start,
             script.Load: self._load,
@@ -59,7 +59,7 @@ class EngineDriver(Driver):
         }
 
     def come(self) -> None:
-        """Be a main module that spawned processes can import: the zygote is none."""
+        """Set a main module that spawned processes can import, which the zygote is not."""
         sys.modules["__main__"] = ModuleType("__main__")
 
     def _target(self) -> HasEngine:

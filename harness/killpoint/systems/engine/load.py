@@ -1,4 +1,4 @@
-"""What a load asks for: prompts that share parts, and one request after another, from a seed."""
+"""Requests of a load: prompts that share parts, and one request after another, from a seed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from killpoint.scenario import Load
 from killpoint.targets.engine_protocol import EngineShape
 
 _SEGMENTS = 3
-"""So many different runs of tokens make up all prompts."""
+"""Number of different runs of tokens that make up all prompts."""
 _TOKENS = range(1, 256)
 
 
@@ -20,17 +20,18 @@ class Asked(msgspec.Struct, frozen=True):
     """One request."""
 
     key: int
-    """Of what it asks: requests with the same key ask for the same. -1: for more than can be."""
+    """Number of its content: requests with the same key ask for the same. -1: for more than
+    fits."""
     prompt: tuple[int, ...]
     max_tokens: int
 
 
 def different(load: Load, shape: EngineShape, seed: int) -> list[Asked]:
-    """Everything that a load asks for, once each; ``key`` is the place in the list.
+    """Return every request that a load makes, once each; ``key`` is the place in the list.
 
     A prompt is made of runs as long as a block, of which there are few: the same run comes at the
-    same place of several prompts, behind different ones, so that a block that is used again for
-    what it holds alone holds the wrong thing.
+    same place of several prompts, behind different ones, so that a block that is reused for its own
+    tokens alone holds the wrong cache.
     """
     chance = random.Random(f"load {seed}")
     segments = [[chance.choice(_TOKENS) for _ in range(shape.block_size)] for _ in range(_SEGMENTS)]
@@ -47,18 +48,18 @@ def different(load: Load, shape: EngineShape, seed: int) -> list[Asked]:
 
 
 def asked(load: Load, shape: EngineShape, known: Sequence[Asked], seed: int, n: int) -> Asked:
-    """The load's n-th request."""
+    """Return the load's n-th request."""
     if load.large_every and n % load.large_every == load.large_every - 1:
         return Asked(-1, (7,) * (shape.blocks * shape.block_size + 1), 8)
     return random.Random(f"request {seed} {n}").choice(known)
 
 
 def digest(tokens: Sequence[int]) -> str:
-    """Of tokens: sixteen hexadecimal digits."""
+    """Return the digest of tokens: sixteen hexadecimal digits."""
     data = b"".join(int(token).to_bytes(4, "little") for token in tokens)
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def prefixes(tokens: Sequence[int]) -> list[str]:
-    """The digests of the first none, one, two… of them."""
+    """Return the digests of the first none, one, two… tokens."""
     return [digest(tokens[:count]) for count in range(len(tokens) + 1)]

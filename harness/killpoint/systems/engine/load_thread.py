@@ -1,10 +1,10 @@
-"""The thread that keeps an engine under load: it asks, takes what comes, and looks how it is.
+"""Thread that keeps an engine under load: it submits requests, polls tokens, and checks its health.
 
 It logs ``request``, ``first`` at its first token, and ``answer`` with its outcome, finish, tokens'
-count and digest, the error's text and the seconds ``s`` since it was asked; ``cancelled`` when one
-is cancelled. At each look ``looked``: what the engine says of itself, how many tokens have come
-until then, how many requests are open, and how long the one that has waited longest for its next
-token has waited. ``parts`` tells which processes it has, whenever that changes.
+count and digest, the error's text and the seconds ``s`` since it was submitted; ``cancelled`` when
+one is cancelled. At each look it logs ``looked``: the engine's own health, the number of tokens so
+far, the number of open requests, and the longest time that one has waited for its next token.
+``parts`` has the engine's processes, whenever they change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from killpoint.targets.engine_protocol import EngineHealth, EnginePiece, EngineS
 _TICK = 0.005
 _COME_WITHIN = 3.0
 _TEXT = 600
-"""Characters of an error that are kept."""
+"""Characters of an error's text that are kept."""
 
 
 class _Open:
@@ -53,13 +53,13 @@ class LoadThread:
         word: Callable[[Exception], str],
         tell: Callable[[dict[str, int]], None],
     ) -> None:
-        """``word``: an error's outcome; ``tell``: is told the engine's parts when they change."""
+        """``word``: returns an error's outcome; ``tell``: called with parts that have changed."""
         self._target, self._end, self._load, self._shape = target, end, load, shape
         self._seed, self._log = seed, log
         self._word, self._tell = word, tell
         self.known = different(load, shape, seed)
         self.broken: Exception | None = None
-        """What ended it before its time."""
+        """Error that ended its thread early."""
         self._open: list[_Open] = []
         self._tokens = self._asked = 0
         self._enough = threading.Event()
@@ -72,14 +72,14 @@ class LoadThread:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """The first look is over when this returns."""
+        """Take the first look at the engine, then start the thread."""
         self._look()
         self._first = frozenset(self._parts)
         self._most = self._health.replicas if self._health else 0
         self._thread.start()
 
     def serve(self, seconds: float, coming: int) -> None:
-        """Let the load go on, and then until so many requests have begun to come."""
+        """Let the load go on, and then until so many requests have begun to arrive."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and self._thread.is_alive():
             select.select([], [], [], min(left, 0.05))
@@ -89,7 +89,7 @@ class LoadThread:
             select.select([], [], [], _TICK / 5)
 
     def recover(self, within: float) -> bool:
-        """Let it go on until everything is there again; no, if it does not come to that."""
+        """Let the load go on until everything is there again; return whether it is, in time."""
         end, since = time.monotonic() + within, self._looks
         while time.monotonic() < end and self._thread.is_alive():
             if self._looks > since + 1 and self._whole():
@@ -98,7 +98,7 @@ class LoadThread:
         return False
 
     def calm(self, within: float) -> bool:
-        """Ask for nothing more; whether all that was asked for has ended in time."""
+        """Submit no more requests; return whether all open ones have ended in time."""
         self._enough.set()
         end = time.monotonic() + within
         while self._open and time.monotonic() < end and self._thread.is_alive():
@@ -106,14 +106,14 @@ class LoadThread:
         return not self._open
 
     def halt(self) -> None:
-        """Touch the engine no more: another thread is about to stop it."""
+        """End the thread: another thread is about to stop the engine."""
         self._enough.set()
         self._leave.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def drain(self, within: float) -> None:
-        """After the engine's stop: take what it has told those that were open."""
+        """Take the remaining answers of open requests after the engine's stop."""
         end = time.monotonic() + within
         while self._open and time.monotonic() < end:
             self._take()
@@ -124,7 +124,7 @@ class LoadThread:
     def _run(self) -> None:
         try:
             self._turn()
-        except Exception as error:  # told by whoever waits for it
+        except Exception as error:  # raised to the role by its next order
             self.broken = error
 
     def _turn(self) -> None:

@@ -1,4 +1,4 @@
-"""What the front end of an engine is told to do (SPEC 8)."""
+"""Steps of the front end of an engine (SPEC 8)."""
 
 from __future__ import annotations
 
@@ -18,62 +18,62 @@ class EngineStart(Step, tag="engine-start"):
 
 
 class Load(Step, tag="load"):
-    """From now on requests come steadily, whatever becomes of the earlier ones.
+    """Requests begin to arrive steadily, whatever becomes of the earlier ones.
 
-    What a request asks for follows from the scenario's seed and the request's number. Its prompt is
-    one of few, which share parts with each other: some the beginning, some a later part only.
+    The content of a request follows from the scenario's seed and the request's number. Its prompt
+    is one of few, which share parts with each other: some the beginning, some a later part only.
     """
 
     rate: Annotated[float, msgspec.Meta(gt=0, le=10_000)] = 10.0
     """Requests a second."""
     together: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    """So many come at once, at times that are as much further apart."""
+    """Number of requests that arrive at once, at times that are as much further apart."""
     prompts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 8
-    """How many different ones."""
+    """Number of different prompts."""
     prompt_tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 56
-    """In the longest."""
+    """Tokens of the longest prompt."""
     max_tokens: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 32
-    """That the most demanding asks for."""
+    """Tokens that the most demanding request asks for."""
     cancel_every: _Every = 0
-    """Each so many-th is cancelled once it has a token; 0: none."""
+    """Every so many-th request is cancelled once it has a token; 0: none."""
     large_every: _Every = 0
-    """Each so many-th asks for more than the whole KV cache can hold; 0: none."""
+    """Every so many-th request asks for more than the whole KV cache can hold; 0: none."""
     within: Seconds = 30.0
-    """When a request should have ended."""
+    """Seconds within which a request should end."""
     look: Annotated[float, msgspec.Meta(ge=0.01, le=60)] = 0.1
-    """Seconds between two looks at its health and its parts."""
+    """Seconds between two looks at the engine's health and its parts."""
 
 
 class Serve(Step, tag="serve"):
-    """The load goes on for so long."""
+    """The load goes on for some seconds."""
 
     seconds: Seconds
     coming: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
-    """And then until tokens of so many requests are coming, if that is within three seconds: what
-    is done to the engine next is to meet them."""
+    """Number of requests of which tokens must be arriving before the step ends, waited for three
+    seconds at most after ``seconds``, so that the next step meets requests in flight."""
 
 
 class Recover(Step, tag="recover"):
-    """The load goes on until the engine is whole: what it had at first is there again, and ready.
+    """The load goes on until every process that the engine had at first is there again, and ready.
 
-    Whether it came to that within the time is for the judges.
+    Whether the engine recovered within the time is for the checkers to judge.
     """
 
     within: Seconds = 30.0
 
 
 class Calm(Step, tag="calm"):
-    """No more requests come; the front end goes on once all have ended, or the time is over."""
+    """No more requests arrive; the front end goes on once all have ended, or the time is over."""
 
     within: Seconds = 30.0
 
 
 class Alone(Step, tag="alone"):
-    """The front end has the model give, by itself, what each different request of a load asks."""
+    """The front end has the model alone answer each different request of a load, for comparison."""
 
 
 class EngineStop(Step, tag="engine-stop"):
-    """The engine is stopped; requests may be open."""
+    """The engine is stopped, possibly with requests in flight."""
 
 
 EngineStep = EngineStart | Load | Serve | Recover | Calm | Alone | EngineStop

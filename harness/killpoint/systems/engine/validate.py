@@ -1,4 +1,4 @@
-"""What is a well-formed scenario of an engine, and can nevertheless not be played."""
+"""Checks for well-formed engine scenarios that cannot be played."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from killpoint.systems.pool.validate import tag
 
 _OTHERS = (Exit, Fault, Intrude, Look, Pause, Wait, Weigh)
 _OF_A_PART = ("kill", "stop", "continue")
-"""What can be done to a part: it takes no orders."""
+"""Faults of a part, which takes no orders."""
 _OF_THE_FRONT_END = ("kill", "exit")
 
 
 def unplayable_engine(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What cannot be played: where, and what."""
+    """Yield the place and the text of each reason why the scenario cannot be played."""
     if scenario.engine is None:
         for index, step in enumerate(scenario.steps):
             if isinstance(step, EngineStep):

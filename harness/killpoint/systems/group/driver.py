@@ -1,4 +1,4 @@
-"""What a role does as a rank of a process group, logged before and after each call.
+"""Actions of a role as a rank of a process group, logged before and after each call.
 
 The events come in pairs: ``send-to`` and ``sent-to``, ``receive-from`` and ``got-from``,
 ``broadcast`` and ``broadcast-done``, ``gather`` and ``gathered``, ``barrier`` and
@@ -33,7 +33,7 @@ class GroupDriver(Driver):
         self._barriers = 0
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
-        """Which step is done by which method."""
+        """Return the method for each step."""
         return {
             script.Join: self._join,
             script.SendTo: self._send_to,
@@ -51,7 +51,7 @@ class GroupDriver(Driver):
         return target
 
     def _note_silence(self, shape: GroupShape) -> None:
-        """Judges must know whether the target was told to bear another silence than its own."""
+        """Log another peer timeout than the target's own, which checkers need."""
         if shape.silence is not None and "silence" in self._role.target.capabilities:
             self._role.log.write("silence", seconds=shape.silence)
 
@@ -167,7 +167,7 @@ class GroupDriver(Driver):
         return "ok"
 
     def _count_entries(self) -> None:
-        """What the host's store holds, where the target can say it: all have just met."""
+        """Log the number of entries in the host's store after a barrier, if the target counts."""
         target, end = self._role.target, self._role.end
         if rank_of(self._role.name) == 0 and isinstance(target, CountsEntries) and end is not None:
             self._role.log.write("entries", count=target.group_entries(end))
@@ -181,7 +181,7 @@ class GroupDriver(Driver):
     def _built(
         self, messages: Sequence[script.Message], first: int
     ) -> Iterator[tuple[int, Any, dict[str, Any]]]:
-        """Each message with its number and what the log says of it, built when its turn comes."""
+        """Yield each message with its number and its log entry, built when its turn comes."""
         seq = first
         for message in messages:
             for turn in range(message.repeat):
@@ -193,12 +193,12 @@ class GroupDriver(Driver):
 
 
 def rank_of(role: str) -> int:
-    """The number in a role's name."""
+    """Return the number in a role's name."""
     return int(role.rsplit("-", 1)[1])
 
 
 def _awaited(messages: Sequence[script.Message]) -> Iterator[tuple[int, Any, dict[str, Any]]]:
-    """The same turns at a rank that only takes."""
+    """Yield the same turns at a rank that only receives."""
     for _ in range(sum(message.repeat for message in messages)):
         yield -1, None, {}
 

@@ -1,4 +1,4 @@
-"""A process group as its specification has it: a lane for each pair, and a meeting in a barrier."""
+"""Specification of a process group: a lane for each pair of ranks, and the meeting of a barrier."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 Step = Literal["", "duplicate", "reordered", "skipped", "unknown"]
-"""What an arrival was: right (empty), one that was had before, one from behind, one from ahead,
-one that was never sent there."""
+"""Verdict on an arrival: right (empty); had before; from behind; from ahead; never sent there."""
 
 
 class Lane:
-    """What one rank gets of another, in the order in which it was sent."""
+    """Objects from one rank to another, in the order in which they were sent."""
 
     def __init__(self, sent: Sequence[int]) -> None:
         """``sent``: the numbers of the objects, in order."""
@@ -21,11 +20,11 @@ class Lane:
         self._next = 0
 
     def due(self) -> int | None:
-        """The number that comes next; None if everything was had."""
+        """Return the number of the object that comes next; None if all have been taken."""
         return self._sent[self._next] if self._next < len(self._sent) else None
 
     def take(self, number: int) -> Step:
-        """An object arrives."""
+        """Take an object that has arrived."""
         index = self._place.get(number)
         if index is None:
             return "unknown"
@@ -38,17 +37,17 @@ class Lane:
 
 
 class Meeting:
-    """One barrier: who has come so far."""
+    """One barrier: the ranks that have entered so far."""
 
     def __init__(self, ranks: int) -> None:
-        """Nobody has come."""
+        """Start with no rank inside."""
         self._ranks = ranks
         self._come: set[int] = set()
 
     def come(self, rank: int) -> None:
-        """A rank enters."""
+        """Have a rank enter."""
         self._come.add(rank)
 
     def missing(self) -> list[int]:
-        """For whom the others wait; empty once they may go on."""
+        """Return the ranks that the others wait for; empty once all may go on."""
         return [rank for rank in range(self._ranks) if rank not in self._come]

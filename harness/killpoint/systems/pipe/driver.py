@@ -1,10 +1,10 @@
-"""What a role does as a rank of a pipe, logged before and after each call.
+"""Actions of a role as a rank of a pipe, logged before and after each call.
 
 The events come in pairs: ``pipe-send`` and ``pipe-sent``, ``pipe-receive`` and ``pipe-got``,
 ``pipe-close`` and ``pipe-closed``, ``forge`` and ``forged``, ``blocks-send`` and ``blocks-sent``,
 ``blocks-receive`` and ``blocks-got``. The second of each pair has the outcome, its error's text,
-and the seconds ``s``. ``buffered`` tells how many bytes a pipe keeps, ``burst`` how much memory a
-run of sends took.
+and the seconds ``s``. ``buffered`` has the number of bytes that a pipe holds, ``burst`` the memory
+that a run of sends took.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
 _LOOKS, _BETWEEN = 4, 0.01
-"""A thread waits once it was seen asleep so often, so many seconds apart."""
+"""Number of looks at which a thread must be seen asleep to count as waiting, and seconds between
+them."""
 _INSIDE_WITHIN = 10.0
 _MUCH = 64 << 20
-"""Bytes of address space that a receive took: worth a word in the log."""
+"""Bytes of address space from which on the growth by a receive is logged."""
 
 
 class PipeDriver(Driver):
@@ -60,7 +61,7 @@ class PipeDriver(Driver):
         self._lacking: list[UnsupportedByTarget] = []
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
-        """Which step is done by which method."""
+        """Return the method for each step."""
         return {
             script.PipeOpen: self._open,
             script.PipeSend: self._send,
@@ -135,7 +136,7 @@ class PipeDriver(Driver):
         )
         self._log("pipe-closed", outcome=outcome, error=error, s=seconds)
         if outcome == "injected":
-            self._role.end = end  # closed or not: whoever holds it closes it again
+            self._role.end = end  # closed or not: its holder closes it again
         return outcome
 
     # -- tensors ------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class PipeDriver(Driver):
     def _built(
         self, step: script.PipeSend, first: int
     ) -> Iterator[tuple[int, script.Tensor, Any, dict[str, Any]]]:
-        """Each tensor with its number and what the log says of it."""
+        """Yield each tensor with its number and its description for the log."""
         seq = first
         for tensor in step.tensors:
             built, known = None, dict[str, Any]()
@@ -307,7 +308,7 @@ class PipeDriver(Driver):
 
 
 def _waits(thread: threading.Thread) -> bool:
-    """Whether a thread has come to wait inside its call, or is done."""
+    """Return whether a thread has come to wait inside its call, or is done."""
     seen, end = 0, time.monotonic() + _INSIDE_WITHIN
     while thread.is_alive() and seen < _LOOKS:
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""A pipe as its specification has it: what was accepted comes out once, in order, bit for bit."""
+"""Specification of a pipe: accepted tensors come out once, in order, bit for bit."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Literal
 import msgspec
 
 Step = Literal["", "skipped", "duplicate", "reordered", "unknown"]
-"""What an arrival was: right (empty), one from ahead, one that was had before, one from behind
+"""Verdict on an arrival: right (empty), one from ahead, one that was had before, one from behind
 that was not, one that was never sent."""
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A tensor that was given to be sent."""
+    """A tensor handed to a send call."""
 
     digest: str
     accepted: bool
-    """Whether its call returned well; else it may come or not."""
+    """True if its call returned well; else it may come or not."""
 
 
 class PipeLane:
     """One direction between two ranks."""
 
     def __init__(self, sent: Sequence[Sent]) -> None:
-        """``sent``: in order."""
+        """``sent``: the tensors, in the order in which they were sent."""
         self._sent = sent
         self._next = 0
         self._had: set[int] = set()
         self.missed: list[int] = []
-        """Places of accepted tensors that others were let past."""
+        """Indices of accepted tensors that later ones overtook."""
 
     def due(self) -> int | None:
-        """The place of the accepted tensor that is to come next, None if all have come."""
+        """Return the index of the accepted tensor that comes next, None if all have come."""
         for place in range(self._next, len(self._sent)):
             if self._sent[place].accepted:
                 return place
         return None
 
     def take(self, digest: str) -> Step:
-        """A tensor arrives."""
+        """Take a tensor that has arrived."""
         for place in range(self._next, len(self._sent)):
             if self._sent[place].digest == digest:
                 passed = [each for each in range(self._next, place) if self._sent[each].accepted]

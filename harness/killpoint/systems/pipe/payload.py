@@ -1,6 +1,6 @@
 """Tensors of a workload: every dtype, shape and layout, each with bytes of its own.
 
-They are made from (seed, seq, what was asked for) alone, so a scenario replays with the same bytes.
+They are made from (seed, seq, parameters) alone, so a scenario replays with the same bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PEAKS = re.compile(r"^(VmPeak|VmHWM|VmRSS):\s+(\d+) kB$", re.M)
 
 
 def build(tensor: Tensor, seed: int, seq: int, device: str) -> Any:
-    """What one tensor of a scenario stands for: a ``torch.Tensor``, or None."""
+    """Build one tensor of a scenario: a ``torch.Tensor``, or None."""
     import torch
 
     if tensor.form == "none":
@@ -65,7 +65,7 @@ def _filled(shape: list[int], dtype: Any, seed: int, seq: int, device: str) -> A
 
 
 def about(tensor: Any) -> dict[str, Any]:
-    """What a log says of a tensor: dtype, shape, how many bytes, and their fingerprint."""
+    """Return a tensor's log entry: dtype, shape, device, size in bytes, and digest."""
     if tensor is None:
         return {"dtype": "none", "shape": [], "bytes": 0, "digest": "none"}
     dtype = str(tensor.dtype).removeprefix("torch.")
@@ -74,7 +74,7 @@ def about(tensor: Any) -> dict[str, Any]:
 
 
 def digest(tensor: Any) -> str:
-    """A fingerprint of its dtype, its shape, and the bits of its elements in order."""
+    """Return a fingerprint of the dtype, the shape, and the bits of the elements in order."""
     import torch
 
     if tensor.device.type == "meta":
@@ -88,7 +88,7 @@ def digest(tensor: Any) -> str:
 
 
 def overwrite(tensor: Any) -> bool:
-    """Change every element in place; whether there was one."""
+    """Change every element in place; return whether there was one."""
     import torch
 
     if tensor is None or tensor.device.type == "meta" or not tensor.numel():
@@ -100,12 +100,12 @@ def overwrite(tensor: Any) -> bool:
 
 
 def forget_peak() -> None:
-    """From now on the peak of this process's memory is counted anew."""
+    """Reset the kernel's peak of this process's memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def peaks() -> dict[str, int]:
-    """This process's memory in bytes: in use now, the most in use, the most address space."""
+    """Return this process's memory in bytes: in use now, the peak, the peak of address space."""
     found = dict(_PEAKS.findall(Path("/proc/self/status").read_text()))
     names = {"rss": "VmRSS", "peak": "VmHWM", "space": "VmPeak"}
     return {word: 1024 * int(found.get(name, 0)) for word, name in names.items()}

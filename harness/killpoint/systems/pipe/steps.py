@@ -1,4 +1,4 @@
-"""What roles do to a pipe that carries tensors from each rank to the next (SPEC 6)."""
+"""Steps of a pipe that carries tensors from each rank to the next (SPEC 6)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from killpoint.systems.step import Seconds, Step, Times
 
 PipeVerb = Literal["pipe-open", "pipe-send", "pipe-receive", "pipe-close"]
 CarrierVerb = Literal["carry"]
-"""Whatever the target's own threads do in a role, from its first send or receive until its close:
-a point of this op counts their lines, of all of them together."""
+"""Work of the target's own threads in a role, from its first send or receive until its close: a
+point of this op counts the lines of all of them together."""
 
 Dtype = Literal[
     "bool",
@@ -31,22 +31,22 @@ Dtype = Literal[
 ]
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 Layout = Literal["plain", "transposed", "stepped", "expanded", "offset", "conjugate", "grad"]
-"""How a tensor lies in memory: row by row; its dimensions reversed; every second element of a
-larger one; one row that is all rows; behind the begin of its storage; its conjugate yet to be
-taken (complex only); with a gradient asked for (floating only)."""
+"""Memory layout of a tensor: row by row; its dimensions reversed; every second element of a larger
+one; one row that is all rows; behind the begin of its storage; its conjugate yet to be taken
+(complex only); with a gradient asked for (floating only)."""
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 Form = Literal["tensor", "none", "meta"]
-"""``meta``: a tensor without bytes, as torch has them. It has a dtype and a shape; whoever tries
-to carry it fails."""
+"""``meta``: a tensor without bytes, as torch has them. It has a dtype and a shape; to transfer it
+fails."""
 Lie = Literal["dtype", "negative", "dimensions", "overflow", "huge", "mismatch"]
-"""What a peer says of a tensor that is not so: a dtype that there is not; a negative size; more
-dimensions than can be; sizes whose product leaves 64 bits; more bytes than a machine has; more
+"""False statement of a peer about a tensor: a dtype that does not exist; a negative size; more
+dimensions than allowed; sizes whose product leaves 64 bits; more bytes than a machine has; more
 bytes than follow."""
 LIES: tuple[Lie, ...] = get_args(Lie)
 Forgery = Literal["swapped", "repeated", "lost", "mismatched", "late", "stale"]
-"""What becomes of a transfer's blocks on their way: the first two change places; the first comes
-twice; the second does not come; the first comes with another shape; the last comes after the lease,
-alone, or in the midst of the next transfer."""
+"""Harm to a transfer's blocks in transit: the first two change places; the first comes twice; the
+second does not come; the first comes with another shape; the last comes after the lease, alone, or
+in the midst of the next transfer."""
 
 Extent = Annotated[int, msgspec.Meta(ge=0, le=1 << 33)]
 
@@ -60,11 +60,11 @@ class Tensor(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, fro
     form: Form = "tensor"
     repeat: Times = 1
     device: Literal["", "cpu", "cuda"] = ""
-    """Where it lies; empty: where the pipe's tensors do."""
+    """Device of the tensor; empty: that of the pipe's tensors."""
 
 
 class PipeOpen(Step, tag="pipe-open"):
-    """Ranks make the pipe; each goes on once all are there."""
+    """Ranks make the pipe; each goes on once all have joined."""
 
     roles: tuple[str, ...] = ("all",)
     timeout: Seconds | None = None
@@ -81,11 +81,11 @@ class PipeSend(Step, tag="pipe-send"):
     keep_on: bool = False
     """Go on with the next tensor after one that could not be sent."""
     same: bool = False
-    """A run sends one tensor again and again; the role's memory is weighed around the sends."""
+    """Send one tensor again and again in a run; the role's memory is measured around the sends."""
 
 
 class PipeReceive(Step, tag="pipe-receive"):
-    """Ranks take what the one before them sent."""
+    """Ranks receive from the rank before them."""
 
     roles: tuple[str, ...]
     count: Times = 1
@@ -93,24 +93,24 @@ class PipeReceive(Step, tag="pipe-receive"):
     keep_on: bool = False
     """Go on after a call that raised (each such call counts towards ``count``)."""
     beside: bool = False
-    """By a second thread: the order has been obeyed once that waits inside its first call."""
+    """Receive in a second thread; the step is done once that thread waits inside its first call."""
 
 
 class PipeMeet(Step, tag="pipe-meet"):
-    """Roles wait for what they do in second threads."""
+    """Roles wait for their second threads."""
 
     roles: tuple[str, ...] = ("all",)
 
 
 class PipeDrain(Step, tag="pipe-drain"):
-    """Roles ask how many bytes their pipe still keeps, until there are none or they have waited."""
+    """Roles poll the bytes that their pipe still holds, until none are left or the time is over."""
 
     roles: tuple[str, ...] = ("all",)
     within: Seconds = 3.0
 
 
 class PipeForge(Step, tag="pipe-forge"):
-    """A rank lies to the next one about a tensor, by the target's own wire."""
+    """A rank makes a false statement about a tensor to the next one, by the target's own wire."""
 
     role: str
     lie: Lie
@@ -131,11 +131,11 @@ class BlocksSend(Step, tag="blocks-send"):
     blocks: list[Tensor]
     lease: Seconds = 5.0
     beside: bool = False
-    """By a second thread, as for :class:`PipeReceive`."""
+    """Send in a second thread, as for :class:`PipeReceive`."""
 
 
 class BlocksReceive(Step, tag="blocks-receive"):
-    """Ranks take a request's blocks."""
+    """Ranks receive a request's blocks."""
 
     roles: tuple[str, ...]
     request: str

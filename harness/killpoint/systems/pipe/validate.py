@@ -1,4 +1,4 @@
-"""What is a well-formed scenario of a pipe, and can nevertheless not be played."""
+"""Checks for well-formed pipe scenarios that cannot be played."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from killpoint.systems.pool.validate import tag
 
 _OTHERS = (Again, Count, Exit, Fault, Intrude, Look, Pause, Settle, Wait, Weigh)
 _BY_A_CARRIER = ("kill", "stop", "raise", "hold", "exit")
-"""What can be done where one of the target's own threads stands."""
+"""Faults at a point of one of the target's own threads."""
 
 
 def unplayable_pipe(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What cannot be played: where, and what."""
+    """Yield the place and the text of each reason why the scenario cannot be played."""
     if scenario.pipe is None:
         for index, step in enumerate(scenario.steps):
             if isinstance(step, PipeStep):

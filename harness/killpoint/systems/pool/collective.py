@@ -1,6 +1,6 @@
-"""A reduction over all workers of a pool, in two halves, so that something can strike between them.
+"""A reduction over all workers of a pool, in two halves, between which a fault can strike.
 
-Whoever stands between the halves keeps the others waiting inside the second one.
+A worker that stands between the halves keeps the others waiting inside the second one.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 _LIMIT = timedelta(seconds=60)
 _group: Any = None
 _meetings = 0
-"""How many groups there have been: each meets in a file of its own."""
+"""Number of groups so far: each meets in a file of its own."""
 
 
 class WrongSum(Exception):
-    """The workers' numbers were not added up."""
+    """The sum of the workers' numbers is wrong."""
 
 
 def all_reduced(rank: int, workers: int, folder: Path | None, between: Callable[[], None]) -> None:
-    """Reduce, come ``between``, reduce again.
+    """Reduce, call ``between``, reduce again.
 
     Raises:
-        WrongSum: what came out is not the sum.
+        WrongSum: the result is not the sum.
     """
     import torch
 
@@ -44,7 +44,7 @@ def all_reduced(rank: int, workers: int, folder: Path | None, between: Callable[
     try:
         _reduce(_group, rank, workers, between)
     except BaseException:
-        # Who leaves it half done breaks it off: the others hear of that, and do not wait.
+        # A worker that leaves half-way ends it: the others get an error, and do not wait.
         _group = None
         _meetings += 1
         raise

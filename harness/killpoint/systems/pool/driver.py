@@ -1,10 +1,10 @@
-"""What the executor of a worker pool does, logged before and after each call.
+"""Actions of the executor of a worker pool, logged before and after each call.
 
 The events come in pairs: ``pool-start`` and ``pool-started``, ``call`` and ``call-done``,
 ``submit`` and ``submitted``, ``result`` and ``result-done``, ``health`` and ``health-done``,
 ``pool-stop`` and ``pool-stopped``. The second of each pair has the outcome, its error's text, and
-the seconds ``s``; after each of them ``pool-state``, empty where the target has no such words. A
-call is known by its number ``n`` wherever it is spoken of.
+the seconds ``s``; after each of them comes ``pool-state``, empty where the target names no states.
+All events of a call have its number ``n``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 WORKER = "killpoint.systems.pool.worker_class:PoolWorker"
 _TEXT = 8000
-"""Characters of an error that are kept: a worker's own traceback is to be among them."""
+"""Characters of an error's text that are kept, enough for a worker's own traceback."""
 
 
 class PoolDriver(Driver):
@@ -53,7 +53,7 @@ class PoolDriver(Driver):
         self._made: dict[int, Any] = {}
 
     def table(self) -> dict[type, Callable[[Order, Any], str]]:
-        """Which step is done by which method."""
+        """Return the method for each step."""
         return {
             script.PoolStart: self._start,
             script.NextPool: self._start,
@@ -65,9 +65,9 @@ class PoolDriver(Driver):
         }
 
     def come(self) -> None:
-        """Make the phases of this process points, and its workers find the play."""
+        """Make the phases of this process points, and pass the play to its workers."""
         os.environ[PLAY] = str(self._folder)
-        # A spawned worker would import the zygote again, as the main module of whoever spawns it.
+        # A spawned worker would import the zygote again, as its spawner's main module.
         sys.modules["__main__"] = ModuleType("__main__")
         self.pid = os.getpid()
         self._presence = Presence(self._role.name, self._folder, side=True)
@@ -80,7 +80,7 @@ class PoolDriver(Driver):
             os._exit(EXIT_FAULT)
 
     def interrupted(self) -> None:
-        """What a program does about Ctrl-C: it stops its pool, and ends."""
+        """Handle Ctrl-C as a whole program does: stop the pool, and end."""
         self._log("interrupted")
         with contextlib.suppress(Closed):  # a point may have been on its way to us
             while (packet := self._role.channel.take()) is not None:
@@ -89,7 +89,7 @@ class PoolDriver(Driver):
         self._shut_down()
 
     def at(self, phase: str, call: int) -> None:
-        """Stand at a phase, in whichever thread comes to it, if the runner waits there."""
+        """Stand at a phase, in the thread that reaches it, if the runner waits there."""
         if self._presence is None:
             return
         main = threading.current_thread() is threading.main_thread()
@@ -223,7 +223,7 @@ class PoolDriver(Driver):
         return self._timed_in_full(verb, lambda: act(end))
 
     def _timed_in_full(self, verb: str, act: Callable[[], object]) -> tuple[str, str, float]:
-        """As the role times a call, with all of an error's text."""
+        """Time a call as the role does, with the full text of an error."""
         text = ""
 
         def acted() -> None:
@@ -253,7 +253,7 @@ def _arguments(step: script.Call | script.Submit, number: int) -> tuple[Any, ...
 
 
 def replies(got: list[Any]) -> list[list[object]]:
-    """Rank, call and digest of each answer in what a call gave: a list of them, or one."""
+    """Return the rank, call and digest of each reply in a call's results, lists or single."""
     found: list[list[object]] = []
     for value in got:
         for each in cast("list[object]", value) if isinstance(value, list | tuple) else [value]:

@@ -1,4 +1,4 @@
-"""A worker pool's life as its specification has it: six states, forward only (SPEC W1)."""
+"""Specification of a worker pool's life: six states, forward only (SPEC W1)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ MOVES: dict[PoolState, tuple[PoolState, ...]] = {
     "stopping": ("stopped",),
     "stopped": (),
 }
-"""The single steps. Whoever looks now and then sees some of the states, in their order."""
+"""Transitions in one step. An observer that looks now and then sees some of the states, in their
+order."""
 
 
 def reachable(state: PoolState) -> set[PoolState]:
-    """What a pool in this state may be seen in later, itself included."""
+    """Return the states in which such a pool may be seen later, its present one included."""
     found: set[PoolState] = {state}
     for each in MOVES[state]:
         found |= reachable(each)
@@ -29,14 +30,14 @@ def reachable(state: PoolState) -> set[PoolState]:
 
 
 class PoolLife:
-    """One pool, seen now and then."""
+    """State of one pool, observed from time to time."""
 
     def __init__(self) -> None:
-        """It is being started."""
+        """Begin in the state ``starting``."""
         self.state: PoolState = "starting"
 
     def seen(self, word: str) -> str:
-        """It is in this state now: why that cannot be, empty if it can."""
+        """Record that the pool is in this state now; return why that cannot be, empty if it can."""
         state = next((each for each in STATES if each == word), None)
         if state is None:
             return f"{word!r} is no state of a pool; expected one of: {', '.join(STATES)}"
@@ -47,28 +48,28 @@ class PoolLife:
 
 
 class PoolModel:
-    """What a pool owes its caller: replies in rank order, each to its own call, until it fails."""
+    """Replies that a pool owes: in rank order, each to its own call, until the pool fails."""
 
     def __init__(self, workers: int) -> None:
-        """A ready pool of so many workers."""
+        """Begin as a ready pool of so many workers."""
         self._workers = workers
         self._alive = True
         self._asked: list[int] = []
 
     def ask(self, call: int) -> bool:
-        """A call is made: whether it is taken."""
+        """Make a call; return whether it is accepted."""
         if self._alive:
             self._asked.append(call)
         return self._alive
 
     def fail(self) -> list[int]:
-        """A worker has died: the calls that err now."""
+        """Record a worker's death; return the calls that fail with it."""
         self._alive = False
         pending, self._asked = self._asked, []
         return pending
 
     def answer(self, call: int, replies: Sequence[tuple[int, int]], rank: int | None = None) -> str:
-        """A call returns with (rank, call) pairs: what is wrong with them, empty if nothing is."""
+        """Take a call's (rank, call) pairs; return what is wrong with them, empty if nothing is."""
         if call not in self._asked:
             return "unasked"
         self._asked.remove(call)

@@ -1,6 +1,6 @@
-"""What passes between an executor and its workers: each object says when it is pickled and read.
+"""Requests and replies of a pool, each of which reports when it is pickled and unpickled.
 
-Where nothing is armed, and where there is no play, that costs a function call.
+Where no point is armed, and where there is no play, that costs a function call.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 
 class Stand(Protocol):
-    """Whoever meets the runner in this process."""
+    """Party that meets the runner in this process."""
 
     pid: int
 
     def at(self, phase: str, call: int) -> None:
-        """Stand there, if somebody waits for it."""
+        """Stand at a phase, if the runner waits there."""
         ...
 
 
@@ -24,31 +24,31 @@ _here: Stand | None = None
 
 
 def take_stand(stand: Stand | None) -> Stand | None:
-    """From now on phases of this process are told to it; whose they were before."""
+    """Set the party that phases of this process are reported to; return the one before."""
     global _here
     before, _here = _here, stand
     return before
 
 
 def at(phase: str, call: int) -> None:
-    """This thread comes to a phase."""
+    """Report that this thread has come to a phase."""
     if _here is not None and _here.pid == os.getpid():
         _here.at(phase, call)
 
 
 def body(call: int, size: int) -> bytes:
-    """What every worker answers in this call."""
+    """Return the body that every worker replies in this call."""
     pattern = b"<call %d>" % call
     return (pattern * (size // len(pattern) + 1))[:size]
 
 
 def digest(data: bytes) -> str:
-    """A checksum that costs little."""
+    """Return a cheap checksum."""
     return f"{zlib.crc32(data):08x}"
 
 
 class Request:
-    """The number of a call, on its way to the workers."""
+    """Number of a call, in transit to the workers."""
 
     def __init__(self, call: int) -> None:
         self.call = call
@@ -59,14 +59,14 @@ class Request:
 
 
 class Reply:
-    """What one worker answers to one call."""
+    """Reply of one worker to one call."""
 
     def __init__(self, rank: int, call: int, data: bytes, *, large: bool = False) -> None:
         self.rank = rank
         self.call = call
         self.data = data
         self.large = large
-        """Whether it is meant to be past the boundary of what a queue takes inline."""
+        """True if it is to exceed the size that a queue takes inline."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         at("replying-overflow" if self.large else "replying", self.call)
@@ -74,7 +74,7 @@ class Reply:
 
 
 class Unpicklable(Reply):
-    """An answer that cannot leave its process."""
+    """Reply that cannot be pickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         at("replying", self.call)

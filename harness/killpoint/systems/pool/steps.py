@@ -1,4 +1,4 @@
-"""What the executor of a worker pool is told to do, and the phases that its calls pass through."""
+"""Steps of the executor of a worker pool, and the phases that its calls pass through."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 from killpoint.systems.step import Seconds, Size, Step, Times
 
 PoolVerb = Literal["pool-start", "call", "submit", "result", "health", "stop"]
-"""What the executor can be struck at by lines."""
+"""Operations of the executor in which a fault can be placed at a line."""
 WorkerVerb = Literal["start", "serve"]
-"""And a worker: from the end of its loading to its first method; from a method's end to the next
-one's begin."""
+"""Operations of a worker, likewise: ``start``, from the end of its loading to its first method, and
+``serve``, from a method's end to the next one's begin."""
 
 WorkerPhase = Literal[
     "constructing",
@@ -26,10 +26,10 @@ WorkerPhase = Literal[
     "replying-overflow",
     "leaving",
 ]
-"""Where a worker stands: being made, its model loaded, a request unpickled, inside a method, its
-reply pickled (by whichever thread does it), leaving cleanly."""
+"""Phase of a worker: being made, its model loaded, a request unpickled, inside a method, its reply
+pickled (by whichever thread does it), leaving cleanly."""
 ExecutorPhase = Literal["asking", "hearing"]
-"""Where the executor stands: a request pickled, a reply unpickled."""
+"""Phase of the executor: a request pickled, a reply unpickled."""
 WORKER_PHASES: tuple[str, ...] = get_args(WorkerPhase)
 EXECUTOR_PHASES: tuple[str, ...] = get_args(ExecutorPhase)
 
@@ -63,14 +63,14 @@ class Call(Step, tag="call"):
     size: Size = 64
     """Bytes of each reply's body, where the method has one."""
     rank: Rank | None = None
-    """The only one that replies; None: every one does."""
+    """Rank of the only worker that replies; None: every one does."""
     timeout: Seconds | None = None
     keep_on: bool = False
     """Go on with the next call after one that failed."""
 
 
 class Submit(Step, tag="submit"):
-    """The executor has all workers run a method, and waits for nothing."""
+    """The executor has all workers run a method, and does not wait for their replies."""
 
     method: Method = "echo"
     times: Times = 1
@@ -82,7 +82,7 @@ class Results(Step, tag="results"):
     """The executor takes the results of what it submitted, the oldest first."""
 
     count: Times | None = None
-    """How many; None: all that are outstanding."""
+    """Number of results; None: all that are outstanding."""
     timeout: Seconds | None = None
     newest_first: bool = False
     keep_on: bool = True
@@ -90,13 +90,13 @@ class Results(Step, tag="results"):
 
 
 class Health(Step, tag="health"):
-    """The executor asks whether the pool is well."""
+    """The executor checks the pool's health."""
 
     timeout: Seconds | None = None
 
 
 class PoolStop(Step, tag="pool-stop"):
-    """A clean shutdown; the executor keeps its end, and may be told again."""
+    """A clean shutdown; the executor keeps its end, and may stop it again."""
 
 
 class NextPool(Step, tag="next-pool"):
@@ -109,11 +109,11 @@ Key = Literal["ctrl-c", "ctrl-z", "fg", "hang-up"]
 
 
 class Press(Step, tag="press"):
-    """Somebody types at the terminal that the executor is the foreground job of.
+    """A key is typed at the terminal that the executor is the foreground job of.
 
     Ctrl-C and Ctrl-Z reach every process of the job; ``fg`` has the shell bring it back;
-    ``hang-up`` takes the terminal away. Two at once are one to whoever has not seen the first:
-    settle between them.
+    ``hang-up`` takes the terminal away. A process that has not seen the first of two keys sees them
+    as one: put a ``settle`` between them.
     """
 
     key: Key

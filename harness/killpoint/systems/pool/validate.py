@@ -1,4 +1,4 @@
-"""What is a well-formed scenario of a worker pool, and can nevertheless not be played."""
+"""Checks for well-formed worker-pool scenarios that cannot be played."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from killpoint.systems.pool.steps import (
 
 _OTHERS = (Count, Drop, Exit, Fault, Intrude, Look, Pause, Settle, Wait, Weigh)
 _SENT = ("kill", "stop", "continue", "sigterm", "sigint")
-"""What can be done to a worker wherever it is: it takes no orders."""
+"""Faults of a worker wherever it is; it takes no orders."""
 _AT_POINTS = (*_SENT[:2], *_SENT[3:], "hold", "exit", "raise")
 _BY_ITSELF = (Exit, Drop)
 
 
 def unplayable_pool(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What cannot be played: where, and what."""
+    """Yield the place and the text of each reason why the scenario cannot be played."""
     pool = scenario.pool
     if scenario.terminal and (pool is None or scenario.start != "zygote"):
         place = "terminal" if pool is None else "start"
@@ -110,5 +110,5 @@ def _bad_point(scenario: Scenario, role: str, at: Point) -> Iterator[tuple[Place
 
 
 def tag(step: AnyStep) -> str:
-    """The word that a step goes by in a file."""
+    """Return the tag by which a step is named in a file."""
     return str(step.__struct_config__.tag)

@@ -1,6 +1,6 @@
-"""The worker class that every target's pool is given: it does what calls ask, and says where it is.
+"""The worker class that every target's pool gets: its methods do as calls ask, and log its phases.
 
-It finds its play by the environment; started without one it just works.
+It finds its play by the environment; without one it just works.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PoolWorker:
     """One worker of a pool under test."""
 
     def __init__(self, rank: int, workers: int) -> None:
-        """Say who is here, and come to the first phase."""
+        """Log the worker's arrival, and come to the first phase."""
         self.rank = rank
         self.workers = workers
         self.name = f"worker-{rank}"
@@ -59,13 +59,13 @@ class PoolWorker:
             torch.zeros(1, device="cuda")  # its context is made now, not in the first call
 
     def load_model(self) -> None:
-        """Nothing is loaded but what is loaded already."""
+        """Load nothing; come to the phase ``loading``."""
         payload.at("loading", -1)
         if self._lines is not None:
             self._lines.begin("start")
 
     def shutdown(self) -> None:
-        """The worker leaves cleanly."""
+        """Leave cleanly."""
         if self._lines is not None:
             self._lines.end()
         payload.at("leaving", -1)
@@ -74,11 +74,11 @@ class PoolWorker:
     # -- what calls ask ---------------------------------------------------------------------
 
     def echo(self, call: Request, size: int = 64) -> Reply:
-        """Answer at once."""
+        """Reply at once."""
         return self._serve("echo", call, lambda: None, size)
 
     def compute(self, call: Request, size: int = 64) -> Reply:
-        """Answer after the phase ``computing``: twice, for who is held in it to be struck there."""
+        """Reply after two phases ``computing``: a worker held in one can be struck in the next."""
 
         def work() -> None:
             for _ in range(2):
@@ -87,7 +87,7 @@ class PoolWorker:
         return self._serve("compute", call, work, size)
 
     def native(self, call: Request, size: int = 64) -> Reply:
-        """Answer after the phase ``native``: whoever is stopped there holds the GIL meanwhile."""
+        """Reply after the phase ``native``; a worker stopped there holds the GIL meanwhile."""
         return self._serve("native", call, lambda: payload.at("native", call.call), size)
 
     def collective(self, call: Request, size: int = 64) -> Reply:
@@ -104,11 +104,11 @@ class PoolWorker:
         return self._serve("collective", call, reduce, size)
 
     def flood(self, call: Request, size: int) -> Reply:
-        """Answer with more than a queue takes inline."""
+        """Reply with more than a queue takes inline."""
         return self._serve("flood", call, lambda: None, size, large=True)
 
     def spin(self, call: Request, size: int = 64) -> Reply:
-        """Answer after a minute, and be busy in Python until then."""
+        """Reply after a minute, busy in Python until then."""
 
         def busy() -> None:
             payload.at("spinning", call.call)
@@ -119,7 +119,7 @@ class PoolWorker:
         return self._serve("spin", call, busy, size)
 
     def raise_error(self, call: Request, size: int = 64) -> Reply:
-        """Raise."""
+        """Raise an error."""
 
         def fail() -> None:
             raise WorkerError(f"rank {self.rank} fails in call {call.call}, on purpose")
@@ -131,7 +131,7 @@ class PoolWorker:
         return self._serve("leave", call, lambda: sys.exit(LEFT), size)
 
     def unpicklable(self, call: Request, size: int = 64) -> Reply:
-        """Answer with what cannot be sent."""
+        """Reply with an object that cannot be pickled."""
         with self._serving("unpicklable", call):
             return Unpicklable(self.rank, call.call, payload.body(call.call, size))
 

@@ -1,4 +1,4 @@
-"""A slot of the ring as SPEC 1 has it: written flag, reader flags, and the moves allowed."""
+"""Specification of a slot of the ring (SPEC 1): written flag, reader flags, and legal moves."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ class Slot:
     """Flags of one slot; each store is judged against the table of legal moves."""
 
     def __init__(self, readers: int) -> None:
-        """All flags zero: case 1."""
+        """Begin with all flags zero: case 1."""
         self.written = 0
         self.read = [0] * readers
 
     def case(self) -> int:
-        """1: not written; 2: written, unread; 3: read by some; 4: read by all."""
+        """Return 1: not written; 2: written, unread; 3: read by some; 4: read by all."""
         if not self.written:
             return 1
         done = sum(self.read)
