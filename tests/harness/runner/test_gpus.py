@@ -114,7 +114,7 @@ def test_a_trial_on_gpus_has_its_pools_there_and_leaves_the_rest() -> None:
             Scenario("W1/x", ["W1"], [PoolStart()], pool=PoolShape(3)),
             Scenario("R3/x", ["R3"], [], shape=QueueShape(readers=1)),
         ):
-            for play in (case_run.play, case_run.scout):
+            for play in (case_run.play, case_run.dry_run):
                 with pytest.raises(CannotWork, match="enough"):
                     play(found)
     there, here = PoolShape(3, device="cuda"), PoolShape(3)

@@ -59,8 +59,8 @@ def test_a_role_that_is_killed_at_a_point_has_saved_what_it_ran(
     shape = QueueShape(readers=1)
     play = stage.play(Scenario("Q6/x", ["Q6"], [*opened, *killed, *told], shape=shape))
     [death] = [each for each in play.history.of("exit") if each.number("signal", 0) == 9]
-    ran = _lines(tmp_path, death.number("pid"), "killpoint/runner/role.py")
-    sends = (_ROOT / "harness/killpoint/runner/role.py").read_text().splitlines()
+    ran = _lines(tmp_path, death.number("pid"), "killpoint/systems/queue/driver.py")
+    sends = (_ROOT / "harness/killpoint/systems/queue/driver.py").read_text().splitlines()
     begins = 1 + next(n for n, line in enumerate(sends) if "def _send(" in line)
     assert ran & set(range(begins + 1, begins + 4)), "the send that came before the death"
 

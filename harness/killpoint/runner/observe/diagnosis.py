@@ -92,6 +92,9 @@ def steady_state(pid: int) -> str:
         select.select([], [], [], _APART)
     return "R"
 
+_OURS = ("killpoint/runner/", "killpoint/systems/")
+"""Folders whose frames are the harness's own."""
+
 
 def _dump(command: list[str], within: float) -> list[str]:
     try:
@@ -101,7 +104,7 @@ def _dump(command: list[str], within: float) -> list[str]:
     return [
         line.strip()
         for line in done.stdout.splitlines()
-        if line.startswith("    ") and "killpoint/runner/" not in line
+        if line.startswith("    ") and not any(folder in line for folder in _OURS)
     ]
 
 
