@@ -1,4 +1,4 @@
-"""How a process becomes a role, whatever started it."""
+"""Entry of a process into a role, by any start method."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
 
 
 def live_as_role(order: ForkRole, target: Target) -> None:
-    """Serve one play as this role; returns when the interpreter is to end normally."""
+    """Serve one play as this role; return when the interpreter is to end normally."""
     role = Role(
         order.role,
         target,
