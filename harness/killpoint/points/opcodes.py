@@ -1,6 +1,6 @@
 """Opcode points: every instruction of the target's own code that an operation executes, in order.
 
-Opcode points separate whatever Python itself separates: a lock acquired and the block entered, a
+Opcode points separate all steps that Python itself separates: a lock acquired and the block entered, a
 value made and stored. One instruction may still copy a gigabyte.
 """
 

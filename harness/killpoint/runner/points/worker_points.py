@@ -57,7 +57,7 @@ class _Watch:
         self._count = 0
         self._reached = False
         self._due = False
-        """Its exception waits for the end of a ``with`` block."""
+        """True if its exception waits for the end of a ``with`` block."""
         self._leaves = leaves_with
         self._traced: Traced | Monitored = traced(
             is_own, self._on_line, opcodes=arm.point.depth == "opcode"

@@ -14,8 +14,8 @@ from killpoint.targets.protocol import Target
 def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
     """Make a play's folder the place for this process's temporary files and its output.
 
-    What multiprocessing keeps for a launcher goes elsewhere than what the ledger looks at: it is
-    ours, not the target's.
+    Files that multiprocessing keeps for a launcher go to another folder than the one that the
+    ledger checks: they are the harness's, not the target's.
     """
     (folder / temporary).mkdir(mode=0o700, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder / temporary)

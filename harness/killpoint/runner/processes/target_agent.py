@@ -1,6 +1,6 @@
 """Channel to the runner from a process that the target started: its identity and its points.
 
-A worker is started by whatever way the target has, so this imports next to nothing. The executor
+A worker is started in the target's own way, so this imports next to nothing. The executor
 has such a channel beside its own, for points in the target's threads.
 """
 
