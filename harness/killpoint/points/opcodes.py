@@ -1,7 +1,7 @@
 """Opcode points: every instruction of the target's own code that an operation executes, in order.
 
-Opcode points separate whatever Python itself separates: a lock acquired and the block entered, a
-value made and stored. One instruction may still copy a gigabyte.
+Opcode points separate all steps that Python itself separates: a lock acquired and the block
+entered, a value made and stored. One instruction may still copy a gigabyte.
 """
 
 from __future__ import annotations

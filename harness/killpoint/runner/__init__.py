@@ -1,1 +1,1 @@
-"""The runner: plays a scenario with processes of its own, and keeps the record of it."""
+"""The runner: it plays a scenario with processes of its own, and keeps the record of it."""

@@ -1,4 +1,4 @@
-"""The messages of a workload: each carries its number and checksum, and can be told apart whole.
+"""Messages of a workload: each carries its number and checksum, so that it can be identified whole.
 
 A message is the tuple ``(seq, crc, body)``. Bodies are made from (seed, seq, kind, size) alone, so
 a scenario replays with the same bytes.
@@ -44,7 +44,7 @@ class _FailsOnLeaving:
 
 
 def pattern(seed: int, seq: int, size: int, part: int = 0) -> bytearray:
-    """``size`` bytes in which every 8-byte word differs, also from those of other messages."""
+    """Return ``size`` bytes in which every 8-byte word differs, also from other messages'."""
     first = (
         1 + seed * 0x9E3779B97F4A7C15 + seq * 0xC2B2AE3D27D4EB4F + part * 0x165667B19E3779F9
     ) % 2**64
@@ -55,12 +55,12 @@ def pattern(seed: int, seq: int, size: int, part: int = 0) -> bytearray:
 
 
 def recognised(data: bytes, seed: int, count: int) -> list[int]:
-    """Which of the first ``count`` messages have left content of 16 bytes or more in ``data``."""
+    """Return those of ``count`` messages of which 16 bytes or more of content are in ``data``."""
     return [seq for seq in range(count) if bytes(pattern(seed, seq, 16)) in data]
 
 
 def build(message: Message, seed: int, seq: int, size: int) -> Any:
-    """The object of one message."""
+    """Build the object of one message."""
     if message.kind == "undecodable":
         return (seq, 0, _FailsOnArrival(seq, bytes(pattern(seed, seq, size))))
     if message.kind == "unencodable":
@@ -98,7 +98,7 @@ def _body(message: Message, seed: int, seq: int, size: int) -> Any:
 
 
 def _shapes(first: int) -> list[Any]:
-    """Arrays and tensors of every plain type: no dimension, two, any layout, nothing in them.
+    """Return arrays and tensors of every plain type: scalars, grids of any layout, empty ones.
 
     Their numbers are small, so that one taken for a length is a length that can be had.
     """
@@ -116,7 +116,7 @@ def _shapes(first: int) -> list[Any]:
 
 
 def sequence_of(obj: Any) -> int:
-    """The number a message carries, -1 if it is not one of ours."""
+    """Return the number that a message carries, -1 if it is not one of this workload."""
     if isinstance(obj, tuple):
         parts = cast("tuple[object, ...]", obj)
         if len(parts) == 3 and isinstance(parts[0], int):
@@ -125,28 +125,30 @@ def sequence_of(obj: Any) -> int:
 
 
 def intact(obj: Any) -> bool:
-    """Whether the body matches the checksum that the message carries."""
+    """Return whether the body matches the checksum that the message carries."""
     return sequence_of(obj) >= 0 and obj[1] == int(digest(obj[2])[:8], 16)
 
 
 def digest(obj: Any) -> str:
-    """A fingerprint of an object's types, shapes and bytes."""
+    """Return a fingerprint of an object's types, shapes and bytes."""
     state = hashlib.blake2b(digest_size=8)
     _feed(state, obj)
     return state.hexdigest()
 
 
 def checksum(data: bytes | bytearray | memoryview) -> str:
-    """A fingerprint of plain bytes, for the ring level."""
+    """Return a fingerprint of plain bytes, for the ring level."""
     return f"{zlib.crc32(data):08x}"
 
 
 def mutate(obj: Any) -> bool:
-    """Overwrite in place whatever can be overwritten; whether anything could."""
+    """Overwrite all writable parts in place; return whether there were any."""
     if isinstance(obj, np.ndarray):
         array = cast("np.ndarray[Any, np.dtype[Any]]", obj)
         if array.size and array.flags.writeable:
-            if array.flags.c_contiguous:  # at once: who has not copied it yet may be about to
+            if (
+                array.flags.c_contiguous
+            ):  # at once: a target that has not copied it yet may be about to
                 there = array.reshape(-1).view(np.uint8)
                 np.bitwise_not(there, out=there)
                 return True

@@ -1,17 +1,18 @@
 """A lock over the plays of one user on this machine: many side by side, or one alone.
 
-A violation that rests on time is told only if a play with nothing of ours beside it shows it
-again. Every play holds the lock shared; the one that confirms holds it alone. The lock is two
-files in the user's own folder: ``plays``, and a ``gate`` before it. Who is alone, or waits to be,
-keeps the gate shared with others of the kind; a play with others beside it has to pass through it
-exclusively. So no such play begins before all that are to be alone have been, one after the other.
+A violation that rests on time is reported only if a play with no other play of ours beside it shows
+it again. Every play holds the lock shared; the one that confirms holds it alone. The lock is two
+files in the user's own folder: ``plays``, and a ``gate`` before it. A play that is alone, or waits
+to be, keeps the gate shared with others of the kind; a play with others beside it has to pass
+through it exclusively. So no such play begins before all that are to be alone have been, one after
+the other.
 
-A play that is known to be long has the others wait for it who would be alone, but not the rest of
-the plays. It passes another gate first, ``long-gate``, and holds ``long`` besides. Who would be
-alone keeps that gate first, and comes to the other one once no long play goes on. So short plays
-begin until then, no further long one does, and whoever waits is held up by one long play at most.
+A play that is known to be long delays the plays that would be alone, but not the others. It passes
+another gate first, ``long-gate``, and holds ``long`` besides. A play that would be alone keeps that
+gate first, and comes to the other one once no long play goes on. So short plays begin until then,
+no further long one does, and a play that waits is held up by one long play at most.
 
-A process that dies lets go of all: they are ``flock`` locks.
+The locks are ``flock`` locks: a process that dies releases all of them.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ ALONE_WITHIN = 600.0
 """Seconds that one waits to be alone: longer than any one play of a plain check lasts."""
 _LOOKS = 0.05
 _GATES = {"plays": "gate", "long": "long-gate"}
-"""What has to be passed before a lock is held shared."""
+"""Gate that has to be passed before each lock is held shared."""
 
 
 @contextmanager
 def beside_others(*, long: bool = False) -> Generator[bool]:
-    """Hold the lock for a play that others may be beside; gives True.
+    """Hold the lock for a play that others may be beside; yield True.
 
-    ``long``: it lasts so long that nobody's short plays are to stand still until it has ended.
+    ``long``: it lasts so long that short plays must not wait for its end.
 
     Raises:
         CannotWork: the folder of the lock cannot be used.
@@ -49,7 +50,7 @@ def beside_others(*, long: bool = False) -> Generator[bool]:
 
 @contextmanager
 def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
-    """Hold the lock with no other play beside; gives whether that came about in time.
+    """Hold the lock with no other play beside; yield whether that came about in time.
 
     Raises:
         CannotWork: the folder of the lock cannot be used.
@@ -66,7 +67,7 @@ def alone(within: float = ALONE_WITHIN) -> Generator[bool]:
 
 @contextmanager
 def one_server(within: float = ALONE_WITHIN) -> Generator[bool]:
-    """Hold the lock of whole servers, of which one at a time is played; whether it was got in time.
+    """Hold the lock of whole servers, of which one at a time is played; yield whether in time.
 
     Raises:
         CannotWork: the folder of the lock cannot be used.
@@ -86,13 +87,13 @@ def _passed(name: str) -> Generator[None]:
 
 
 def _ended(name: str, end: float) -> bool:
-    """Whether all who held a lock have let go in time; others who wait for that see it, too."""
+    """Return whether all holders have released a lock in time; several may wait for that."""
     with _open(name) as held:
         return _locked(held, fcntl.LOCK_EX, end)
 
 
 def _locked(fd: int, how: int, end: float) -> bool:
-    """Whether the lock was got in time; looked at again and again, for flock has no deadline."""
+    """Return whether the lock was acquired in time, by repeated tries: flock has no deadline."""
     while True:
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(fd, how | fcntl.LOCK_NB)
@@ -116,7 +117,7 @@ def _open(name: str) -> Generator[int]:
 
 
 def _folder() -> Path:
-    """The user's own folder under /tmp; one that another user made is refused."""
+    """Return the user's own folder under /tmp; one that another user made is refused."""
     folder = Path(f"/tmp/killpoint-{os.getuid()}")
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)

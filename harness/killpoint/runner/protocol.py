@@ -1,4 +1,4 @@
-"""What runner, zygote and roles say to each other, one packet a message."""
+"""Packets between runner, zygote and roles, one packet a message."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ class Order(msgspec.Struct, tag=True):
     first: int = 0
     """Sequence number of a send's first message."""
     data: bytes = b""
-    """A queue's handle for ``attach``, a coordinator's for ``connect``; what is to be made for
-    ``make`` and the like; the invitation for ``join`` or ``pipe-open``."""
+    """Data of the step: a queue's handle for ``attach``, a coordinator's for ``connect``; the shape
+    for ``make`` and the like; the invitation for ``join`` or ``pipe-open``."""
     rank: int = 0
     routes: dict[str, str] | None = None
-    """For ``attach`` through a relay: what stands in the place of each address in the handle."""
+    """For ``attach`` through a relay: replacement of each address in the handle."""
 
 
 class Arm(msgspec.Struct, tag=True):
-    """Runner to role: meet me at this point (one that names no line is only counted)."""
+    """Runner to role: stop at this point (one that names no line is only counted)."""
 
     id: int
     point: Point
     stop: bool = False
-    """Stop there at once: what the target's own threads do until the runner has heard of it
-    would otherwise depend on how busy the machine is."""
+    """True if the role stops there at once: the actions of the target's own threads before the
+    runner has received the report would otherwise depend on the machine's load."""
     throws: bool = False
-    """An exception strikes there, or at the next line if a ``with`` block is just being left."""
+    """True if an exception strikes there, or at the next line if a ``with`` block is being left."""
     of: PlaceKind = "lines"
-    """What is counted where the point is nowhere."""
+    """Kind of places that are counted where the point is nowhere."""
 
 
 class Guarded(msgspec.Struct, tag=True):
-    """Role to runner, with a descriptor: an operation's stores wait for you from now on."""
+    """Role to runner, with a descriptor: an operation's stores wait for the runner from now on."""
 
     id: int
     segments: list[Segment]
@@ -62,16 +62,16 @@ class Release(msgspec.Struct, tag=True):
 
 
 class Hello(msgspec.Struct, tag=True):
-    """Role to runner: I am here."""
+    """Role to runner: the role has started."""
 
     role: str
     pid: int
     side: bool = False
-    """By a second line, for points that any thread may come to."""
+    """True for a second channel, for points that any thread may reach."""
 
 
 class Begun(msgspec.Struct, tag=True):
-    """Role to runner: I have started on an order."""
+    """Role to runner: it has started on an order."""
 
     id: int
 
@@ -84,9 +84,10 @@ class Done(msgspec.Struct, tag=True):
     error: str = ""
     handle: bytes = b""
     addresses: list[str] = []
-    """The TCP addresses in the handle, as far as the target can show them."""
+    """TCP addresses in the handle, as far as the target can show them."""
     pid: int = 0
-    """The process that the target has started for this role last, if it is one of the play's."""
+    """Pid of the process that the target has started for this role last, if it is one of the
+    play's."""
 
 
 class Parts(msgspec.Struct, tag=True):
@@ -97,39 +98,39 @@ class Parts(msgspec.Struct, tag=True):
 
 
 class Reached(msgspec.Struct, tag=True):
-    """Role to runner: I stand at the point and wait for a release."""
+    """Role to runner: it stands at the point and waits for a release."""
 
     id: int
     where: str
 
 
 class ForkRole(msgspec.Struct, tag=True):
-    """Runner to zygote: a process for this role."""
+    """Runner to zygote: fork a process for this role."""
 
     role: str
     folder: str
     start: str = "zygote"
     observe: bool = False
     stores: bool = False
-    """Whether it may be armed with a point at a store."""
+    """True if it may be armed with a point at a store."""
     cancels: bool = False
     system: str = "queue"
     """Name of the system whose steps it executes."""
     terminal: str = ""
-    """The path of the terminal whose foreground job it is to be."""
+    """Path of the terminal whose foreground job it is to be; empty: none."""
     seed: int = 0
     umask: int | None = None
     flooded: bool = False
-    """Whether it may have no more descriptors than a flood needs."""
-    """Set before the process does anything of its own."""
+    """True if it may have no more descriptors than a flood needs."""
+    """Set before any action of the process's own."""
     shm_of: int = 0
-    """The process whose mounts, a /dev/shm of the play's own among them, it is to have."""
+    """Pid of the process whose mounts, a /dev/shm of the play's own among them, it is to have."""
     net_of: int = 0
-    """The process that keeps the host it is to live in, if the play has hosts."""
+    """Pid of the process that keeps the host it is to live in, if the play has hosts."""
     net_door: int = 0
     """That process's descriptor of the host's network namespace."""
     errand: bytes = b""
-    """What a process that is no role is for."""
+    """Orders of a process that is no role."""
 
 
 class Forked(msgspec.Struct, tag=True):
@@ -147,7 +148,7 @@ class Exited(msgspec.Struct, tag=True):
 
 
 class Loaded(msgspec.Struct, tag=True):
-    """Zygote to runner: the target is imported, or why not."""
+    """Zygote to runner: the target is imported, or has failed to be."""
 
     pid: int
     name: str = ""
@@ -158,9 +159,9 @@ class Loaded(msgspec.Struct, tag=True):
     error: str = ""
     missing: bool = False
     torch: bool = False
-    """Whether roles find torch imported."""
+    """True if roles find torch imported."""
     files: dict[str, str] = {}
-    """Where the target's own files lie, by their path in its package."""
+    """Paths of the target's own files, by their path in its package."""
 
 
 Packet = (
@@ -198,19 +199,19 @@ class Channel:
         """Own the socket."""
         self.sock = sock
         self.fds: list[int] = []
-        """Descriptors that came with packets."""
+        """Descriptors that arrived with packets."""
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, 1 << 20)
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the descriptor, for selectors."""
         return self.sock.fileno()
 
     def put(self, packet: Packet, *fds: int) -> None:
         """Send one packet, and descriptors with it.
 
         Raises:
-            Closed: nobody is there to take it.
+            Closed: the other side is gone.
             BadUsage: it is too large for one packet.
         """
         data = _ENCODER.encode(packet)
@@ -236,7 +237,7 @@ class Channel:
         return _DECODER.decode(data)
 
     def take(self) -> Packet | None:
-        """A packet that is already there, or None.
+        """Return a packet that is already there, or None.
 
         Raises:
             Closed: the other side is gone.

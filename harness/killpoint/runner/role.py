@@ -1,4 +1,4 @@
-"""A role: a process under test that does what it is ordered, and logs before and after each act."""
+"""A role: a process under test that executes its orders, and logs before and after each action."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class Role:
         self.held: list[tuple[int, str, Any]] = []
         self.pause = 0.0
         self.handle = b""
-        """What the order that is being obeyed has made for other roles to attach by."""
+        """Handle that the current order has made for other roles to attach by."""
         self.addresses = list[str]()
-        """The TCP addresses in that handle, as far as the target shows them."""
+        """TCP addresses in that handle, as far as the target shows them."""
         self._struck = False
         self._complaints = folder / f"{name}.err"
         self._wake = folder / f"{name}.wake"
@@ -91,7 +91,7 @@ class Role:
         }
 
     def run(self) -> None:
-        """Obey until told to exit; return to let the interpreter end normally."""
+        """Execute orders until ordered to exit; return to let the interpreter end normally."""
         self.guard.accept_interrupts()
         self.channel.put(Hello(self.name, os.getpid()))
         with contextlib.suppress(Closed, _Ends):
@@ -104,9 +104,9 @@ class Role:
                     self._obey(self._as_able(packet))
 
     def _as_able(self, order: Order) -> Order:
-        """The order, without its step's timeout where the target has no deadlines.
+        """Return the order, without its step's timeout where the target has no deadlines.
 
-        A story that needs a call to expire is in a case that asks for ``deadlines``; elsewhere a
+        A scenario that needs a call to expire is in a case that needs ``deadlines``; elsewhere a
         timeout only bounds a healthy call, which the runner does as well.
         """
         step = order.step
@@ -155,7 +155,7 @@ class Role:
                 close(end)
             except BaseException as raised:
                 if comes_of_a_strike(raised):
-                    self.end = end  # closed or not: whoever holds it closes it again
+                    self.end = end  # closed or not: its holder closes it again
                 raise
             del end
             gc.collect()
@@ -235,7 +235,7 @@ class Role:
         return word
 
     def _until_taken(self, act: Callable[[], object]) -> None:
-        """Call; while another thread of this role is in the object and it says so, call again."""
+        """Call; repeat while it reports that another thread of this role is in the object."""
         while True:
             try:
                 act()
@@ -249,7 +249,7 @@ class Role:
     # -- being cancelled --------------------------------------------------------------------
 
     def listen_for_cancel(self) -> None:
-        """Start the second thread: it cancels this role's end when the runner says so."""
+        """Start the second thread, which cancels this role's end at the runner's request."""
         if not isinstance(self.target, Cancels):
             return
         os.mkfifo(self._wake, 0o600)
@@ -268,9 +268,9 @@ class Role:
 
 
 def _left_temporary_files() -> bool:
-    """Whether something lies in the play's folder that a handler at exit may remove.
+    """Return whether temporary files are left that a handler at exit may remove.
 
-    Without a descriptor to spare that cannot be seen.
+    Without a descriptor to spare that cannot be seen, and counts as none.
     """
     try:
         return bool(os.listdir(tempfile.gettempdir()))  # noqa: PTH208 # fails as such, no generator

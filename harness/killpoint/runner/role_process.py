@@ -23,60 +23,61 @@ _STOPS_WITHIN = 10.0
 
 @dataclass
 class RoleProcess:
-    """A role's process, and what the runner knows of it."""
+    """A role's process, and the runner's state of it."""
 
     name: str
     pid: int
     child: int
-    """The zygote's child that ends as the role ends: the role itself, or its launcher."""
+    """Pid of the zygote's child that ends as the role ends: the role itself, or its launcher."""
     channel: Channel | None = None
     outstanding: dict[int, AnyStep] = field(default_factory=dict[int, AnyStep])
     begun: int = -1
-    """The order that it has started on last."""
+    """Id of the order that it has started on last."""
     begun_at: float = 0.0
-    """When it said so; ``time.monotonic``."""
+    """Time of that report; ``time.monotonic``."""
     armed: dict[int, Fault] = field(default_factory=dict[int, Fault])
     at_point: bool = False
     held: bool = False
-    """Whether it waits there for its release, and does not stop itself."""
+    """True if it waits there for its release, and does not stop itself."""
     stopped: bool = False
     told_to_exit: bool = False
     killed: bool = False
-    """Whether the runner has sent it SIGKILL."""
+    """True if the runner has sent it SIGKILL."""
     struck: AnyStep | None = None
-    """What it was told to do when an exception struck it last."""
+    """Step that it executed when an exception struck it last."""
     hours: float = 0.0
-    """How far the fault being done moves its wall clock."""
+    """Hours by which the current fault moves its wall clock."""
     status: int | None = None
-    """As waitpid gave it, once it has ended."""
+    """Exit status, as of waitpid; None until it has ended."""
     handle: bytes = b""
     relayed: Callable[[str], None] | None = None
-    """Has the relay or the hosts' keeper do the fault being done, where there is one."""
+    """Function that has the relay or the hosts' keeper apply the current fault, where there is
+    one."""
     by_itself: Order | None = None
-    """The fault being done, as an order, for faults that a role does to itself."""
+    """Current fault, as an order, for faults that a role injects in itself."""
     come: bool = True
-    """Whether it is there: a worker comes when its pool starts it."""
+    """True if it has started: a worker starts with its pool."""
     pidfd: int = -1
-    """Of a process that is not ours to reap, and whose number others may get."""
+    """Pidfd of a process that is not the harness's to reap, and whose number may be used again."""
     side: Channel | None = None
-    """A second line, for points that any thread may come to."""
+    """Second channel, for points that any thread may reach."""
     standing: Channel | None = None
-    """The line that it stands at its point by."""
+    """Channel by which it reported its point."""
     native: Path | None = None
-    """The file by which it is let go from native code, while it stands in such."""
+    """File by which it is released from native code, while it stands in such."""
     folder: Path | None = None
-    """Where a process that takes no orders looks how far its clock is to move."""
+    """Folder in which a process that takes no orders reads how far its clock is to move."""
     arms: list[Arm] = field(default_factory=list[Arm])
-    """Whatever it is still to stand at or to count."""
+    """Points that it is still to stand at or to count."""
 
     @property
     def alive(self) -> bool:
-        """Whether it is there, and has not been seen dead."""
+        """True if it has started, and its end has not been reported."""
         return self.come and self.status is None
 
     @property
     def held_up(self) -> bool:
-        """Whether the runner itself keeps it from going on."""
+        """True if the runner itself keeps it from going on."""
         return self.stopped or self.at_point
 
     def signal(self, number: int) -> None:
@@ -96,7 +97,7 @@ class RoleProcess:
             self.stopped = False
 
     def has_stopped(self) -> None:
-        """Wait until it is seen stopped: it told us before it stopped itself."""
+        """Wait until it is seen stopped: it reports its point before it stops itself."""
         if self.native is not None:
             self.signal(signal.SIGSTOP)  # it could not stop itself in there
         self.stopped = True
@@ -108,7 +109,7 @@ class RoleProcess:
             os.sched_yield()
 
     def release(self, action: str) -> None:
-        """Let it go on from its point."""
+        """Release it from its point."""
         self.at_point = self.held = False
         self.put(Release(action), self.standing)
         if self.native is not None:
@@ -116,7 +117,7 @@ class RoleProcess:
             self.native = None
 
     def stand(self, line: Channel, native: Path | None) -> None:
-        """It has come to its point; ``native``: to stand in code that holds its interpreter."""
+        """Record that it is at its point; ``native``: to stand in code that holds its GIL."""
         self.at_point = True
         self.standing = line
         self.native = native
@@ -124,35 +125,35 @@ class RoleProcess:
             self._await("S")
 
     def arrive(self, pid: int, pidfd: int, line: Channel | None) -> None:
-        """It is there: a process that another one has started, in the place of an earlier one."""
+        """Record the arrival of a process that another has started, in an earlier one's place."""
         self.come, self.status = True, None
         self.pid, self.pidfd, self.channel = pid, pidfd, line
         self.at_point = self.held = self.stopped = False
 
     def hung_up(self, line: Channel) -> None:
-        """One of its lines has ended."""
+        """Record that one of its channels has closed."""
         self.channel = None if self.channel is line else self.channel
         self.side = None if self.side is line else self.side
         self.standing = None if self.standing is line else self.standing
 
     def arm(self, arm: Arm) -> None:
-        """Have it stand at a point, or count; one that has yet to come is told when it does."""
+        """Arm it with a point, or a count; one that has yet to come gets it on arrival."""
         self.arms.append(arm)
         self.put(arm, self.side if arm.point.op in ("work", "carry") else None)
 
     def inject_in_role(self) -> None:
-        """Have it do the fault to itself between two operations, or at once if it can."""
+        """Have it inject the fault in itself between two operations, or at once if it can."""
         step = self.by_itself.step if self.by_itself is not None else None
         if isinstance(step, Fault) and step.fault == "exit" and self.side and self.outstanding:
             self.signal(EXITS)
         elif self.folder is not None:
-            # One that does not listen is left alone: its judge misses the jump in the record.
+            # One that has no handler is left alone: its checker misses the jump in the record.
             remote_clock.move(self.folder, self.name, self.pid, self.hours * 3600)
         elif self.by_itself is not None:
             self.post(self.by_itself)
 
     def apply_to_connections(self, fault: str) -> None:
-        """Have the relay, or the keeper of its link, do the fault to its connections."""
+        """Have the relay, or the keeper of its link, apply the fault to its connections."""
         if self.relayed is None:
             raise BadUsage(f"{fault} of {self.name}: its connections lead through no relay")
         self.relayed(fault)
@@ -162,14 +163,14 @@ class RoleProcess:
         fill_shm(self.pid)
 
     def post(self, order: Order) -> None:
-        """Give it an order."""
+        """Send it an order."""
         self.outstanding[order.id] = order.step
         self.put(order)
 
     def put(self, packet: Packet, line: Channel | None = None) -> None:
-        """Send a packet; a role that is already dead takes nothing.
+        """Send a packet; one for a role that is dead is dropped.
 
-        ``line``: another than its own.
+        ``line``: another channel than its own.
         """
         line = line or self.channel
         if line is None:
@@ -180,5 +181,5 @@ class RoleProcess:
             return
 
     def seen(self) -> tuple[str, float]:
-        """State letter and CPU seconds, for telling waiting from working."""
+        """Return its state letter and CPU seconds, which tell waiting from working."""
         return state(self.pid), burnt(self.pid)

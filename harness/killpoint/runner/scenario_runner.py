@@ -1,4 +1,4 @@
-"""The runner: plays a scenario with real processes, places its faults, and keeps the record."""
+"""The runner: it plays a scenario with real processes, places its faults, and keeps the record."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from killpoint.scenario import Scenario
 from killpoint.systems.registry import system_of
 
 Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
-"""What the runner listens to."""
+"""Source of events that the runner polls."""
 _LATE = 0.005
 
 
 class ScenarioRunner:
-    """Gives the orders of one play. Use once."""
+    """Runner of one play. Use once."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ScenarioRunner:
     # -- the play ---------------------------------------------------------------------------
 
     def play(self) -> None:
-        """All steps, then the epilogue: recheck and close, or leave; exit."""
+        """Play all steps, then the epilogue: recheck and close, or leave; exit."""
         if self.meeting and self.meeting.trouble:
             raise Stalled(self.meeting.trouble)
         cancelled = {
@@ -157,7 +157,7 @@ class ScenarioRunner:
         self._strangers.recall()
         self._until(self._strangers.gone, 10.0, "a stranger did not leave")
         if self._comers.actors and not self.actors[self.scenario.roles()[0]].alive:
-            # Whoever is held, or in native code, must go all the same (SPEC W4).
+            # A worker that is held, or in native code, must go all the same (SPEC W4).
             self._granted(self._comers.all_gone, self._comers.within, self._comers.actors)
         roles = [name for name, actor in self.actors.items() if actor.alive]
         for name in roles:
@@ -282,7 +282,7 @@ class ScenarioRunner:
     def _cancel(self, role: str) -> None:
         self.log.write("intent", fault="cancel", target=role)
         flags = os.O_WRONLY | os.O_NONBLOCK
-        with contextlib.suppress(OSError):  # nobody listens: it is dead, or was cancelled before
+        with contextlib.suppress(OSError):  # no reader: it is dead, or was cancelled before
             wake = os.open(self.folder / f"{role}.wake", flags)
             os.write(wake, b"!")
             os.close(wake)
@@ -312,7 +312,7 @@ class ScenarioRunner:
                 self._waiting.await_stop(actor)
             self._act(actor, step)
             return
-        # Nobody stops itself inside native code: that is done to it.
+        # A role cannot stop itself inside native code: the runner stops it.
         stops = step.fault == "stop" and step.at.name != "native"
         throws = step.fault in ("raise", "interrupt")
         arm = Arm(self._number(), step.at, stops, throws=throws)
@@ -402,7 +402,7 @@ class ScenarioRunner:
             return
         actor = next((a for a in self.actors.values() if channel in (a.channel, a.side)), None)
         if actor is None:
-            return  # of a worker whose place another one has taken
+            return  # from a worker whose place another one has taken
         if isinstance(packet, Begun):
             actor.begun, actor.begun_at = packet.id, time.monotonic()
         elif isinstance(packet, Done):
@@ -430,7 +430,7 @@ class ScenarioRunner:
             native = step is not None and step.at is not None and step.at.name == "native"
             actor.stand(channel, self.folder / f"{actor.name}.native" if native else None)
             self.log.write("reached", target=actor.name, where=packet.where)
-            if late:  # nobody waits for its stop any more
+            if late:  # its stop is not awaited any more
                 actor.has_stopped()
                 FAULTS["continue"].act(actor)
             elif step is None:
@@ -483,19 +483,19 @@ class ScenarioRunner:
         actor.outstanding.clear()
 
     def _gone(self, watch: ProcessWatch) -> None:
-        """A process has ended that is not the zygote's child: a worker, or a shell's job."""
+        """Handle the end of a process that is not the zygote's child: a worker or shell's job."""
         if watch.role in self._comers.actors:
             self._comers.gone(watch)
             return
         status = watch.status()
         watch.close()
-        if status is not None:  # else it was the zygote's in the end, which tells
+        if status is not None:  # else it was the zygote's in the end, which reports it
             self._end(self.actors[watch.role], status)
 
     # -- pages ------------------------------------------------------------------------------
 
     def _guard(self, actor: RoleProcess, packet: Guarded) -> None:
-        """Serve the stores of an operation, and let it begin."""
+        """Watch the stores of an operation, and let it begin."""
         assert actor.channel is not None
         step = actor.armed.get(packet.id)
         until = step.at.page if step is not None and step.at is not None else None

@@ -1,4 +1,4 @@
-"""Playing scenarios one after another on real processes, each in a folder of its own."""
+"""Stage: plays scenarios one after another on real processes, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ from killpoint.systems.registry import own_player_of, system_of
 from killpoint.targets.protocol import QueueShape
 
 _LEFT_WITHIN = 5.0
-"""L1's grace. Once no process is left nothing can go away by itself: no need to wait for it."""
+"""Seconds of L1's grace. Once no process is left nothing can disappear by itself: no wait is
+needed."""
 _LONG = 5.0
 """Prescribed seconds from which on a play is long: most last a second or two."""
 
 
 _FITS = QueueShape(readers=1, chunk_bytes=4096, chunks=4)
-"""What the next start makes where the play's /dev/shm may have been too small for its queue."""
+"""Shape of the next start's queue where the play's /dev/shm may have been too small for its own."""
 
 
 class Play(msgspec.Struct):
@@ -49,24 +50,24 @@ class Play(msgspec.Struct):
     history: History
     ledger: Ledger
     unreached: list[str]
-    """Faults whose point was not reached: then the play says nothing of what they aim at."""
+    """Faults whose point was not reached: the play says nothing of what they aim at."""
     stalled: str
-    """Why the harness could not play it to the end, empty if it did."""
+    """Reason why the harness could not play it to the end, empty if it did."""
     folder: Path
     seconds: float
     unable: str = ""
-    """What this machine does not permit, and the scenario needs; empty as a rule."""
+    """Resource that the scenario needs and this machine does not permit; empty as a rule."""
     shared: bool = False
-    """Whether the same play was given before, to be judged by another invariant."""
+    """True if the same play was returned before, to be judged by another invariant."""
     provisional: bool = False
-    """Whether the target was started otherwise than its users start it."""
+    """True if the target was started otherwise than its users start it."""
     alone: bool = False
-    """Whether it was a server's, started as its users start it, with nothing else on the machine:
-    no other play is needed to confirm what it shows."""
+    """True for a server's play that started it as its users do, with no other play on the machine:
+    no further play is needed to confirm its violations."""
 
 
 class Stage:
-    """A zygote of one target, and the plays it gives. Use as a context manager."""
+    """Zygote of one target, and its plays. Use as a context manager."""
 
     def __init__(self, spec: str) -> None:
         """Start the zygote of a resolved target.
@@ -81,9 +82,10 @@ class Stage:
             raise CannotWork(f"no place for the plays: {error}") from error
         self._count = 0
         self._shared: dict[tuple[bytes, bool], list[Play]] = {}
-        """Plays that several invariants judge, by what is played, and whether alone."""
+        """Plays that several invariants judge, by the system's key of the scenario, and whether
+        alone."""
         self._asked: Counter[tuple[bytes, bool, str]] = Counter()
-        """How many of them each case was given."""
+        """Number of them that each case was given."""
         self._players: dict[str, Player] = {}
         self.confirmed: set[str] = set()
         """See :class:`killpoint.search.case_run.PlaysAlone`."""
@@ -102,7 +104,7 @@ class Stage:
         self.close()
 
     def abandon(self) -> None:
-        """End a play of a system's own that is under way in another thread, and begin no other.
+        """End a play of a system's own that runs in another thread, and begin no other.
 
         Other plays last seconds: they come to their end.
         """
@@ -121,11 +123,11 @@ class Stage:
 
     @property
     def files(self) -> dict[str, str]:
-        """Where the target's own files lie, by their path in its package."""
+        """Paths of the target's own files, by their path in its package."""
         return self.zygote.loaded.files
 
     def play(self, scenario: Scenario) -> Play:
-        """Play a scenario to its end, look at what it left, then clean up.
+        """Play a scenario to its end, check what it left, then clean up.
 
         Raises:
             CannotWork: the machine has no room for its record.
@@ -137,7 +139,7 @@ class Stage:
             return self._play(scenario)
 
     def play_alone(self, scenario: Scenario) -> Play:
-        """The same, with no other play of this user's beside it on the machine.
+        """Do the same, with no other play of this user's beside it on the machine.
 
         The play is stalled, and judges nothing, where the others do not end.
 
@@ -154,9 +156,9 @@ class Stage:
         return play
 
     def _play_shared(self, system: OwnPlayer, scenario: Scenario, *, alone: bool = False) -> Play:
-        """Play it while no other server is played, or give what the same play gave before.
+        """Play it while no other server is played, or return an earlier play of the same key.
 
-        A case that asks once more is given another play, or what that gave another case.
+        A case that asks once more gets another play, or one that another case has got.
         """
         if declined := self._player(system).declines(scenario):
             return self._declined(scenario, declined)
@@ -202,7 +204,7 @@ class Stage:
         return player
 
     def _declined(self, scenario: Scenario, why: str) -> Play:
-        """A play in which nothing was played, and that says why."""
+        """Return a play in which nothing was played, with the reason."""
         self._count += 1
         folder = self.root / str(self._count)
         try:
@@ -244,10 +246,10 @@ class Stage:
         return Play(scenario, history, left, unreached, stalled, folder, seconds, unable)
 
     def call(self, function: str, data: bytes, within: float) -> bytes:
-        """Call a function where the target is loaded, in a process of its own: ``errand.Call``.
+        """Call a function where the target is loaded, in its own process: ``remote_call.Call``.
 
         Raises:
-            CannotWork: it ended without an answer, or gave none in that many seconds.
+            CannotWork: it ended without an answer, or returned none in that many seconds.
         """
         self._count += 1
         folder = self.root / str(self._count)
@@ -272,7 +274,7 @@ class Stage:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _ends(self, pid: int, within: float) -> bool:
-        """Whether a process of the zygote's has ended in that time."""
+        """Return whether a process of the zygote's has ended in that time."""
         end = time.monotonic() + within
         while time.monotonic() < end:
             if any(each.pid == pid for each in self.zygote.exits()):
@@ -281,7 +283,7 @@ class Stage:
         return False
 
     def _zygote_for(self, scenario: Scenario) -> Zygote:
-        """The one whose roles find imported what they need, and as little else as can be."""
+        """Return the zygote whose roles find their imports, with as few others as possible."""
         if self.zygote.loaded.torch or not _needs_torch(scenario):
             return self.zygote
         if self._with_torch is None:
@@ -315,7 +317,7 @@ class Stage:
 
 
 def _needs_torch(scenario: Scenario) -> bool:
-    """Whether a role handles tensors, or a stranger tries what a torch store lets in."""
+    """Return whether a role handles tensors, or a stranger attacks a torch store."""
     if system_of(scenario).needs_torch(scenario):
         return True
     messages = [

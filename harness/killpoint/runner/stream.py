@@ -1,9 +1,9 @@
-"""A steady stream: a role sends or takes messages at a pace, and keeps nothing of them itself.
+"""A steady stream: a role sends or receives messages at a pace, and keeps none of them itself.
 
-What is weighed afterwards is to be what the target holds. So the objects are few and built
-beforehand, no message has a line in the record, and all that lasts of the loop is a count. At its
-end garbage is collected, and the allocator gives back the pages of what is free: else what stays
-of each message would for long fill what had been touched before.
+The memory measured afterwards must be the target's. So the objects are few and built beforehand, no
+message has a line in the record, and the loop keeps only a count. At its end garbage is collected,
+and the allocator returns the pages of free memory: else memory that the target keeps of each
+message would for long fill pages that had been touched before.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from killpoint.runner.role import Role
 
 _OBJECTS = 4
-"""Different ones that are sent in turn."""
+"""Number of different objects that are sent in turn."""
 _TOLD_EVERY = 0.5
-"""Seconds between two lines of the record: who writes none for long is taken for stuck."""
+"""Seconds between two lines of the record: a role that writes none for long is taken for stuck."""
 _PR_SET_THP_DISABLE = 41
 _M_ARENA_MAX = -8
 _EACH_SIZE = 1 << 17
-"""Bytes of small objects of each size that fill what is free among those of the interpreter."""
+"""Bytes of small objects of each size that fill the interpreter's free blocks."""
 _LARGEST = 2 << 20
 """Bytes of the largest of them: they take the pools that are free, in two arenas."""
 _OVERHEAD = 33
 
 
 class Stream:
-    """The sends and receives of one role that are paced."""
+    """Paced sends and receives of one role."""
 
     def __init__(self, role: Role, word: Callable[[Exception], str]) -> None:
-        """``word``: what the target calls an exception."""
+        """``word``: returns the target's outcome for an exception."""
         self._role = role
         self._word = word
         self._libc: Any = None
         self._ballast: list[bytes] = []
 
     def send(self, step: script.Send, first: int) -> str:
-        """Send so many messages; ``stopped`` by a call that raised."""
+        """Send so many messages; return ``stopped`` if a call raised."""
         role, target, timeout = self._role, self._role.target, step.timeout
         for message in step.messages:
             objects = [
@@ -62,7 +62,7 @@ class Stream:
         return "ok"
 
     def receive(self, step: script.Receive) -> str:
-        """Take so many messages; ``stopped`` by a call that raised."""
+        """Receive so many messages; return ``stopped`` if a call raised."""
         role, target, timeout = self._role, self._role.target, step.timeout
 
         def receive(_nth: int) -> None:
@@ -72,7 +72,7 @@ class Stream:
         return "ok" if taken else "stopped"
 
     def _run(self, kind: str, count: int, pace: float, act: Callable[[int], None]) -> bool:
-        """Do it at its time, or at once where that has passed; whether none of the calls raised."""
+        """Call at each due time, or at once if that has passed; return False if one raised."""
         self._prepare()
         between = 1 / pace if pace else 0.0
         began = told = time.monotonic()
@@ -96,13 +96,13 @@ class Stream:
         return True
 
     def _prepare(self) -> None:
-        """See to it that what stays from now on takes pages of its own, and that they are counted.
+        """Make sure that memory kept from now on takes pages of its own, which are counted.
 
-        A huge page comes whole with its first byte, and the interpreter never gives back the room
-        of small objects that are gone: both would hide what is touched afterwards. A thread that
-        begins beside others may have an arena of its own, of whose end the allocator gives nothing
-        back: it would look like growth, and no more of them come. Garbage is looked for only in
-        what comes from now on.
+        A huge page comes whole with its first byte, and the interpreter never returns the memory of
+        small objects that are gone: both would hide later growth. A thread that begins beside
+        others may have an arena of its own, of whose end the allocator returns nothing: it would
+        look like growth, although no more arenas come. Garbage is searched only among objects made
+        from now on.
         """
         if self._libc is None:
             self._libc = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Actors that come by themselves: a target starts them, and they are not ours to reap."""
+"""Processes of a play that the target starts, and that are not the harness's to reap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from killpoint.runner.protocol import Channel, Hello, Release
 from killpoint.runner.role_process import RoleProcess
 
 _GONE_WITHIN = 7.0
-"""Seconds for which a worker may outlive its pool and everybody still watches: more than W4's."""
+"""Seconds for which a worker may outlive its pool and still be watched: more than W4's."""
 
 
 class TargetProcesses:
@@ -23,15 +23,15 @@ class TargetProcesses:
     within = _GONE_WITHIN
 
     def __init__(self, names: list[str], log: Log) -> None:
-        """None is there yet."""
+        """Start without any process."""
         self.actors = {name: RoleProcess(name, 0, -1, come=False) for name in names}
         self._log = log
         self._watches: dict[int, ProcessWatch] = {}
 
     def welcome(self, channel: Channel, hello: Hello) -> ProcessWatch | None:
-        """One has come: it hears what to stand at, and goes on.
+        """Admit a process that has arrived: send its points, and release it.
 
-        Of a second pool, it takes the place of the first one's worker of that rank.
+        A worker of a second pool takes the place of the first one's worker of that rank.
         """
         actor = self.actors[hello.role]
         try:
@@ -46,7 +46,7 @@ class TargetProcesses:
         return watch
 
     def appear(self, parts: dict[str, int]) -> list[ProcessWatch]:
-        """Those that an engine has now, by name: each that is new takes its place."""
+        """Record an engine's present processes, by name; return a watch for each new one."""
         watches: list[ProcessWatch] = []
         for name, pid in parts.items():
             actor = self.actors.get(name)
@@ -63,7 +63,7 @@ class TargetProcesses:
         return watches
 
     def found(self, role: str, pid: int) -> ProcessWatch | None:
-        """One that does not speak is there, as its parent says."""
+        """Record a process that has no channel, as its parent reports it."""
         try:
             watch = ProcessWatch(pid, role)
         except ProcessLookupError:
@@ -73,7 +73,7 @@ class TargetProcesses:
         return watch
 
     def gone(self, watch: ProcessWatch) -> None:
-        """One has ended."""
+        """Record that a process has ended."""
         status = watch.status()
         how = {} if status is None else ending(status)
         self._log.write("gone", target=watch.role, pid=watch.pid, **how)
@@ -87,19 +87,19 @@ class TargetProcesses:
         watch.close()
 
     def all_gone(self) -> bool:
-        """Whether every one that came has ended, of earlier pools too."""
+        """Return whether every process that came has ended, of earlier pools too."""
         return not self._watches
 
     def dump(self, kind: str, **about: object) -> None:
-        """Record what each of those that are there is doing, seen from outside."""
+        """Record stack and state of each live process, seen from outside."""
         for watch in self._watches.values():
             seen = diagnosis.seen(watch.pid)
             self._log.write(kind, target=watch.role, pid=watch.pid, **seen, **about)
 
     def ask_to_leave(self, until: Callable[[Callable[[], bool]], bool]) -> None:
-        """SIGTERM to each that is there; record of each whether it obeyed.
+        """Send SIGTERM to each live process; record whether it obeyed.
 
-        ``until``: waits for something as long as is fair, and says whether it came.
+        ``until``: waits for a condition as long as is fair, and returns whether it came true.
         """
         asked = list(self._watches.values())
         for watch in asked:
@@ -112,6 +112,6 @@ class TargetProcesses:
 
 
 def ending(status: int) -> dict[str, int]:
-    """How a process ended: ``signal`` or ``code``."""
+    """Return the ``signal`` or the ``code`` by which a process ended."""
     number = status & 0x7F
     return {"signal": number} if number else {"code": status >> 8}

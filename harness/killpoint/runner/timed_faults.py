@@ -1,4 +1,4 @@
-"""The runner's half of a fault at a time: a role strikes itself, and is seen to have done so."""
+"""The runner's half of a fault at a time: a role strikes itself, and the runner observes it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ class TimedFaults:
     """Faults whose timers run in their roles."""
 
     def __init__(self, log: Log) -> None:
-        """Nothing is armed yet."""
+        """Start with no fault armed."""
         self._log = log
         self._stops = False
 
     def begin(self, actor: RoleProcess, step: Fault) -> None:
-        """A role is armed: one that is to be killed may be dead at any time from here on.
-
-        Raises:
-            BadUsage: it is to be struck at one time in each of many plays.
-        """
+        """Record that a role is armed; from here on one to be killed may be dead at any time."""
         if step.at is None or step.at.after is None:
             raise BadUsage(f"{step.at} of {step.role} are for a series of plays, not for one")
         if step.fault == "kill":
@@ -33,12 +29,12 @@ class TimedFaults:
             self._stops = True
 
     def ended(self, actor: RoleProcess) -> None:
-        """A role has ended: if nobody else has ended it, its timer has."""
+        """Handle a role's end, which its timer caused unless the runner has killed it."""
         if not actor.killed:
             self._struck(actor, "kill")
 
     def look(self, actors: Iterable[RoleProcess]) -> None:
-        """Take note of roles that have stopped themselves."""
+        """Record the roles that have stopped themselves."""
         for actor in actors if self._stops else ():
             armed = any(_is_timed(step, "stop") for step in actor.armed.values())
             if armed and actor.alive and state(actor.pid) == "T":

@@ -251,7 +251,7 @@ class World:
         self._stirred = True
 
     def stored(self) -> None:
-        """Record a change of memory, which wakes only spinning tasks: no other waits for memory."""
+        """Record a change of memory, for which spinning tasks wake: no other task waits for it."""
         self.version += 1
         self._ticks = 0
         if self._spinning:

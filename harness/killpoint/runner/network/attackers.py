@@ -22,19 +22,20 @@ from killpoint.runner.protocol import Exited, ForkRole
 from killpoint.scenario import Broadcast, Intrude, PipeSend, Scenario, Send, SendTo
 
 _STANDS_WITHIN = 30.0
-"""Seconds for each port: a crowd whose listener takes nobody more waits for a while."""
+"""Seconds for each port: a crowd at a listener that accepts no more connections waits for a
+while."""
 _RECOVERS_WITHIN = 6.0
-"""Seconds after a flood until descriptors must be free again: whoever hangs up on strangers needs
-some time to know them."""
+"""Seconds after a flood until descriptors must be free again: a target that hangs up on strangers
+needs some time to recognise them."""
 _FEW = 64
-"""Messages that a stranger at least knows by their patterns."""
+"""Messages that a stranger at least recognises by their patterns."""
 
 
 class Until(Protocol):
-    """The runner's way to wait."""
+    """The runner's wait."""
 
     def __call__(self, done: Callable[[], bool], within: float, complaint: str | None) -> bool:
-        """Serve everybody until ``done``; on expiry complain, or without words say no."""
+        """Serve all roles until ``done``; on expiry raise, or return False without a complaint."""
         ...
 
 
@@ -42,7 +43,7 @@ class Strangers:
     """Processes without a key that connect to the ports of a play's roles."""
 
     def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path, log: Log) -> None:
-        """None is there yet."""
+        """Start without strangers."""
         self._zygote = zygote
         self._scenario = scenario
         self._folder = folder
@@ -50,7 +51,7 @@ class Strangers:
         self._pids: dict[int, str] = {}
 
     def intrude(self, step: Intrude, pid: int, until: Until) -> None:
-        """Send one to a role's process and all below it, and wait until it was at every port.
+        """Send one to a role's process tree, and wait until it has been at every port.
 
         Raises:
             Stalled: it was not in time.
@@ -73,7 +74,7 @@ class Strangers:
     def _weigh_flood(
         self, role: str, pid: int, before: memory_usage.Tree, logged: int, until: Until
     ) -> None:
-        """Log what it cost, once descriptors are there again, or are not for too long."""
+        """Log the flood's cost, once descriptors are free again, or are not for too long."""
         most, few = memory_usage.descriptors(pid), flood.NOFILE - SPARE
         until(lambda: memory_usage.descriptors(pid) <= few, _RECOVERS_WITHIN, None)
         facts = {
@@ -85,7 +86,7 @@ class Strangers:
         self._log.write("flood-cost", target=role, **facts, allowed=flood.NOFILE)
 
     def _send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int) -> str:
-        """Send one to these addresses, or to whatever the tree of a process opens; its name."""
+        """Send one to these addresses, or to any that a process tree opens; return its name."""
         name = f"stranger-{len(list(self._folder.glob('stranger-*.jsonl'))) + 1}"
         errand = Errand(how, list(addresses), self._scenario.seed, _messages(self._scenario), pid)
         order = ForkRole(
@@ -95,7 +96,7 @@ class Strangers:
         return name
 
     def _stands(self, name: str) -> bool:
-        """Whether it has tried each address once."""
+        """Return whether it has tried each address once."""
         log = self._folder / f"{name}.jsonl"
         return log.exists() and b'"stranger-stands"' in log.read_bytes()
 
@@ -103,27 +104,27 @@ class Strangers:
         return name not in self._pids.values()
 
     def recall(self) -> None:
-        """Have every one leave."""
+        """Have all strangers leave."""
         for name in self._pids.values():
             (self._folder / f"{name}.stop").touch()
 
     def ended(self, packet: Exited) -> None:
-        """Take note of an end, if it was one of them."""
+        """Record the end of a process, if it was one of them."""
         self._pids.pop(packet.pid, None)
 
     def gone(self) -> bool:
-        """Whether all have left."""
+        """Return whether all have left."""
         return not self._pids
 
     def close(self) -> None:
-        """End those that are still there."""
+        """Kill those that are still there."""
         for pid in self._pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
 
 def _messages(scenario: Scenario) -> int:
-    """A number that no message of the scenario has."""
+    """Return a number that no message of the scenario has."""
     sends = [step for step in scenario.steps if isinstance(step, (Send, SendTo, Broadcast))]
     tensors = [
         each for step in scenario.steps if isinstance(step, PipeSend) for each in step.tensors

@@ -1,7 +1,7 @@
 """A flood of connections: idle, half-open, garbage, and handshakes that declare what never comes.
 
-``flood`` does so at ports that are known; ``lurk`` looks for ports while they come, and says what a
-peer of gloo would, so that whoever takes it for one hands it a rank's bytes.
+``flood`` attacks known ports; ``lurk`` watches for ports as they open, and speaks as a peer of gloo
+would, so that a listener that takes it for one hands it a rank's bytes.
 """
 
 from __future__ import annotations
@@ -20,34 +20,36 @@ from killpoint.history.log import Log
 from killpoint.runner.observe import exposure_probe
 
 NOBODY = 65534
-"""The user that a stranger is, where it may become another one."""
+"""User id of a stranger, where it may change its own."""
 NOFILE = 1024
 """Descriptors that a flooded process may have."""
 _CONNECTIONS = 1200
-"""At each port: more than there are descriptors."""
+"""Connections at each port: more than there are descriptors."""
 _AT_ONCE = 25
-"""Connections on their way at a time; a backlog takes them all."""
+"""Connections in progress at a time; a backlog takes them all."""
 _AT_ONCE_WITHIN = 0.5
 _FULL_AFTER = 5.0
-"""Seconds in which no connection arrives: whoever comes next is kept out."""
+"""Seconds without a new connection after which later clients are kept out."""
 _ARRIVES_WITHIN = 20.0
 _DECLARES = 1 << 30
 _POURS = 48 << 20
 _WITHIN = 4.0
 _KEPT_FOR = 0.5
-"""Seconds after which who has not been asked for a proof, nor hung up on, has been let in."""
+"""Seconds after which a client that was neither asked for a proof nor hung up on has been let
+in."""
 _TICK = 0.002
 _SEQUENCES = 48
-"""A peer of gloo says the number of a pair: those of a small group are among the first."""
+"""Pair numbers to try: a peer of gloo sends the number of a pair, small in a small group."""
 _GREETING = b"\xff" + b"\0" * 8 + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + b"\0" * 32
 _QUIET = (b"", _GREETING[:11])
 _LOUD = (b"GET / HTTP/1.1\r\n", b"\x16\x03\x01" * 9, os.urandom(64))
 _ONE_IS_LOUD_OF = 12
-"""Most say nothing, or half a word: for whoever speaks, a listener can tell what it is."""
+"""One connection of so many sends whole garbage; most send nothing, or a part of a greeting, which
+a listener cannot judge."""
 
 
 def as_stranger() -> int:
-    """Be another user from here on, if this one may; the user that we are."""
+    """Become another user, if this one may; return the user id."""
     with contextlib.suppress(OSError):
         os.setegid(NOBODY)
         os.seteuid(NOBODY)
@@ -56,7 +58,7 @@ def as_stranger() -> int:
 
 @contextlib.contextmanager
 def as_itself() -> Generator[None]:
-    """For a look at what only the play's own user sees."""
+    """Become the play's own user for a block, to read files that only that user can."""
     stranger = os.geteuid()
     os.seteuid(os.getuid())
     try:
@@ -78,7 +80,7 @@ class Crowd:
         self._kept: set[tuple[str, int]] = set()
 
     def flood(self, addresses: Sequence[tuple[str, int]]) -> None:
-        """The whole crowd at each port; and one that declares a gigabyte, and pours."""
+        """Connect the whole crowd to each port, and one that declares a gigabyte and sends."""
         for host, port in addresses:
             self._pour(host, port)
             began = time.monotonic()
@@ -87,10 +89,10 @@ class Crowd:
             self._log.write("stranger-flooded", **facts, s=round(time.monotonic() - began, 3))
 
     def _come(self, host: str, port: int) -> tuple[int, bool]:
-        """Connect until the crowd is there or the listener's queue stays full.
+        """Connect until the crowd is complete or the listener's queue stays full.
 
         Returns:
-            How many connections were made, and whether this process could make more.
+            The number of connections made, and whether this process could make more.
         """
         arrived, last, end = 0, time.monotonic(), time.monotonic() + _ARRIVES_WITHIN
         while arrived < _CONNECTIONS and time.monotonic() < min(end, last + _FULL_AFTER):
@@ -119,12 +121,12 @@ class Crowd:
             data = data[len(_GREETING) :]
             while left > 0 and time.monotonic() < end:
                 if not _ready(line, select.POLLOUT, 0.5):
-                    break  # nobody reads it: nothing is taken
+                    break  # no process reads it: nothing is accepted
                 left -= line.send(data)
                 data = data[-(1 << 20) :]
 
     def lurk(self, pid: int, spared: Sequence[int] = ()) -> None:
-        """Come to every new port of a process's tree, and read what is said there."""
+        """Connect to every new port of a process tree, and read the data sent there."""
         with as_itself():
             found = [heard for heard in exposure_probe.listeners(pid) if heard.port not in spared]
             libraries = {heard: heard.library for heard in found}
@@ -148,7 +150,7 @@ class Crowd:
             self._read(port, lines)
 
     def _note_kept(self, libraries: dict[exposure_probe.Listener, str]) -> None:
-        """Log whose listener has kept a stranger that said what its library's peers say."""
+        """Log listeners that have kept a stranger which spoke as their library's peers do."""
         now = time.monotonic()
         for heard, library in libraries.items():
             at = heard.address, heard.port
@@ -173,11 +175,11 @@ class Crowd:
 
     @property
     def ports(self) -> int:
-        """At which it has been."""
+        """Number of ports at which it has been."""
         return len(self._seen)
 
     def close(self) -> None:
-        """Leave."""
+        """Close all connections."""
         for line in (*self._lines, *(each for lines in self._seen.values() for each in lines)):
             line.close()
 
@@ -185,7 +187,7 @@ class Crowd:
 def stay(
     crowd: Crowd, folder: Path, name: str, pid: int, seconds: float, spared: Sequence[int] = ()
 ) -> None:
-    """Until the runner has put ``NAME.stop`` into the folder; with a pid, lurking."""
+    """Stay until the runner has put ``NAME.stop`` into the folder; with a pid, lurking."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with as_itself():
@@ -197,14 +199,14 @@ def stay(
 
 
 def _ready(line: socket.socket, event: int, within: float) -> bool:
-    """Whether the poll event comes in time; ``select`` would refuse descriptors above 1023."""
+    """Return whether the poll event comes in time; ``select`` refuses descriptors above 1023."""
     poller = select.poll()
     poller.register(line, event)
     return bool(poller.poll(within * 1000))
 
 
 def _line(host: str, port: int) -> socket.socket | None:
-    """A connection that is made, or on its way; None: there is no descriptor or no listener."""
+    """Return a connection, made or in progress; None without a descriptor or a listener."""
     at = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     family = socket.AF_INET6 if ":" in at else socket.AF_INET
     try:
@@ -217,7 +219,7 @@ def _line(host: str, port: int) -> socket.socket | None:
 
 
 def said_by(number: int) -> bytes:
-    """What the connection of this number sends once it is made."""
+    """Return the data that the connection of this number sends once it is made."""
     loud, among = divmod(number, _ONE_IS_LOUD_OF)
     return _QUIET[number % 2] if among else _LOUD[loud % len(_LOUD)]
 

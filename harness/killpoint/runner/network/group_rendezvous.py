@@ -1,4 +1,4 @@
-"""Where the ranks of a play's process group meet: an address for each, and a secret for all."""
+"""Rendezvous of a play's process group: an address for each rank, and a secret for all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHOICE = random.SystemRandom()
 
 
 class Invitation(msgspec.Struct):
-    """What a rank is told when it joins. It travels in an order and stands in no log."""
+    """Parameters of a rank's join. They travel in an order and stand in no log."""
 
     shape: GroupShape
     host: str
@@ -31,7 +31,7 @@ class Invitation(msgspec.Struct):
 
 
 class Meeting:
-    """The place of one play's group, or of the ranks of its pipe."""
+    """Rendezvous of one play's group, or of the ranks of its pipe."""
 
     def __init__(self, scenario: Scenario, elsewhere: str = "") -> None:
         """Choose a port; the scenario has a group or a pipe.
@@ -44,7 +44,7 @@ class Meeting:
         self.shape = subject if isinstance(subject, GroupShape) else GroupShape()
         self._pipe = subject if isinstance(subject, PipeShape) else None
         self.trouble = ""
-        """Why nobody can meet there, if so: the machine may have no such address."""
+        """Reason why no rendezvous is possible, if so: the machine may have no such address."""
         self.port = 0
         if elsewhere:
             self.shape = msgspec.structs.replace(self.shape, host=elsewhere)
@@ -57,22 +57,22 @@ class Meeting:
         self._secret = secrets.token_bytes(32)
         place = (self.shape.host, self.port)
         self.addresses = dict.fromkeys(scenario.roles(), place)
-        """Where each role is told to go. Whoever puts a relay between changes a rank's entry
-        before its ``join``; the host's entry says where it listens."""
+        """Address that each role is given. A relay changes a rank's entry before its ``join``; the
+        host's entry is where it listens."""
 
     def invitation(self, role: str) -> bytes:
-        """What the role needs to join."""
+        """Return the encoded invitation by which the role joins."""
         host, port = self.addresses[role]
         return msgspec.msgpack.encode(Invitation(self.shape, host, port, self._secret, self._pipe))
 
 
 def accepted(data: bytes) -> Invitation:
-    """An invitation as its role reads it."""
+    """Decode an invitation, in its role."""
     return msgspec.msgpack.decode(data, type=Invitation)
 
 
 def free_port(host: str) -> int:
-    """A port that nobody uses, below those that the system gives to connections by itself.
+    """Return a free port, below those that the system assigns to connections by itself.
 
     Between this look and the rank's own ``bind`` no connection of another process can take it.
 

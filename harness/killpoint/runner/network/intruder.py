@@ -1,6 +1,6 @@
-"""A stranger: knows the ports that the kernel lists and nothing else, and tries what anyone could.
+"""A stranger: it knows only the ports that the kernel lists, and attacks as anyone could.
 
-It runs in a process of its own, and says in a log of its own what it was given. A message is
+It runs in a process of its own, and logs in a file of its own what it received. A message is
 recognised by its pattern; a canary that was decoded has journalled that itself.
 """
 
@@ -23,7 +23,7 @@ from killpoint.runner.network.flood import Crowd, as_itself, as_stranger, stay
 from killpoint.runner.network.store_intruder import StoreIntruder
 
 STRANGER = "stranger"
-"""What the zygote is asked for."""
+"""Start method of a stranger's process."""
 
 _TICK = 0.05
 _STAYS_AT_MOST = 120.0
@@ -38,29 +38,29 @@ _MET = (
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_DISCONNECTED
 )
-"""After one of these it is known whether the other side talks to a stranger."""
+"""Events after which it is known whether the other side talks to a stranger."""
 _SPOKEN = 10
-"""Rounds in which a stranger speaks; then it stays connected in silence."""
+"""Rounds in which a stranger sends; then it stays connected in silence."""
 
 
 class Errand(msgspec.Struct):
-    """What a stranger is to do, and where."""
+    """Orders of a stranger."""
 
     how: str
     addresses: list[tuple[str, int]]
     seed: int
-    """With ``count``: by which a message is known when it is seen."""
+    """With ``count``: parameter of the patterns by which a message is recognised."""
     count: int
     pid: int = 0
-    """For ``lurk``: whose tree of processes to watch."""
+    """For ``lurk``: root of the process tree to watch."""
     spared: list[int] = []
-    """For ``lurk``: ports that are not visited, since anybody may."""
+    """For ``lurk``: ports that are not visited, since any client may connect to them."""
     words: list[str] = []
-    """Texts of which a message of a server is known, beside its number."""
+    """Texts by which a message of a server is recognised, beside its number."""
 
 
 def run(name: str, folder: Path, data: bytes) -> None:
-    """Do an errand until the runner has put ``NAME.stop`` into the folder."""
+    """Execute the orders until the runner has put ``NAME.stop`` into the folder."""
     errand = msgspec.json.decode(data, type=Errand)
     log = Log(folder / f"{name}.jsonl", name)
     if errand.how in ("flood", "lurk"):
@@ -160,7 +160,7 @@ class _Stranger:
                 peer.send(b"", zmq.NOBLOCK)
 
     def meet(self) -> None:
-        """Wait until each peer has been let in or turned away; log which."""
+        """Wait until each peer has been let in or turned away; log the result."""
         # It brings asyncio along: a third of what a zygote imports, and only strangers need it.
         from zmq.utils.monitor import recv_monitor_message
 
@@ -177,7 +177,7 @@ class _Stranger:
         self._meetings.clear()
 
     def turn(self) -> None:
-        """Take what comes within a tick; say something, if that is the errand."""
+        """Receive for a tick, after sending if the orders are to."""
         if self._errand.how == "speak" and self._rounds < _SPOKEN:
             self._rounds += 1
             self._speak()
@@ -238,7 +238,7 @@ class _Stranger:
         )
 
     def close(self) -> None:
-        """Leave without a word."""
+        """Close all connections without a message."""
         for line in self._raw:
             line.close()
         for peer in self._zmtp:
@@ -247,5 +247,5 @@ class _Stranger:
 
 
 def _reachable(host: str) -> str:
-    """Where a listener on all addresses is reached from this machine."""
+    """Return the address at which a listener on all addresses is reached from this machine."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

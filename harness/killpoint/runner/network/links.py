@@ -1,4 +1,4 @@
-"""What lies between remote readers and the writer if each has a host: links that go down."""
+"""Links between remote readers and the writer when each has a host: a cut takes them down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from killpoint.scenario import Fault, Scenario
 
 
 class _Done(msgspec.Struct):
-    """A cut or heal that was done, and how the hosts stood just before and after."""
+    """A cut or heal that was applied, and the state of the hosts just before and after."""
 
     step: Fault
     before: dict[str, Seen]
@@ -21,10 +21,10 @@ class _Done(msgspec.Struct):
 
 
 class Links:
-    """Stands in the place of a :class:`.relay_network.RelayNetwork`, for a play with hosts."""
+    """Interface of :class:`.relay_network.RelayNetwork` for a play with hosts."""
 
     def __init__(self, scenario: Scenario, log: Log, hosts: Hosts) -> None:
-        """The hosts are there, and whole."""
+        """Use hosts that exist, with all links up."""
         self._scenario = scenario
         self._log = log
         self._hosts = hosts
@@ -32,16 +32,16 @@ class Links:
         self.addresses: list[str] = []
 
     def routes(self, role: str) -> None:
-        """Every role reaches the writer by the address in the handle."""
+        """Return no routes: every role reaches the writer by the address in the handle."""
         return
 
     def place(self, role: str, host: tuple[str, int]) -> tuple[str, int]:
-        """Every rank finds its host where it listens."""
+        """Return the host's own address, where every rank finds it."""
         del role
         return host
 
     def aim(self, actor: RoleProcess, step: Fault) -> None:
-        """Make the actor ready for a fault to its link."""
+        """Prepare the actor for a fault of its link."""
         actor.relayed = partial(self._strike, step)
 
     def _strike(self, step: Fault, fault: str) -> None:
@@ -55,7 +55,7 @@ class Links:
         self._tell(self._done[-1])
 
     def missed(self) -> list[str]:
-        """Faults that had nothing to strike, in words."""
+        """Return the faults that had nothing to strike, in words."""
         out: list[str] = []
         for done in self._done:
             if not _struck(done):
@@ -75,12 +75,12 @@ class Links:
             )
 
     def close(self) -> None:
-        """Mend all links: the next set of roles finds them whole."""
+        """Mend all links, so that the next set of roles finds them up."""
         self._hosts.heal(self._hosts.names)
 
 
 def _struck(done: _Done) -> bool:
-    """Whether the link went as told, and there was a connection that a cut could harm."""
+    """Return whether the link went as ordered, with a connection that a cut could harm."""
     if done.step.fault == "heal":
         return all(seen.carries for seen in done.after.values())
     connected = any(seen.connections for seen in done.before.values())

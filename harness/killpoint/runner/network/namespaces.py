@@ -1,4 +1,4 @@
-"""Linux namespaces: a process of ours leaves the machine's for new ones, or enters another's."""
+"""Linux namespaces: a process of the harness enters new ones, or another process's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter_new(kind: int) -> None:
-    """Leave for new namespaces of this kind, owned by new users where only those give the right.
+    """Enter new namespaces of this kind, owned by new users if only those give the right.
 
     Raises:
         OSError: the machine does not allow it.
@@ -29,7 +29,7 @@ def enter_new(kind: int) -> None:
 
 
 def join(theirs: Path, ours: Path) -> None:
-    """Enter the namespace at one place in /proc; ``ours`` shows which one we are in now."""
+    """Enter the namespace at a path in /proc; ``ours`` is the path of the present one."""
     if theirs.readlink() == ours.readlink():
         return
     fd = os.open(theirs, os.O_RDONLY | os.O_CLOEXEC)
@@ -40,7 +40,7 @@ def join(theirs: Path, ours: Path) -> None:
 
 
 def call(function: ctypes._NamedFuncPointer, *args: bytes | int | None) -> None:  # pyright: ignore[reportPrivateUsage] # its only name
-    """Call a function of the C library that gives 0, or sets ``errno``."""
+    """Call a function of the C library that returns 0, or sets ``errno``."""
     if function(*args) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), function.__name__)

@@ -32,7 +32,7 @@ class Netlink:
     """Commands to the network namespace that the calling process is in when it makes this."""
 
     def __init__(self) -> None:
-        """Open it; it speaks to the same namespace wherever the process goes afterwards."""
+        """Open the socket, which stays in this namespace wherever the process goes later."""
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self._socket.settimeout(_ANSWERS_WITHIN)
         self._number = 0
@@ -42,12 +42,12 @@ class Netlink:
         self._socket.close()
 
     def add_bridge(self, name: str) -> None:
-        """A switch."""
+        """Add a bridge."""
         about = _attribute(_KIND, b"bridge")
         self._new_link(_attribute(_NAME, _text(name)) + _attribute(_ABOUT, about))
 
     def add_pair(self, name: str, far: str, namespace: int, switch: str) -> None:
-        """A link with one end here, at a switch, the other in the namespace of a descriptor."""
+        """Add a link with one end here, at a bridge, and the other in a descriptor's namespace."""
         peer = _link() + _attribute(_NAME, _text(far))
         peer += _attribute(_IN_NAMESPACE, struct.pack("=I", namespace))
         about = _attribute(_KIND, b"veth") + _attribute(_DATA, _attribute(_PEER, peer))
@@ -67,7 +67,7 @@ class Netlink:
         self._ask(_NEW_ADDRESS, _CREATE | _EXCLUSIVE, about + own)
 
     def mislead(self, name: str, address: IPv4Address) -> None:
-        """From now on whatever this end sends to that address reaches nobody, and says so never."""
+        """Have this end's packets to that address lost, without any error."""
         body = self._neighbour(name, address) + _attribute(_BY, _NOWHERE)
         self._ask(_NEW_NEIGHBOUR, _CREATE | _REPLACE, body)
 
@@ -79,12 +79,12 @@ class Netlink:
             return
 
     def index(self, name: str) -> int:
-        """The kernel's number of a link."""
+        """Return the kernel's index of a link."""
         request = struct.pack("16s24x", name.encode())
         return struct.unpack_from("=i", fcntl.ioctl(self._socket, _GET_INDEX, request), 16)[0]
 
     def carries(self, name: str) -> bool:
-        """Whether a link is on, and its far end too. Other signs of that come up to 1 s late."""
+        """Return whether a link and its far end are up; other signs of that come up to 1 s late."""
         answer = self._say(_GET_LINK, 0, _link(self.index(name)))
         flags = struct.unpack_from("=BxHiII", answer, _HEAD.size)[3]
         return flags & (_UP | _LOWER_UP) == _UP | _LOWER_UP
@@ -97,11 +97,11 @@ class Netlink:
         self._ask(_NEW_LINK, _CREATE | _EXCLUSIVE, _link() + attributes)
 
     def _ask(self, kind: int, flags: int, body: bytes) -> None:
-        """One command and its acknowledgement."""
+        """Send one command, and await its acknowledgement."""
         self._say(kind, _ACKNOWLEDGE | flags, body)
 
     def _say(self, kind: int, flags: int, body: bytes) -> bytes:
-        """One message and the answer to it.
+        """Send one message, and return the answer to it.
 
         Raises:
             OSError: the kernel refuses, or cannot do it.

@@ -1,8 +1,8 @@
 """Hosts of a play's own: network namespaces joined by a switch, so that a cut is a link down.
 
 A keeper process makes them and keeps them by having them open. None has a name, and the machine's
-own interfaces, addresses and routes are not touched: the switch has a namespace, too. They end
-with the keeper and the roles that live in them.
+own interfaces, addresses and routes are not touched: the switch has a namespace, too. They end with
+the keeper and the roles that live in them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from killpoint.runner.network.netlink import Netlink
 from killpoint.runner.protocol import ForkRole
 
 KEEPER = "host-keeper"
-"""What the zygote is asked for: a process that makes the hosts, and cuts and mends their links."""
+"""Start method of the process that makes the hosts, and cuts and mends their links."""
 CENTRE = "centre"
-"""The host of the writer and of its local readers, or of a group's rank 0."""
+"""Host of the writer and of its local readers, or of a group's rank 0."""
 
 LINK = "eth0"
-"""The network interface of each host."""
+"""Network interface of each host."""
 _SWITCH = "switch"
 _NETWORK = IPv4Network("10.107.0.0/16")
 _WITHIN = 10.0
@@ -37,11 +37,11 @@ _ESTABLISHED = 1
 
 
 class _Ready(msgspec.Struct):
-    """The keeper's first word."""
+    """First message of the keeper."""
 
     why_not: str = ""
     doors: dict[str, int] = {}
-    """The keeper's descriptor of each host's namespace."""
+    """Keeper's descriptor of each host's namespace."""
 
 
 class _Do(msgspec.Struct):
@@ -54,14 +54,14 @@ class _Do(msgspec.Struct):
 
 
 class Seen(msgspec.Struct):
-    """How a host's network stands."""
+    """State of a host's network."""
 
     carries: bool = True
-    """Whether its link is up and has a carrier."""
+    """True if its link is up and has a carrier."""
     connections: int = 0
-    """Established TCP connections that lead to another host."""
+    """Number of established TCP connections that lead to another host."""
     resent: int = 0
-    """TCP segments that its kernel has sent again, since the host was made."""
+    """Number of TCP segments that its kernel has sent again, since the host was made."""
 
 
 # Made once, by one thread: see killpoint.scenario.file.
@@ -70,14 +70,14 @@ _SEEN = msgspec.json.Decoder(dict[str, Seen] | str)
 
 
 class Forks(Protocol):
-    """Whatever begins the keeper: a zygote, as a rule."""
+    """Starter of the keeper: a zygote, as a rule."""
 
     def fork(self, order: ForkRole) -> int:
-        """Begin a process that does :func:`keep` with the order's folder and errand; its pid."""
+        """Start a process that runs :func:`keep` with the order's arguments; return its pid."""
         ...
 
     def pause(self, seconds: float) -> None:
-        """Wait, and take note of processes that have ended meanwhile."""
+        """Wait, and record processes that have ended meanwhile."""
         ...
 
 
@@ -87,7 +87,7 @@ class Hosts:
     def __init__(self, zygote: Forks, folder: Path, remote: list[str]) -> None:
         """Have them made: one for each remote role, one for the writer or rank 0.
 
-        ``refused`` says why they could not be.
+        ``refused`` has the reason if they could not be.
         """
         self._zygote = zygote
         self.names = [CENTRE, *remote]
@@ -122,23 +122,23 @@ class Hosts:
 
     @property
     def address(self) -> str:
-        """Where the writer, or rank 0, listens."""
+        """Address at which the writer, or rank 0, listens."""
         return str(_address(0))
 
     def address_of(self, role: str) -> str:
-        """Of the host that a role lives in."""
+        """Return the address of the host that a role lives in."""
         return str(_address(self.names.index(self.of(role))))
 
     def door(self, role: str) -> int:
-        """The keeper's descriptor of the namespace that a role lives in."""
+        """Return the keeper's descriptor of the namespace that a role lives in."""
         return self._doors[self.of(role)]
 
     def of(self, role: str) -> str:
-        """The name of the host that a role lives in."""
+        """Return the name of the host that a role lives in."""
         return role if role in self.names else CENTRE
 
     def cut(self, hosts: list[str], toward: str) -> None:
-        """Take the links down (``both``), or let what goes one way reach nobody."""
+        """Take the links down (``both``), or have the packets of one direction lost."""
         self._ask(_Do("cut", hosts, toward))
 
     def heal(self, hosts: list[str]) -> None:
@@ -146,11 +146,11 @@ class Hosts:
         self._ask(_Do("heal", hosts))
 
     def look(self, hosts: list[str]) -> dict[str, Seen]:
-        """How these hosts stand now."""
+        """Return the state of these hosts."""
         return self._ask(_Do("look", hosts))
 
     def close(self) -> None:
-        """End the keeper; a host ends when nobody lives in it any more."""
+        """End the keeper; a host ends with the last process that lives in it."""
         if self._channel is not None:
             self._channel.close()
         with contextlib.suppress(ProcessLookupError):
@@ -182,13 +182,13 @@ class Hosts:
 
 
 def join(pid: int, door: int) -> None:
-    """Enter a host (and its keeper's users, where those gave the right to make it)."""
+    """Enter a host (and its keeper's user namespace, where that gave the right to make it)."""
     namespaces.join(Path(f"/proc/{pid}/ns/user"), Path("/proc/self/ns/user"))
     namespaces.join(Path(f"/proc/{pid}/fd/{door}"), Path("/proc/self/ns/net"))
 
 
 def keep(folder: Path, errand: bytes) -> None:
-    """Be the keeper: make the hosts, say how it went, obey until nobody asks any more."""
+    """Run the keeper: make the hosts, report the result, obey until the runner closes."""
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     channel.connect(str(folder / "h"))
     try:
@@ -207,7 +207,7 @@ def keep(folder: Path, errand: bytes) -> None:
 
 
 class _Keeper:
-    """Has the namespaces open, and a way to command each."""
+    """Keeper of the open namespaces, with a netlink socket in each."""
 
     def __init__(self, names: list[str]) -> None:
         namespaces.enter_new(namespaces.NEW_NETWORK)
@@ -248,7 +248,7 @@ class _Keeper:
                 self._hosts[near].set_right(LINK, self._addresses[far])
 
     def _ways(self, name: str, toward: str) -> list[tuple[str, str]]:
-        """Who must not reach whom for a cut in one direction."""
+        """Return the pairs of hosts whose packets are lost in a cut of one direction."""
         peers = [other for other in self._hosts if other != name]
         if toward == "role":
             return [(peer, name) for peer in peers]
@@ -261,7 +261,7 @@ class _Keeper:
 
 
 def _connections(own: str) -> int:
-    """Established connections of the namespace we are in, to any address but its own."""
+    """Return the number of connections of this namespace to any address but its own."""
     count = 0
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6

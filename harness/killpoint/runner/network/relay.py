@@ -1,11 +1,11 @@
-"""A TCP relay in a process of its own: it cuts, delays, resets and deafens connections on demand.
+"""A TCP relay in a process of its own: it cuts, delays, resets and drops data on demand.
 
 Plain standard library, and no import of ours: it is started by its path, before anything else of
 the harness could be loaded, and it ends with its runner. It needs no rights. Each route has a
 listening port of its own, so that one party's connections can be harmed and no other's.
 
-What it cannot do is to be silent below TCP: the kernels of both sides still answer keepalives
-from the relay's own sockets. Whoever notices a cut only by those does not notice this one.
+The relay cannot be silent below TCP: the kernels of both sides still answer keepalives from the
+relay's own sockets. A party that notices a cut only by those does not notice this one.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ _CHUNK = 1 << 18
 _AHEAD = 1 << 18
 """Bytes held for a receiver that does not take them: a relay is no great buffer."""
 _ON_THE_WAY = 1 << 26
-"""The same where bytes travel for a while: a long way holds more."""
+"""The same where bytes are delayed: a longer way holds more."""
 _LOOK = 0.005
-"""Seconds between two looks at what the kernel has not delivered yet."""
+"""Seconds between two looks at data that the kernel has not delivered yet."""
 _LISTENS = "0A"
-"""A state of TCP, as the kernel's tables have it."""
+"""State of a listening TCP socket in the kernel's tables."""
 _ABORT = struct.pack("ii", 1, 0)
 
 TO_ROLE, TO_PEER = "role", "peer"
 
 
 class Trap:
-    """A fault that is done to a route once so many more bytes have gone through it."""
+    """Fault of a route that is applied once so many more bytes have gone through it."""
 
     def __init__(self, fault: str, toward: str, left: int) -> None:
         self.fault, self.toward, self.left = fault, toward, left
         self.names = [TO_ROLE, TO_PEER] if toward == "both" else [toward]
-        """The ways whose bytes count."""
+        """Directions whose bytes count."""
 
 
 class Way:
-    """One direction of one connection: what was read and not yet handed on (no I/O in it)."""
+    """One direction of one connection: data that was read and not yet handed on (no I/O in it)."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
         self.trap: Trap | None = None
-        """Counts what goes this way; nothing goes beyond it before it has sprung."""
+        """Trap that counts the bytes of this way; none goes beyond it before it has sprung."""
         self.cut = False
         self.void = False
-        """Whatever flows here is dropped, for good."""
+        """True if data of this way is dropped, for good."""
         self.end = ""
-        """``end`` or ``reset`` once its source has said so."""
+        """``end`` or ``reset`` once its source has ended so."""
         self.done = False
-        """Whether the end was handed on, too."""
+        """True if the end was handed on, too."""
         self.bytes = self.dropped = self.late = 0
         self._held: deque[tuple[float, memoryview]] = deque()
         self._size = 0
 
     def put(self, now: float, data: bytes) -> None:
-        """Take what was read."""
+        """Take data that was read."""
         if self.void:
             self.dropped += len(data)
             return
@@ -77,7 +77,7 @@ class Way:
         self._size += len(data)
 
     def due(self, now: float) -> memoryview | None:
-        """What may be handed on now."""
+        """Return the data that may be handed on now."""
         if self.cut or not self._held or self._held[0][0] > now:
             return None
         data = self._held[0][1]
@@ -86,11 +86,11 @@ class Way:
         return data[: self.trap.left] if self.trap.left else None
 
     def next_due(self) -> float | None:
-        """When something may be handed on."""
+        """Return the time at which data may be handed on."""
         return self._held[0][0] if self._held and not self.cut else None
 
     def handed_on(self, count: int) -> None:
-        """So many bytes of :meth:`due` went out."""
+        """Remove so many bytes of :meth:`due`, which went out."""
         if self.trap is not None:
             self.trap.left -= count
         self.bytes += count
@@ -100,20 +100,20 @@ class Way:
             self._held.appendleft((due, data[count:]))
 
     def wants(self) -> bool:
-        """Whether its source should be read."""
+        """Return whether its source should be read."""
         room = _ON_THE_WAY if self.delay else _AHEAD
         return not self.end and not self.cut and (self.void or self._size < room)
 
     def drained(self) -> bool:
-        """Whether its source has ended and nothing is left to hand on."""
+        """Return whether its source has ended and nothing is left to hand on."""
         return bool(self.end) and not self._held and not self.cut
 
     def held(self) -> int:
-        """Bytes that were read and not handed on."""
+        """Return the number of bytes that were read and not handed on."""
         return self._size
 
     def lose(self) -> None:
-        """Drop what is held and all that comes."""
+        """Drop the held data and all that comes."""
         self.void = True
         self.dropped += self._size
         self._held.clear()
@@ -125,7 +125,7 @@ class Link:
 
     def __init__(self, role: socket.socket, peer: socket.socket, state: dict[str, Any]) -> None:
         self.socks = {TO_ROLE: role, TO_PEER: peer}
-        """By the way that leads there."""
+        """Sockets, by the direction that leads to them."""
         self.ways = {name: Way(state["delay"][name]) for name in (TO_ROLE, TO_PEER)}
         self.gone = False
         for name, way in self.ways.items():
@@ -135,7 +135,7 @@ class Link:
             way.trap = trap if trap is not None and name in trap.names else None
 
     def serve(self, now: float) -> None:
-        """Move what can be moved."""
+        """Move the data that can be moved."""
         for toward, way in self.ways.items():
             if not self.gone:
                 self._read(way, self.socks[_other(toward)], now)
@@ -165,14 +165,14 @@ class Link:
             except BlockingIOError:
                 return
             except OSError:
-                way.lose()  # nobody is there to take it: its source is told by a reset
+                way.lose()  # no receiver is left: its source gets a reset
                 back = self._other_way(way)
                 back.end, back.done = "reset", False
                 return
         if way.done or not way.drained():
             return
         if way.void:
-            way.done = True  # the word of the end is dropped like all else
+            way.done = True  # the end is dropped like all data
         elif way.end == "reset":
             if not _unsent(sink):
                 self.reset()
@@ -185,7 +185,7 @@ class Link:
         return next(other for other in self.ways.values() if other is not way)
 
     def interest(self) -> dict[socket.socket, int]:
-        """What to poll each socket for; one without interest is not polled at all."""
+        """Return the poll events of each socket; one without any is not polled at all."""
         out: dict[socket.socket, int] = {}
         now = time.monotonic()
         for toward, way in self.ways.items():
@@ -198,7 +198,7 @@ class Link:
         return out
 
     def wake_at(self, now: float) -> float | None:
-        """When to look again although no socket says anything."""
+        """Return the time of the next look that no socket will cause."""
         times: list[float] = []
         for way in self.ways.values():
             due = way.next_due()
@@ -209,7 +209,7 @@ class Link:
         return min(times, default=None)
 
     def waiting(self) -> int:
-        """Bytes that wait in the relay, or in its kernel, for a way that is cut."""
+        """Return the number of bytes, also of the relay's kernel, that wait for a cut way."""
         total = 0
         for toward, way in self.ways.items():
             if way.cut and not self.gone:
@@ -217,7 +217,7 @@ class Link:
         return total
 
     def reset(self) -> None:
-        """End both connections with RST; what was on its way is lost."""
+        """End both connections with RST; data in transit is lost."""
         for sock in self.socks.values():
             with contextlib.suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
@@ -234,7 +234,7 @@ class Route:
     """A listening port for one role and one address, and the connections that came by it."""
 
     def __init__(self, role: str, host: str, port: int, *, lazy: bool = False) -> None:
-        """``lazy``: refuse connections until somebody listens at the other side."""
+        """``lazy``: refuse connections until the other side listens."""
         self.role = role
         self.upstream = (host, port)
         self.family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -255,20 +255,20 @@ class Route:
             "trap": None,
         }
         self.sprung = 0
-        """When the last of its traps sprang, in monotonic nanoseconds."""
+        """Time at which the last of its traps sprang, in monotonic nanoseconds."""
 
     def listen(self) -> None:
-        """From now on connections are accepted, by the kernel at least."""
+        """Begin to listen, so that connections are accepted, by the kernel at least."""
         self.listener.listen(128)
         self.listens = True
 
     @property
     def served(self) -> bool:
-        """Whether new connections are taken: in a cut they wait in the kernel."""
+        """True if new connections are accepted; in a cut they wait in the kernel."""
         return self.listens and not any(self.state["cut"].values())
 
     def accept(self) -> None:
-        """Take new connections, and begin to connect each to its peer."""
+        """Accept new connections, and begin to connect each to its peer."""
         while self.served:
             try:
                 near = self.listener.accept()[0]
@@ -284,7 +284,7 @@ class Route:
             self.opening.append((near, far))
 
     def opened(self, near: socket.socket, far: socket.socket) -> None:
-        """A connection to the peer has come about, or failed: then its role's is reset."""
+        """Handle the outcome of a connection to the peer; if it failed, the role's is reset."""
         self.opening.remove((near, far))
         link = Link(near, far, self.state)
         if far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
@@ -293,33 +293,33 @@ class Route:
             self.links.append(link)
 
     def catch_up(self) -> None:
-        """Take what is there already: a fault is for connections that others see as made."""
+        """Complete pending connections: a fault is for all that others see as made."""
         self.accept()
         for near, far in list(self.opening):
             if select.select([], [far], [], 0)[1]:
                 self.opened(near, far)
 
     def lay(self, fault: str, toward: str, after: int) -> int:
-        """Lay a trap for what there is, and what comes; how many connections there are."""
+        """Lay a trap for present and later connections; return the number of present ones."""
         self.catch_up()
         self._set_trap(Trap(fault, toward, after))
         return len(self.links)
 
     @property
     def full(self) -> bool:
-        """Whether a trap has had all its bytes, and is to spring."""
+        """True if a trap has had all its bytes, and is to spring."""
         trap: Trap | None = self.state["trap"]
         return trap is not None and trap.left == 0
 
     def spring(self) -> None:
-        """Do the fault of a trap that has had all its bytes, once they have arrived."""
+        """Apply the fault of a trap that has had all its bytes, once they have arrived."""
         trap: Trap | None = self.state["trap"]
         if trap is None or trap.left:
             return
         if any(_unsent(link.socks[name]) for link in self.links for name in trap.names):
             return  # a reset would overtake them
         self._set_trap(None)
-        self.sprung = time.monotonic_ns()  # first: whoever hears of it does so later
+        self.sprung = time.monotonic_ns()  # first: others can notice it only later
         self.strike(trap.fault, trap.toward, 0.0)
 
     def _set_trap(self, trap: Trap | None) -> None:
@@ -329,7 +329,7 @@ class Route:
                 way.trap = trap if trap is not None and name in trap.names else None
 
     def strike(self, fault: str, toward: str, seconds: float) -> int:
-        """Do a fault to what there is, and to what comes; how many connections it met."""
+        """Apply a fault to present and later connections; return the number of present ones."""
         self.catch_up()
         names = [TO_ROLE, TO_PEER] if toward == "both" else [toward]
         met = len(self.links)
@@ -359,13 +359,13 @@ class Route:
                 link.ways[name].delay = 0.0
 
     def sweep(self) -> None:
-        """Forget connections that have ended, but for their figures."""
+        """Remove connections that have ended, but keep their figures."""
         for link in [link for link in self.links if link.gone]:
             self.links.remove(link)
             self._add(self.past, link)
 
     def report(self) -> dict[str, int]:
-        """What passed, and what did not."""
+        """Return the figures of data that passed, and did not."""
         figures = dict(self.past)
         for link in self.links:
             self._add(figures, link)
@@ -384,14 +384,14 @@ class Route:
 
 
 class Exchange:
-    """All routes, and the runner at the other end of a socket."""
+    """All routes, and the control socket to the runner."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.routes: list[Route] = []
 
     def run(self) -> None:
-        """Serve until the runner is gone."""
+        """Serve until the runner has closed its end."""
         while True:
             now = time.monotonic()
             for route in self.routes:
@@ -406,7 +406,7 @@ class Exchange:
                 if fd == self.control.fileno():
                     if not self._obey():
                         return
-                    break  # what is polled for may have changed
+                    break  # the set of polled sockets may have changed
                 act = by_fd.get(fd)
                 if act is not None:
                     act()
@@ -484,7 +484,7 @@ def _loopback(family: int) -> str:
 
 
 def _heard_at(port: int) -> bool:
-    """Whether anybody listens at a port, as the kernel says: a look that nobody notices."""
+    """Return whether a process listens at a port, as the kernel says, without a connection."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError), Path(table).open(encoding="ascii") as lines:
@@ -495,12 +495,12 @@ def _heard_at(port: int) -> bool:
 
 
 def _unread(sock: socket.socket) -> int:
-    """Bytes that the kernel holds for us to read."""
+    """Return the number of bytes that the kernel holds for this process to read."""
     return _count(sock, FIONREAD)
 
 
 def _unsent(sock: socket.socket) -> int:
-    """Bytes that the other side's kernel has not acknowledged."""
+    """Return the number of bytes that the other side's kernel has not acknowledged."""
     return _count(sock, TIOCOUTQ)
 
 

@@ -1,4 +1,4 @@
-"""The runner's side of the relay: start it, lay routes through it, have it do faults."""
+"""The runner's side of the relay: it starts it, lays routes through it, and orders faults."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ _ANSWERS_WITHIN = 10.0
 
 
 class Traffic(msgspec.Struct):
-    """What the relay says of some roles' connections."""
+    """Figures of some roles' connections, from the relay."""
 
     met: int = 0
-    """Connections that a fault met when it was done."""
+    """Number of connections that a fault met when it was applied."""
     connections: int = 0
-    """Made in all."""
+    """Number of connections made in all."""
     open: int = 0
     bytes: int = 0
     to_role: int = 0
     to_peer: int = 0
     dropped: int = 0
     late: int = 0
-    """Bytes that were delayed."""
+    """Number of bytes that were delayed."""
     sprung: int = 0
-    """When a fault that waited for bytes was done, in monotonic nanoseconds."""
+    """Time at which a fault that waited for bytes was applied, in monotonic nanoseconds."""
     withheld: int = 0
-    """Bytes that wait, or waited until the heal, because of a cut."""
+    """Number of bytes that wait, or waited until the heal, because of a cut."""
 
 
 _LEARNT = msgspec.json.Decoder(Traffic)  # once, by one thread: see killpoint.scenario.file
 
 
 class Relay:
-    """A relay process of one play; it ends when this is closed, or this process ends."""
+    """Relay process of one play; it ends when this is closed, or this process ends."""
 
     def __init__(self) -> None:
-        """Start it.
+        """Start the relay.
 
         Raises:
             CannotWork: it cannot be started.
@@ -68,11 +68,11 @@ class Relay:
         self.pid = self._process.pid
 
     def route(self, role: str, address: str, *, lazy: bool = False) -> str:
-        """An address that leads to the given one, for this role alone.
+        """Return an address that leads to the given one, for this role alone.
 
         Args:
             address: ``host:port``, with an IPv6 host in brackets.
-            lazy: nobody may listen there yet; until somebody does, connections are refused.
+            lazy: the listener may be missing yet; until it is there, connections are refused.
         """
         host, port = split(address)
         near = self._ask(do="route", role=role, host=host, port=port, lazy=lazy)["port"]
@@ -86,23 +86,23 @@ class Relay:
         seconds: float,
         after: int | None = None,
     ) -> Traffic:
-        """Do a fault to these roles' connections.
+        """Apply a fault to these roles' connections.
 
         Args:
             toward: ``role``, ``peer`` or ``both``; a reset has no direction.
             seconds: for ``delay``.
-            after: not at once, but when so many more bytes have gone there.
+            after: number of further bytes that must have gone there before; None: at once.
         """
         return self._traffic(
             self._ask(do=fault, roles=roles, toward=toward, seconds=seconds, after=after)
         )
 
     def report(self, roles: list[str]) -> Traffic:
-        """What has passed so far."""
+        """Return the figures so far."""
         return self._traffic(self._ask(do="report", roles=roles))
 
     def close(self) -> None:
-        """End it, and every connection through it."""
+        """End the relay, and every connection through it."""
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_ANSWERS_WITHIN)
@@ -128,11 +128,11 @@ class Relay:
 
 
 def joined(host: str, port: int) -> str:
-    """``host:port``, with an IPv6 host in brackets."""
+    """Return ``host:port``, with an IPv6 host in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port of ``host:port``; an IPv6 host loses its brackets."""
+    """Return host and port of ``host:port``; an IPv6 host loses its brackets."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)

@@ -1,4 +1,4 @@
-"""What lies between two sides of a play that speak TCP: a relay, if a fault needs one."""
+"""Network between two sides of a play that speak TCP: a relay, if a fault needs one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from killpoint.scenario import Fault, Scenario
 
 
 class _Done(msgspec.Struct):
-    """A fault that was done, and what it met."""
+    """A fault that was applied, and the figures at that time."""
 
     step: Fault
     roles: list[str]
@@ -21,19 +21,19 @@ class _Done(msgspec.Struct):
 
 
 class RelayNetwork:
-    """The relay of a play; there is none unless the scenario has a fault for it."""
+    """Relay of a play; none is started unless the scenario has a fault for it."""
 
     def __init__(self, scenario: Scenario, log: Log) -> None:
-        """Nothing is started yet."""
+        """Start nothing yet."""
         self._scenario = scenario
         self._log = log
         self._relay: Relay | None = None
         self._done: list[_Done] = []
         self.addresses: list[str] = []
-        """What the handle of the queue leads to."""
+        """Addresses in the handle of the queue."""
 
     def routes(self, role: str) -> dict[str, str] | None:
-        """By which addresses this role reaches the writer's; None: by the writer's own.
+        """Return the addresses by which this role reaches the writer's; None: those themselves.
 
         Raises:
             CannotWork: the relay cannot be started.
@@ -44,7 +44,7 @@ class RelayNetwork:
         return {address: relay.route(role, address) for address in self.addresses}
 
     def place(self, role: str, host: tuple[str, int]) -> tuple[str, int]:
-        """Where this rank of a group finds its host: there, or at the relay.
+        """Return the address at which this rank of a group finds its host: its own, or a relay's.
 
         The host need not listen yet: until it does, the relay refuses as the host itself would.
 
@@ -62,7 +62,7 @@ class RelayNetwork:
         return self._relay
 
     def aim(self, actor: RoleProcess, step: Fault) -> None:
-        """Make the actor ready for a fault to its connections."""
+        """Prepare the actor for a fault of its connections."""
         actor.relayed = None if self._relay is None else partial(self._strike, step)
 
     def _strike(self, step: Fault, fault: str) -> None:
@@ -73,14 +73,14 @@ class RelayNetwork:
         self._tell(step, met)
 
     def _seen_from_afar(self, step: Fault) -> tuple[list[str], str]:
-        """Whose routes a fault is for: those of the writer are everybody's, the other way round."""
+        """Return the roles whose routes a fault is for; for the writer all, other way round."""
         if step.role != "writer":
             return [step.role], step.toward
         flipped = {"role": "peer", "peer": "role"}.get(step.toward, step.toward)
         return self._scenario.connecting(), flipped
 
     def missed(self) -> list[str]:
-        """Faults that had nothing to strike, in words; asked at the end of the play."""
+        """Return the faults that had nothing to strike, in words; called at the end of the play."""
         if self._relay is None:
             return []
         out: list[str] = []
@@ -108,7 +108,7 @@ class RelayNetwork:
 
 
 def _struck(done: _Done, now: Traffic) -> bool:
-    """Whether there was something that the fault was done to."""
+    """Return whether there was a connection that the fault was applied to."""
     if done.step.fault == "heal":
         return True
     if done.step.after is not None:

@@ -1,7 +1,7 @@
-"""NETLINK_SOCK_DIAG: which Unix socket is joined to which, by inode, as the kernel tells it.
+"""NETLINK_SOCK_DIAG: the pairs of joined Unix sockets, by inode, as the kernel lists them.
 
-``/proc/PID/fd`` says which process holds which inode; of a Unix socket nothing in ``/proc`` says
-what is at its other end. Sockets are listed for one network namespace at a time.
+``/proc/PID/fd`` shows the inodes that a process holds; nothing in ``/proc`` shows the other end of
+a Unix socket. Sockets are listed for one network namespace at a time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _WITHIN = 5.0
 
 
 def unix_peers(pid: int | None = None) -> dict[int, int]:
-    """The inode of each joined Unix socket, and the inode of the one at its other end.
+    """Return the inode of each joined Unix socket, and of the one at its other end.
 
     Args:
-        pid: Whose network namespace is asked; None: that of the calling process.
+        pid: Process whose network namespace is read; None: that of the calling process.
 
     Returns:
-        By inode, both ways for a pair. A socket that nobody has accepted, or whose other end is
+        By inode, both ways for a pair. A socket that is not accepted yet, or whose other end is
         closed in every process, has no peer and is not there.
 
     Raises:
@@ -81,7 +81,7 @@ def _messages(packet: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _joined(message: bytes) -> tuple[int, int]:
-    """The inodes of a socket and of its peer; 0: it has none."""
+    """Return the inodes of a socket and of its peer; 0: it has none."""
     inode = _SOCKET.unpack_from(message)[3]
     at = _SOCKET.size
     while at + _ATTRIBUTE.size <= len(message):

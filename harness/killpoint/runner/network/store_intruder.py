@@ -1,4 +1,4 @@
-"""A stranger at a torch TCP store, which lets anybody in."""
+"""A stranger at a torch TCP store, which authenticates no client."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ _RANKS, _NUMBERS = 3, 8
 _PATIENCE = timedelta(seconds=1)
 _TRIED_FOR = 2.0
 _AT_ONCE = 8
-"""Of that many more, each takes as long again: the machine is busy."""
+"""Number of further addresses for which the deadline is extended by as much again, as the machine
+is busy then."""
 
 
 class StoreIntruder:
-    """A client that was not invited."""
+    """Client without an invitation."""
 
     def __init__(self, store: Any, port: int) -> None:
-        """Use :meth:`at`."""
+        """Use :meth:`among`."""
         self._store = store
         self.port = port
         self._seen: set[tuple[str, bytes]] = set()
 
     @classmethod
     def among(cls, addresses: Sequence[tuple[str, int]]) -> list[StoreIntruder]:
-        """A client of each that answers as such a store does; all are asked at the same time."""
+        """Return a client of each address that answers as such a store does, all asked at once."""
         asked = [(address, _asked(*address)) for address in addresses]
         end = time.monotonic() + _TRIED_FOR * (1 + len(asked) / _AT_ONCE)
         stores = [address for address, child in asked if _answered(child, end)]
         return [cls(_client(*address), address[1]) for address in stores]
 
     def values(self) -> Iterator[tuple[str, bytes]]:
-        """What stands under each key that can be listed or guessed, each value once."""
+        """Yield the value of each key that can be listed or guessed, each value once."""
         for key in self._keys():
             value: bytes | None = None
             with contextlib.suppress(Exception):  # gone meanwhile
@@ -47,7 +48,7 @@ class StoreIntruder:
                 yield key, value
 
     def set_all(self, value: bytes) -> None:
-        """Put the value under each key that can be listed or guessed."""
+        """Set the value of each key that can be listed or guessed."""
         for key in self._keys():
             with contextlib.suppress(Exception):  # refused: so much the better
                 self._store.set(key, value)
@@ -66,7 +67,7 @@ def _client(host: str, port: int) -> Any:
 
 
 def _asked(host: str, port: int) -> int:
-    """The pid of a child that ends with 0 if a client gets an answer; it may hang."""
+    """Return the pid of a child that exits with 0 if a client gets an answer; it may hang."""
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):
@@ -77,7 +78,7 @@ def _asked(host: str, port: int) -> int:
 
 
 def _answered(pid: int, end: float) -> bool:
-    """How the child ended; one that has not by then is killed."""
+    """Return whether the child got an answer; one that has not ended by then is killed."""
     watch = os.pidfd_open(pid)
     if not select.select([watch], [], [], max(0.0, end - time.monotonic()))[0]:
         os.kill(pid, signal.SIGKILL)
@@ -86,7 +87,7 @@ def _answered(pid: int, end: float) -> bool:
 
 
 def _guesses() -> list[str]:
-    """Names that stateless groups are published to use."""
+    """Return keys that stateless groups are documented to use."""
     pairs = [(rank, number) for rank in range(_RANKS) for number in range(_NUMBERS)]
     return [
         f"{word}/{rank}/{number}"

@@ -1,1 +1,1 @@
-"""Observations from outside of a process: stacks, memory, descriptors, what others see."""
+"""Observations from outside of a process: stacks, memory, descriptors, exposure to others."""

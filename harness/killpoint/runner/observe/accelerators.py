@@ -1,4 +1,4 @@
-"""The machine's GPUs as its driver sees them: whether there are any, and what is in use."""
+"""The machine's GPUs as its driver reports them: their presence, and the memory in use."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _ASK = ("nvidia-smi", "--query-gpu=uuid,memory.used", "--format=csv,noheader,nou
 _ANSWERS_WITHIN = 20.0
 _LOOKS_EVERY = 0.2
 KEPT = 64 << 20
-"""Bytes that a driver may keep of what was given back."""
+"""Bytes that a driver may keep of freed memory."""
 
 
 def present() -> bool:
-    """Whether there is a GPU that processes here may use."""
+    """Return whether there is a GPU that processes here may use."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
     return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 def used() -> dict[str, int]:
-    """Bytes in use by device; empty if nobody can tell."""
+    """Return the bytes in use, by device; empty if no driver answers."""
     try:
         said = subprocess.run(
             _ASK, capture_output=True, text=True, timeout=_ANSWERS_WITHIN, check=True
@@ -35,7 +35,7 @@ def used() -> dict[str, int]:
 
 
 def kept(before: dict[str, int], within: float) -> int:
-    """Bytes that are still in use beyond those before, on any device, after so many seconds."""
+    """Return the bytes still in use after so many seconds, beyond those before, on any device."""
     end = time.monotonic() + within
     while True:
         now = used()

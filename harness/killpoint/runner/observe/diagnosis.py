@@ -1,4 +1,4 @@
-"""What a process is doing, seen from outside, without changing it."""
+"""The state of a process, read from outside without changing it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import sys
 from pathlib import Path
 
 _SEGMENT = re.compile(rb" /dev/shm/([^\s]+)$", re.MULTILINE)
-"""At the end of a line of ``maps``; one whose name is gone ends with a word of the kernel's."""
+"""Segment name at the end of a line of ``maps``; after an unlinked one the kernel adds a word."""
 _DRAWN = re.compile(r"\b0x[0-9a-fA-F]+\b|(?<=\bpid )\d+|(?<=\[)\d+(?=\])")
 _LINE = 300
 _LOOKS, _APART = 8, 0.03
-"""At a state, and seconds between two of them."""
+"""Number of looks at a state, and seconds between two of them."""
 _TRACKERS = re.compile(r"resource_tracker|^\s+warnings\.warn\(")
-"""A warning of the tracker of resources: what it says, and the line of its code below."""
+"""Lines of a warning by the resource tracker: its text, and the line of its code below."""
 
 
 def state(pid: int) -> str:
-    """The process's state letter from the kernel, empty if it is gone."""
+    """Return the process's state letter from the kernel, empty if it is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except (OSError, IndexError):
@@ -29,7 +29,7 @@ def state(pid: int) -> str:
 
 
 def burnt(pid: int) -> float:
-    """Seconds of CPU time used so far."""
+    """Return the seconds of CPU time used so far."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / 100
@@ -38,7 +38,7 @@ def burnt(pid: int) -> float:
 
 
 def mapped_segments(pid: int) -> list[str]:
-    """Names under its /dev/shm that the process maps and that still exist there."""
+    """Return the names under its /dev/shm that the process maps and that still exist there."""
     try:
         maps = Path(f"/proc/{pid}/maps").read_bytes()
     except OSError:
@@ -48,7 +48,7 @@ def mapped_segments(pid: int) -> list[str]:
 
 
 def stack(pid: int, within: float = 5.0) -> list[str]:
-    """The Python stack of the process's main thread, innermost first, taken by py-spy."""
+    """Return the Python stack of a process's main thread, innermost first, by py-spy."""
     tool = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     if tool is None:
         return [_kernel_wait(pid)]
@@ -61,10 +61,10 @@ def stack(pid: int, within: float = 5.0) -> list[str]:
 
 
 def last_line(said: Path) -> str:
-    """The last line in the file that a process's standard error went to, empty if there is none.
+    """Return the last line of a process's standard error in a file, empty if there is none.
 
-    Addresses and numbers of processes, which no two plays share, are left out, and so is what
-    multiprocessing's tracker of resources says to the same file once the process has ended.
+    Addresses and process numbers, which no two plays share, are left out, and so are the warnings
+    that multiprocessing's resource tracker writes to the same file once the process has ended.
     """
     try:
         lines = said.read_text("utf-8", "replace").split("\n")
@@ -76,14 +76,14 @@ def last_line(said: Path) -> str:
 
 
 def seen(pid: int) -> dict[str, object]:
-    """Stack and state of a process, as events have them."""
+    """Return the stack and the state of a process, as events have them."""
     return {"stack": stack(pid)[:6], "state": steady_state(pid)}
 
 
 def steady_state(pid: int) -> str:
-    """Its state letter; R for one that runs whenever it is looked at.
+    """Return its state letter; R only if it runs at each look.
 
-    One that waits for events runs now and then: that it did so in one look is chance.
+    A process that waits for events runs now and then: that it does so at one look is chance.
     """
     for _ in range(_LOOKS):
         letter = state(pid)

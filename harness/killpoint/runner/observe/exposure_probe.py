@@ -1,6 +1,6 @@
-"""What a process shows to others, read from the kernel: listeners, socket paths, segments, files.
+"""Exposure of a process to others, read from the kernel: listeners, socket paths, segments, files.
 
-Nothing here asks the process itself. Rights are recorded as they are, and judged elsewhere.
+Nothing here asks the process itself. Access rights are recorded here, and judged by checkers.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """A TCP socket that somebody may connect to."""
+    """A listening TCP socket."""
 
     address: str
     port: int
     pid: int
-    """Who has it open."""
+    """Process that has it open."""
 
     @property
     def library(self) -> str:
-        """Which library of those that authenticate nobody runs in its process, by its threads."""
+        """Library without authentication that runs in its process, by its threads; empty: none."""
         with contextlib.suppress(OSError):
             tasks = Path(f"/proc/{self.pid}/task").iterdir()
             if any((task / "comm").read_text().startswith(_GLOO) for task in tasks):
@@ -42,12 +42,12 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def owner(self) -> str:
-        """What its process calls itself, without numbers."""
+        """Name of its process, without numbers."""
         return re.sub(r"[-:_]?\d+", "", _command(self.pid))
 
 
 def family(pid: int) -> list[int]:
-    """A process and everything below it."""
+    """Return a process and all its descendants."""
     found = [pid]
     for each in found:
         with contextlib.suppress(OSError):
@@ -57,12 +57,12 @@ def family(pid: int) -> list[int]:
 
 
 def listeners(pid: int) -> list[Listener]:
-    """The TCP ports at which a process or one below it listens, each once."""
+    """Return the TCP listeners of a process and its descendants, each once."""
     return listeners_of(family(pid))
 
 
 def listeners_of(pids: Sequence[int]) -> list[Listener]:
-    """The TCP ports at which these processes listen, each once, with the first that has it open."""
+    """Return the TCP listeners of these processes, each once, with its first owner."""
     found: dict[tuple[str, int], Listener] = {}
     for each in pids:
         own = _sockets(each)
@@ -74,13 +74,13 @@ def listeners_of(pids: Sequence[int]) -> list[Listener]:
 
 
 def look(log: Log, role: str, pid: int, temporary: Path, pids: Sequence[int] | None = None) -> None:
-    """Record what one role shows, in events that name it as their ``target``.
+    """Record one role's exposure, in events that name it as their ``target``.
 
     Folders above ``temporary`` are ours: a socket's or file's chain of folders ends below it, as
     if it stood in the machine's own folder for temporary files.
 
     Args:
-        pids: the processes of the role; None: ``pid`` and everything below it.
+        pids: the processes of the role; None: ``pid`` and its descendants.
     """
     pids = family(pid) if pids is None else list(pids)
     log.write("looked", target=role, pid=pid, pids=pids)
@@ -119,10 +119,10 @@ def look_at_files(log: Log, temporary: Path) -> None:
 
 
 def _rights(log: Log, kind: str, role: str, pid: int, path: Path, temporary: Path) -> None:
-    """One path with its mode, its owner, and the modes of the folders that lead to it."""
+    """Record a path with its mode, its owner, and the modes of the folders that lead to it."""
     root = Path(f"/proc/{pid}/root")
     full = path if path.is_absolute() else Path(f"/proc/{pid}/cwd").readlink() / path
-    with contextlib.suppress(OSError):  # unlinked: nobody can reach it by its path
+    with contextlib.suppress(OSError):  # unlinked: no process can reach it by its path
         found = (root / str(full).lstrip("/")).lstat()
         ours = {temporary, *temporary.parents}
         chain = [folder for folder in full.parents if folder not in ours]
@@ -155,13 +155,13 @@ def _listening(pid: int, table: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _address(text: str) -> str:
-    """The kernel prints 32-bit words in the machine's own order."""
+    """Decode an address from the kernel's 32-bit words in the machine's byte order."""
     words = [bytes.fromhex(text[at : at + 8])[::-1] for at in range(0, len(text), 8)]
     return str(ipaddress.ip_address(b"".join(words)))
 
 
 def _bound(pid: int) -> list[str]:
-    """The paths of the unix sockets that a process has bound."""
+    """Return the paths of the Unix sockets that a process has bound."""
     own, found = _sockets(pid), dict[str, None]()
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]:
@@ -172,7 +172,7 @@ def _bound(pid: int) -> list[str]:
 
 
 def _segments(pid: int) -> list[str]:
-    """Names under /dev/shm that a process maps or has open."""
+    """Return the names under /dev/shm that a process maps or has open."""
     found = set(mapped_segments(pid))
     with contextlib.suppress(OSError):
         for fd in Path(f"/proc/{pid}/fd").iterdir():

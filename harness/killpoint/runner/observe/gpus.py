@@ -1,4 +1,4 @@
-"""Which CUDA devices this machine has, by NVML: nobody needs to import torch for that."""
+"""CUDA devices of this machine, by NVML: no import of torch is needed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ NVML = "libnvidia-ml.so.1"
 
 
 def cuda_devices(library: Callable[[str], Any] = ctypes.CDLL) -> int:
-    """How many there are.
+    """Return the number of CUDA devices.
 
     Raises:
-        CannotWork: there is no driver to be asked, or it does not answer.
+        CannotWork: there is no driver, or it does not answer.
     """
     try:
         nvml = library(NVML)
@@ -35,7 +35,7 @@ def cuda_devices(library: Callable[[str], Any] = ctypes.CDLL) -> int:
 
 
 def require(device: str, library: Callable[[str], Any] = ctypes.CDLL) -> None:
-    """What was asked for must be here.
+    """Check that the requested device is present.
 
     Raises:
         CannotWork: it is not.

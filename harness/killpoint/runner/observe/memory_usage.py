@@ -1,4 +1,4 @@
-"""How much a process uses now: memory, as the kernel adds it up by mappings; descriptors; logs."""
+"""Resources in use by a process: memory, as the kernel sums it by mappings; descriptors; logs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from killpoint.history.log import Log
 from killpoint.runner.observe import exposure_probe
 
 ROOM = 1 << 20
-"""Bytes that an allocator asks of the kernel at a time; what more a mapping has untouched may be
-a buffer that is filled for the first time."""
+"""Bytes that an allocator requests of the kernel at a time; a mapping with more than that untouched
+may be a buffer that is filled for the first time."""
 _HEAD = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ", re.M)
 _FIELD = re.compile(r"^(Rss|Pss|Anonymous|Swap):\s+(\d+) kB$", re.M)
 
 
 class Roomy(msgspec.Struct, frozen=True, array_like=True):
-    """A private mapping of which more than ``ROOM`` is untouched."""
+    """Private mapping of which more than ``ROOM`` is untouched."""
 
     start: int
     length: int
@@ -29,7 +29,7 @@ class Roomy(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """Bytes in memory, and what of them is the process's alone."""
+    """Memory of a process in bytes, and the part of it that is the process's alone."""
 
     rss: int
     pss: int
@@ -42,7 +42,7 @@ class Weight(msgspec.Struct, frozen=True):
 
 
 def weigh(pid: int) -> Weight | None:
-    """The process's weight; None if it is gone."""
+    """Return the process's memory; None if it is gone."""
     with contextlib.suppress(OSError):
         text = Path(f"/proc/{pid}/smaps").read_text("utf-8", "replace")
         if text:
@@ -51,7 +51,7 @@ def weigh(pid: int) -> Weight | None:
 
 
 def weight_of(smaps: str) -> Weight:
-    """What a ``/proc/PID/smaps`` says."""
+    """Return the memory that the text of a ``/proc/PID/smaps`` shows."""
     rss = pss = private = mappings = shared = 0
     roomy: list[Roomy] = []
     for start, length, rights, fields in _mappings(smaps):
@@ -69,7 +69,7 @@ def weight_of(smaps: str) -> Weight:
 
 
 def _mappings(smaps: str) -> Iterator[tuple[int, int, str, dict[str, int]]]:
-    """Of each mapping its start, length, rights, and the bytes of its fields."""
+    """Yield each mapping's start, length, rights, and the bytes of its fields."""
     heads = list(_HEAD.finditer(smaps))
     ends = [head.start() for head in heads[1:]] + [len(smaps)]
     for head, end in zip(heads, ends, strict=True):
@@ -79,16 +79,16 @@ def _mappings(smaps: str) -> Iterator[tuple[int, int, str, dict[str, int]]]:
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What a process and all below it held when it was looked at, by pid in bytes."""
+    """Memory of a process and its descendants at one look, by pid in bytes."""
 
     resident: dict[int, int]
     peaks: dict[int, int]
 
     def grown(self, pid: int) -> int:
-        """Bytes by which the tree's memory has at most grown since.
+        """Return the bytes by which the tree's memory has at most grown since.
 
-        Who was there before is charged with its peak; those that came are charged with what they
-        hold beyond what those that went held.
+        A process that was there before is charged with its peak; the later ones are charged with
+        their memory beyond that of the ended ones.
         """
         now = _status(exposure_probe.family(pid), "VmRSS")
         peaks = _status(list(now), "VmHWM")
@@ -100,7 +100,7 @@ class Tree(msgspec.Struct, frozen=True):
 
 
 def tree(pid: int) -> Tree:
-    """A process and all below it, now; the kernel counts their peaks of memory from here on."""
+    """Return a process tree's memory now; from here on the kernel counts its peaks anew."""
     pids = exposure_probe.family(pid)
     for each in pids:
         with contextlib.suppress(OSError):  # then its peak is the highest of its life
@@ -118,7 +118,7 @@ def _status(pids: Sequence[int], field: str) -> dict[int, int]:
 
 
 def descriptors(pid: int) -> int:
-    """Open in that process of a tree which has the most."""
+    """Return the number of open descriptors in the process of a tree that has the most."""
     most = 0
     for each in exposure_probe.family(pid):
         with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ def descriptors(pid: int) -> int:
 
 
 def logged(folder: Path, role: str, temporary: str = "t") -> int:
-    """Bytes in a role's output, its children's included, and in a play's temporary files."""
+    """Return the bytes of a role's output, with its children's, and of temporary files."""
     files = [folder / f"{role}.err", *(folder / temporary).rglob("*")]
     total = 0
     for file in files:
@@ -138,7 +138,7 @@ def logged(folder: Path, role: str, temporary: str = "t") -> int:
 
 
 def record(log: Log, role: str, pid: int) -> None:
-    """Log a role's weight, and before it which of its private mappings have room, and where."""
+    """Log a role's memory, and before it those of its private mappings that have room."""
     weight = weigh(pid)
     if weight is not None:
         told = msgspec.structs.asdict(weight)

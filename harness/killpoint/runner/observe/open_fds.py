@@ -1,4 +1,4 @@
-"""Which ends of pipes and sockets a process holds, read from the kernel (SPEC W9)."""
+"""Ends of pipes and sockets that a process holds, read from the kernel (SPEC W9)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAYS = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "rw"}
 
 
 def ends(pid: int) -> list[str]:
-    """Such as ``pipe:77:w`` and ``socket:78``: two processes that show the same hold the same."""
+    """Return ends such as ``pipe:77:w`` and ``socket:78``, equal in all their holders."""
     found: set[str] = set()
     with contextlib.suppress(OSError):
         process = Path(f"/proc/{pid}")
@@ -26,11 +26,11 @@ def ends(pid: int) -> list[str]:
 
 
 def interpreters_own() -> list[str]:
-    """Ends in this process that CPython's multiprocessing keeps for each child that it started.
+    """Return the ends that CPython's multiprocessing keeps in this process for its children.
 
-    They are a sentinel, whose end of file tells of the child's death, and the end whose closing
-    tells the child of ours. A child that is forked later has copies of both: that is CPython's
-    doing, whoever uses it.
+    For each child it keeps a sentinel, whose end of file reports the child's death, and the end
+    whose closing reports this process's death to the child. A child that is forked later has copies
+    of both, which is due to CPython and not to the target.
     """
     found: set[str] = set()
     for child in getattr(multiprocessing.process, "_children", ()):
@@ -43,7 +43,7 @@ def interpreters_own() -> list[str]:
 
 
 def _end(process: Path, fd: str) -> str:
-    """A descriptor as an end of a pipe or socket; empty if it is none."""
+    """Return a descriptor as an end of a pipe or socket; empty if it is none."""
     try:
         held = _HELD.fullmatch(str((process / "fd" / fd).readlink()))
         if held is None:
@@ -61,13 +61,13 @@ def _way(info: str) -> str:
 
 
 def record(log: Log, role: str, pid: int) -> None:
-    """In an event that names the role as its ``target``; with the peer of each joined socket."""
+    """Log the ends, for the role as ``target``, with the peer of each joined socket."""
     held = ends(pid)
     log.write("open-ends", target=role, pid=pid, ends=held, **_peers(pid, held))
 
 
 def _peers(pid: int, held: list[str]) -> dict[str, dict[str, str]]:
-    """The other end of each Unix socket among these, where the kernel tells."""
+    """Return the other end of each Unix socket among these, where the kernel shows it."""
     try:
         joined = sock_diag.unix_peers(pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""The control of verdicts about time: how long each role was ready to run, and had no processor.
+"""The control of verdicts about time: the time for which each role was ready but had no processor.
 
 The kernel counts it for every thread (``/proc/PID/task/TID/schedstat``, second number), and adds a
 wait as it ends. A role that waits for a message counts nothing; one that the machine keeps waiting
@@ -18,12 +18,12 @@ from killpoint.runner.role_process import RoleProcess
 _EACH = 0.02
 """Seconds between two samples; more where a sample takes more than a hundredth of that."""
 _WORTH_A_LINE = 1_000_000
-"""Nanoseconds that are worth a line of the record."""
+"""Nanoseconds from which on a wait has a line in the record."""
 
 
 @dataclass
 class _Seen:
-    """What was read of one process last."""
+    """Last sample of one process."""
 
     pid: int
     waits: dict[str, int] = field(default_factory=dict[str, int])
@@ -32,17 +32,17 @@ class _Seen:
 
 
 class ProcessorTime:
-    """Samples the roles of one play; logs ``denied`` where a role lost time to the machine."""
+    """Sampler of the roles of one play; logs ``denied`` where a role lost time to the machine."""
 
     def __init__(self, log: Log) -> None:
-        """Nothing has been sampled yet."""
+        """Start without samples."""
         self._log = log
         self._seen: dict[str, _Seen] = {}
         self._last = time.monotonic()
         self._next = 0.0
 
     def sample(self, actors: Iterable[RoleProcess]) -> None:
-        """Look at every role that lives, if it is time to."""
+        """Sample every live role, if a sample is due."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -53,7 +53,7 @@ class ProcessorTime:
         self._next = now + max(_EACH, 100 * (time.monotonic() - now))
 
     def denied(self, name: str) -> float:
-        """Seconds, since the play began, for which a role was kept from running."""
+        """Return the seconds, since the play began, for which a role was kept from running."""
         seen = self._seen.get(name)
         return seen.denied / 1e9 if seen else 0.0
 
@@ -73,7 +73,7 @@ class ProcessorTime:
 
 
 def waits_of(pid: int) -> dict[str, int]:
-    """Nanoseconds that each thread of a process was ready to run and did not; {} if it is gone."""
+    """Return the nanoseconds for which each thread was ready but did not run; {} if it is gone."""
     found: dict[str, int] = {}
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())

@@ -1,4 +1,4 @@
-"""A control: what the machine makes a plain wait wait beyond its time, in a process of its own."""
+"""A control: the delay of a plain wait beyond its time, measured in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from killpoint.history.log import Log
 _TICK = 0.02
 """Seconds of a wait."""
 _LATE = 0.005
-"""Beyond it, worth a word."""
+"""Seconds of delay from which on a wait is logged."""
 
 
 def watch(log: Log, over: Callable[[], bool]) -> None:
-    """Wait again and again until it is over, in a thread; log as ``late-tick`` what came late.
+    """Wait repeatedly until ``over``, in a thread; log each late end as ``late-tick``.
 
-    A processor that stands still keeps up only who is on it: so every process whose words have a
-    time to be judged by has such a thread.
+    A processor that stands still delays only the processes on it: so every process with time-bound
+    messages has such a thread.
     """
     threading.Thread(target=_watch, args=(log, over), daemon=True).start()
 

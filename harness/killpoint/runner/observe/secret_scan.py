@@ -1,4 +1,4 @@
-"""Whether a secret can be seen in a place, in any of the forms in which bytes are usually shown."""
+"""Search for a secret in a place, in any of the forms in which bytes are usually printed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _SHORTEST = 8
-"""Shorter secrets would be found anywhere by chance."""
+"""Bytes of the shortest secret: shorter ones would be found anywhere by chance."""
 
 
 def shown(secrets: Iterable[bytes], places: Mapping[str, bytes]) -> list[str]:
-    """The places in which one of the secrets stands, by their names."""
+    """Return the names of the places that contain one of the secrets."""
     forms = [form for secret in secrets if len(secret) >= _SHORTEST for form in _forms(secret)]
     return [name for name, text in places.items() if any(form in text for form in forms)]
 
 
 def own_places(complaints: Path) -> dict[str, bytes]:
-    """What of this process others can read: its standard error, environment, command line."""
+    """Return what others can read of this process: standard error, environment, arguments."""
     paths = {
         "its standard error": complaints,
         "its environment": Path("/proc/self/environ"),

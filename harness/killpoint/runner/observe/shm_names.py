@@ -1,4 +1,4 @@
-"""Names of shared-memory segments and semaphores that a role makes or removes, journalled."""
+"""Journal of the names of shared-memory segments and semaphores that a role makes or removes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHM = "/dev/shm/"
 def journal_names(log: Log) -> None:
     """Log each creation and removal of a POSIX shared-memory name in this process and its forks.
 
-    Plain ``open`` and ``unlink`` under /dev/shm are seen by an audit hook;
+    An audit hook sees plain ``open`` and ``unlink`` under /dev/shm;
     :mod:`multiprocessing.shared_memory` calls ``shm_open`` and ``shm_unlink`` without an audit
-    event, so its two functions are wrapped. What rights a segment is made with can be read only
+    event, so its two functions are wrapped. A segment's rights at its creation can be read only
     off its descriptor: :func:`os.open` is wrapped for that.
     """
     import _posixshmem  # pyright: ignore[reportMissingImports] # no stub for this private module
@@ -59,13 +59,13 @@ def journal_names(log: Log) -> None:
 
 
 def journal_names_once(log: Log) -> None:
-    """The same, unless a process that this one was forked from does it already."""
+    """Do the same, unless a process that this one was forked from does it already."""
     if getattr(os.open, "__module__", "") != __name__:
         journal_names(log)
 
 
 def _journal_rights(log: Log, name: str, fd: int) -> None:
-    """A segment as it was when it was made, whatever its maker does to it next."""
+    """Log a segment's rights as of its creation, before its maker can change them."""
     found = os.fstat(fd)
     mode = stat.S_IMODE(found.st_mode)
     log.write("segment-made", name=name, mode=mode, owner=found.st_uid, pid=os.getpid())

@@ -1,4 +1,4 @@
-"""Tracers of a play: who is counted or struck at a native system call, and what came of it."""
+"""Tracers of a play: roles that are counted or struck at a native system call, and the results."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from killpoint.scenario import Point
 
 
 class CallWatch:
-    """Attaches a tracer to a role from the moment a point is declared until its end."""
+    """Tracers that are attached to roles from the declaration of a point until their end."""
 
     def __init__(self, log: Log, folder: Path) -> None:
-        """Nothing is traced yet."""
+        """Start without tracers."""
         self._log = log
         self._folder = folder
         self._traces: dict[str, CallTrace] = {}
 
     def begin(self, actor: RoleProcess, point: Point) -> None:
-        """Trace this role from now on; the record says why where that cannot be."""
+        """Trace this role from now on; log the reason if that is impossible."""
         assert point.syscall is not None
         output = self._folder / f"{actor.name}.calls"
         if point.call is not None:
@@ -35,7 +35,7 @@ class CallWatch:
             self._log.write("unable", error=str(refused))
 
     def ended(self, actor: RoleProcess) -> None:
-        """A role has ended: if its tracer did it, its point was reached."""
+        """Handle a role's end; if its tracer caused it, its point was reached."""
         trace = self._traces.get(actor.name)
         if trace is None:
             return
@@ -52,7 +52,7 @@ class CallWatch:
                 )
 
     def close(self) -> None:
-        """End every tracer, and say what it counted."""
+        """End every tracer, and log its counts."""
         for role, trace in self._traces.items():
             trace.end()
             counts = trace.counts()

@@ -1,4 +1,4 @@
-"""Exceptions that come from outside: injected at a line, or by a signal handler that raises."""
+"""Exceptions from outside: injected at a line, or raised by a signal handler."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Interrupted(BaseException):
 
 
 STRUCK = (InjectedError, Interrupted)
-"""What the runner had raised; anything else is the target's own."""
+"""Exceptions raised for the runner; any other is the target's own."""
 
 
 def comes_of_a_strike(error: BaseException) -> bool:
-    """Whether it is what was injected, or what the target made of that on its way out."""
+    """Return whether an error is an injected exception, or has one in its chain."""
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -41,11 +41,11 @@ def comes_of_a_strike(error: BaseException) -> bool:
 
 
 def apart(act: Callable[[], T]) -> T:
-    """Run it; whatever it left as being handled is forgotten with it.
+    """Run an action; a handled exception that it leaves behind is dropped with its generator.
 
-    What is raised before the last line of an except clause makes Python 3.11 believe for good that
-    the clause's exception is being handled, and keep what its frames hold. A generator handles
-    exceptions of its own.
+    An exception that is raised before the last line of an except clause makes Python 3.11 believe
+    for good that the clause's exception is being handled, and keep all that its frames hold. A
+    generator has exception state of its own.
     """
     return next(_yielded(act))
 
@@ -55,7 +55,7 @@ def _yielded(act: Callable[[], T]) -> Iterator[T]:
 
 
 class Interrupter:
-    """The handler: it raises while the target's code is on the stack, and only then.
+    """Handler of SIGUSR1: it raises only while the target's code is on the stack.
 
     A signal that arrives later would strike the harness, and say nothing of the target.
     """
@@ -66,11 +66,11 @@ class Interrupter:
         self._log = log
 
     def install(self) -> None:
-        """From now on SIGUSR1 raises here (main thread only, as Python has it)."""
+        """Have SIGUSR1 raise here (main thread only, as Python has it)."""
         signal.signal(signal.SIGUSR1, self._handle)
 
     def strike(self) -> None:
-        """Send it to ourselves: the handler has run when this returns, or raises."""
+        """Send the signal to this process: the handler has run when this returns, or raises."""
         os.kill(os.getpid(), signal.SIGUSR1)
 
     def _handle(self, _number: int, frame: FrameType | None) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def at_pages(guard: PointGuard, arm: Arm) -> Generator[None]:
     """Have the runner hold the operation at each page of shared memory that it stores to first.
 
-    Where the machine refuses, the operation goes on unwatched, and the record says why.
+    Where the machine refuses, the operation goes on unwatched, and the reason is logged.
     """
     try:
         protected = Protected()

@@ -1,4 +1,4 @@
-"""The runner's half of a page point: lets stores go on, page by page, up to the one meant."""
+"""The runner's half of a page point: it releases stores, page by page, up to the one meant."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from killpoint.points.pages import PAGE, Segment
 from killpoint.runner.protocol import Guarded
 
 Place = tuple[str, int]
-"""A page: its segment's name, and its number there."""
+"""Page, by its segment's name and its number there."""
 
 
 class PageWatch:
-    """One operation of one role under write protection; ``order`` says what it stored to so far."""
+    """One operation of one role under write protection; ``order``: the pages stored to so far."""
 
     def __init__(self, fd: int, role: str, pid: int, packet: Guarded, until: int | None) -> None:
-        """``until``: how many pages may be stored to before the operation is held; None: all."""
+        """``until``: number of pages stored to before the operation is held; None: no limit."""
         self.id = packet.id
         self.role = role
         self.order: dict[Place, None] = {}
@@ -31,11 +31,11 @@ class PageWatch:
         self._before = self._contents() if until is not None else []
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the descriptor, for selectors."""
         return self._fd
 
     def serve(self) -> str:
-        """Let pending stores go on; where the operation is held now, empty if it is not."""
+        """Release pending stores; return the place where the operation is held, or empty."""
         for address in pages.faults(self._fd):
             place = self._place(address)
             if place in self.order:
@@ -54,7 +54,7 @@ class PageWatch:
         pages.allow(self._fd, self._held)
 
     def inspect(self) -> dict[str, int]:
-        """What the memory holds: how many pages have changed, and how many of them too early."""
+        """Return the numbers of pages stored to, changed, and changed too early."""
         changed: set[Place] = set()
         for segment, before, now in zip(
             self._segments, self._before, self._contents(), strict=True
@@ -65,7 +65,7 @@ class PageWatch:
         return {"stored": len(self.order), "changed": len(changed), "early": len(early)}
 
     def close(self) -> None:
-        """Whatever is still protected becomes writable."""
+        """Close the descriptor, which lifts any remaining protection."""
         os.close(self._fd)
 
     def _place(self, address: int) -> Place:

@@ -29,7 +29,7 @@ from killpoint.targets.protocol import HasPoints, HasSlots, Target
 
 
 class PointGuard:
-    """Watches the operations of one role for the points it was armed with."""
+    """Watch over the operations of one role for the points it was armed with."""
 
     def __init__(self, target: Target, channel: Channel, log: Log) -> None:
         self._target = target
@@ -43,7 +43,7 @@ class PointGuard:
             self._interrupter = Interrupter(target.is_own_code, log)
         self.stores = Stores()
         self.waiting: list[Packet] = []
-        """What came from the runner while this role stood at a point."""
+        """Packets from the runner that arrived while this role stood at a point."""
 
     def accept_interrupts(self) -> None:
         """Let SIGUSR1 raise inside the target's code; from the main thread."""
@@ -52,7 +52,7 @@ class PointGuard:
             self._interrupter.install()
 
     def arm(self, order: Arm) -> None:
-        """Be ready for one more point."""
+        """Arm one more point."""
         if (order.point.kind() or order.of) != "times":
             self._armed.append(order)
             return
@@ -63,7 +63,7 @@ class PointGuard:
 
     @contextlib.contextmanager
     def during(self, verb: str, end: Any) -> Generator[None]:
-        """Run one operation under watch, if anything is armed for it."""
+        """Run one operation under watch, if a point is armed for it."""
         if verb in self._timed:
             with self._timed[verb].during():
                 yield
@@ -118,7 +118,7 @@ class PointGuard:
             self.log.write("jumped", s=round(moved, 3), where=where)
 
     def await_release(self) -> Release:
-        """Wait until the runner says how to go on."""
+        """Wait for the runner's release, and return it."""
         packet = self.channel.get()
         while not isinstance(packet, Release):
             self.waiting.append(packet)  # an order given meanwhile is for afterwards
@@ -135,13 +135,13 @@ class _Watch:
         self.count = 0
         self.reached = False
         self._due = False
-        """Its exception waits for the end of a ``with`` block."""
+        """True if its exception waits for the end of a ``with`` block."""
         self._cleared = False
         named = arm.point.name is not None
         self._slot = self._slots.position(end) if named and self._slots and end is not None else 0
 
     def on_line(self, code: CodeType, line: int, offset: int) -> None:
-        """Called before each line, or instruction, of the target's code."""
+        """Count a line, or instruction, of the target's code, and meet the runner at the point."""
         at = self.count
         self.count += 1
         point = self._arm.point
@@ -155,7 +155,7 @@ class _Watch:
             self._guard.meet(self._arm, f"{file}:{line} in {code.co_name}")
 
     def _marker_published(self) -> bool:
-        """Whether this operation has published its slot, with an overflow payload promised."""
+        """Return whether this operation has published its slot with an overflow marker."""
         if self._slots is None or self._end is None:
             return False
         written = self._slots.flags(self._end, self._slot)[0]

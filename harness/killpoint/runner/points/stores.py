@@ -12,10 +12,10 @@ from killpoint.history.log import Log
 
 
 class StoreRecorder:
-    """Logs each store while holding a lock that all roles of the play share.
+    """Recorder that logs each store while holding a lock that all roles of the play share.
 
-    The store itself is made inside the block, so the numbers are the real order of the stores.
-    The kernel releases the lock of a process that dies in it.
+    The store itself is made inside the block, so the numbers are the real order of the stores. The
+    kernel releases the lock of a process that dies in it.
     """
 
     def __init__(self, counter: Path, log: Log) -> None:
@@ -25,7 +25,7 @@ class StoreRecorder:
 
     @contextlib.contextmanager
     def __call__(self, slot: int, flag: int, value: int) -> Generator[None]:
-        """Around one store."""
+        """Log one store, which is made inside the block."""
         fcntl.lockf(self._fd, fcntl.LOCK_EX)
         try:
             turn = int.from_bytes(os.pread(self._fd, 8, 0), "little")

@@ -1,6 +1,7 @@
-"""Lines of the target's own code in the threads that it starts itself: who carries for a role.
+"""Line points in the threads that the target starts itself, which carry data for a role.
 
-They are counted together, from the role's first call after the making of its end until its close.
+Their lines are counted together, from the role's first call after the making of its end until its
+close.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from killpoint.runner.processes.target_agent import Armed, Presence
 
 _TOOL = 3
 _MONITORING: Any = getattr(sys, "monitoring", None)
-"""3.12 and later have it."""
+"""``sys.monitoring``, which Python 3.12 and later have; None before."""
 
 
 class Carriers:
-    """Every thread but the main one. Nothing is watched unless a point is armed."""
+    """Watch over every thread but the main one, active only while a point is armed."""
 
     def __init__(self, presence: Presence, is_own: Callable[[CodeType], bool]) -> None:
-        """``presence``: the line by which any thread may tell that it is at a point."""
+        """``presence``: the channel by which any thread may report that it is at a point."""
         self._presence = presence
         self._is_own = is_own
         self._arm: Armed | None = None
@@ -37,7 +38,7 @@ class Carriers:
         self._pid = os.getpid()
 
     def watch(self) -> None:
-        """The role's end is about to be made: threads that begin from now on are seen."""
+        """Watch threads that begin from now on; called before the role's end is made."""
         self._arm = self._presence.due("carry")
         if self._arm is None:
             return
@@ -49,11 +50,11 @@ class Carriers:
         _MONITORING.set_events(_TOOL, _MONITORING.events.LINE)
 
     def count(self) -> None:
-        """A call is about to be made: lines count."""
+        """Count lines from now on; called before each call."""
         self._counts = self._arm is not None
 
     def end(self) -> None:
-        """The end is about to be closed: no line counts any more."""
+        """Stop counting; called before the end is closed."""
         arm, self._arm = self._arm, None
         if arm is None:
             return

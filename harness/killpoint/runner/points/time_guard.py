@@ -13,13 +13,13 @@ from killpoint.runner.protocol import Arm
 
 
 class TimeGuard:
-    """Times, or strikes, the operations of one kind in one role."""
+    """Timer of, or fault in, the operations of one kind in one role."""
 
     def __init__(self, arm: Arm, log: Log) -> None:
         """``arm``: a point at a time, or a count of times.
 
         Raises:
-            Refused: the kernel gives no timer.
+            Refused: the kernel provides no timer.
         """
         self.arm = arm
         self._log = log
@@ -30,7 +30,7 @@ class TimeGuard:
 
     @contextlib.contextmanager
     def during(self) -> Generator[None]:
-        """Run one operation with the timer on, or timed from where it would be."""
+        """Run one operation with the timer on, or measure its duration."""
         if self._to_come:
             self._to_come -= 1
             yield

@@ -1,4 +1,4 @@
-"""The line of a target at which a traceback ends that one of its processes has written."""
+"""The line of a target at which the last traceback in a process's output ends."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _OTHERS = (
     *{sysconfig.get_path(name) for name in ("stdlib", "platstdlib")},
     *(str(Path(each)) for each in killpoint.__path__),
 )
-"""The interpreter's own files, and this harness's."""
+"""Folders of the interpreter's own files, and of this harness's."""
 _SHOWN = 3
-"""Parts of a path: enough to know the file by, and the same wherever it is installed."""
+"""Parts of a path: enough to identify the file, and the same wherever it is installed."""
 
 
 def last(complaints: Path) -> str:
-    """``package/module.py:LINE`` of the last frame of the target's own; empty if there is none."""
+    """Return ``package/module.py:LINE`` of the target's own last frame; empty if there is none."""
     text = complaints.read_text("utf-8", "replace") if complaints.exists() else ""
     for path, line in reversed(_FRAME.findall(text)):
         others = path.startswith(_OTHERS) and "site-packages" not in path

@@ -1,6 +1,6 @@
-"""Lines of the target's own code in a worker, between the calls of the worker's own methods.
+"""Line points in a worker, between the calls of the worker's own methods.
 
-Only the main thread's are seen, and only where a point is armed: nothing is traced otherwise.
+Only lines of the main thread are seen, and nothing is traced unless a point is armed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class WorkerLines:
-    """From one of the worker's own calls to the next: the ops ``start`` and ``serve``."""
+    """Watch from the end of a worker's method to the next one: the ops ``start`` and ``serve``."""
 
     def __init__(self, presence: Presence) -> None:
-        """Nothing is watched yet."""
+        """Start without a watch."""
         self._presence = presence
         self._watch: _Watch | None = None
 
     def begin(self, op: str) -> None:
-        """One of the worker's methods is about to return to the target."""
+        """Begin to watch; called as a method is about to return to the target."""
         if threading.current_thread() is not threading.main_thread():
             return
         arm = self._presence.due(op)
@@ -40,7 +40,7 @@ class WorkerLines:
         self._watch = _Watch(self._presence, arm, is_own)
 
     def end(self) -> None:
-        """The next of its methods has been called."""
+        """End the watch; called as the next of its methods begins."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.end()
@@ -51,13 +51,13 @@ class _Watch:
         from killpoint.points.tracing import abandon, begin_below, traced
         from killpoint.points.with_exits import leaves_with
 
-        abandon()  # of whoever this process was forked from
+        abandon()  # of the process that this one was forked from
         self._presence = presence
         self._arm = arm
         self._count = 0
         self._reached = False
         self._due = False
-        """Its exception waits for the end of a ``with`` block."""
+        """True if its exception waits for the end of a ``with`` block."""
         self._leaves = leaves_with
         self._traced: Traced | Monitored = traced(
             is_own, self._on_line, opcodes=arm.point.depth == "opcode"
@@ -82,7 +82,7 @@ class _Watch:
 
 
 def _own_code() -> Callable[[CodeType], bool] | None:
-    """What tells the target's code, in a process that the target has started."""
+    """Return the predicate for the target's code, in a process that the target has started."""
     from killpoint.targets.protocol import HasPoints
     from killpoint.targets.registry import build
 

@@ -1,1 +1,1 @@
-"""Processes of a play: the zygote that they are forked from, and what they are for."""
+"""Processes of a play: the zygote that they are forked from, and their kinds."""

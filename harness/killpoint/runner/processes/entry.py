@@ -1,4 +1,4 @@
-"""How a process becomes a role, whatever started it."""
+"""Entry of a process into a role, by any start method."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from killpoint.targets.protocol import Target
 def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
     """Make a play's folder the place for this process's temporary files and its output.
 
-    What multiprocessing keeps for a launcher goes elsewhere than what the ledger looks at: it is
-    ours, not the target's.
+    Files that multiprocessing keeps for a launcher go to another folder than the one that the
+    ledger checks: they are the harness's, not the target's.
     """
     (folder / temporary).mkdir(mode=0o700, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder / temporary)
@@ -26,7 +26,7 @@ def enter_play(folder: Path, role: str, temporary: str = "t") -> None:
 
 
 def live_as_role(order: ForkRole, target: Target) -> None:
-    """Serve one play as this role; returns when the interpreter is to end normally."""
+    """Serve one play as this role; return when the interpreter is to end normally."""
     role = Role(
         order.role,
         target,

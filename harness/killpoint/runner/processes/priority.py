@@ -1,7 +1,7 @@
-"""Priority over the processes that are looked at, where the machine permits it.
+"""Priority over the observed processes, where the machine permits it.
 
-Workers that spin can keep a process that only looks on from running for many seconds: seen on Linux
-6.18 with sched_autogroup, 15 s for 0.15 s of work. A real-time thread is not kept waiting.
+Workers that spin can keep an observing process from running for many seconds: seen on Linux 6.18
+with sched_autogroup, 15 s for 0.15 s of work. A real-time thread is not kept waiting.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LOWEST = 1
 
 @contextlib.contextmanager
 def ahead(*, children: bool) -> Generator[bool]:
-    """Meanwhile this thread is scheduled before all ordinary ones; whether that is permitted.
+    """Schedule this thread before all ordinary ones; yield whether that is permitted.
 
     Args:
-        children: Whether threads and processes that it begins are, too.
+        children: Whether threads and processes that it begins are scheduled so, too.
     """
     before, how = os.sched_getscheduler(0), os.sched_getparam(0)
     policy = os.SCHED_RR | (0 if children else os.SCHED_RESET_ON_FORK)
@@ -37,12 +37,12 @@ def ahead(*, children: bool) -> Generator[bool]:
     finally:
         try:
             os.sched_setscheduler(0, before, how)
-        except OSError:  # who has RLIMIT_RTPRIO alone may not take the flag back; it does no harm
+        except OSError:  # with RLIMIT_RTPRIO alone the flag cannot be taken back; it does no harm
             os.sched_setscheduler(0, before | os.SCHED_RESET_ON_FORK, how)
 
 
 async def to_thread_ahead(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Call a function in another thread, which is scheduled before all ordinary ones meanwhile."""
+    """Call a function in another thread, which meanwhile is scheduled before all ordinary ones."""
 
     def call() -> T:
         with ahead(children=True):

@@ -1,4 +1,4 @@
-"""A process that is nobody's child of ours, watched until it ends."""
+"""A process that is no child of the runner or the zygote, watched until it ends."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pathlib import Path
 _GET_INFO = 0xC040FF0B
 """PIDFD_GET_INFO with the 64 bytes of its first version."""
 _EXIT = 1 << 3
-"""What to ask for: how it ended. Kernels from 6.15 on tell it of a process that was reaped."""
+"""Field to request: the exit status. Kernels from 6.15 on report it for a process that was
+reaped."""
 _INFO = struct.Struct("=QQ11Ii")
 
 
 class ProcessWatch:
-    """A descriptor that can be read once the process has ended."""
+    """Descriptor that becomes readable once the process has ended."""
 
     def __init__(self, pid: int, role: str) -> None:
-        """``role``: whose process it is.
+        """``role``: name of the process's role.
 
         Raises:
             ProcessLookupError: it has ended and been reaped already.
@@ -29,19 +30,19 @@ class ProcessWatch:
         self._fd = os.pidfd_open(pid)
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the descriptor, for selectors."""
         return self._fd
 
     def status(self) -> int | None:
-        """How it ended, as waitpid would say it; None if nobody tells."""
+        """Return its exit status, as of waitpid; None if it cannot be read."""
         told = self._told()
         if told is None:
             told = self._read()
-        # Whoever reaps it may do so between the two looks.
+        # It may be reaped between the two looks.
         return self._told() if told is None else told
 
     def _told(self) -> int | None:
-        """What the kernel says of a process that was reaped."""
+        """Return the kernel's status of a process that was reaped."""
         info = bytearray(_INFO.pack(_EXIT, *(0,) * 13))
         with contextlib.suppress(OSError):
             fcntl.ioctl(self._fd, _GET_INFO, info)
@@ -51,7 +52,7 @@ class ProcessWatch:
         return None
 
     def _read(self) -> int | None:
-        """What it says of one that was not."""
+        """Return the kernel's status of a process that was not reaped."""
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
             if fields[0] in "ZX":

@@ -1,4 +1,4 @@
-"""A function that is called where the target is loaded, in a process forked for it alone."""
+"""Calls of a function where the target is loaded, in a process forked for the call alone."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import msgspec
 from killpoint.targets.protocol import Target
 
 CALLED = "call"
-"""The start method of such a process."""
+"""Start method of such a process."""
 _ANSWER = "answer"
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What is called."""
+    """Function to call, and its argument."""
 
     function: str
-    """``module:name``; it takes the target and ``data``, and gives bytes back."""
+    """``module:name``; it takes the target and ``data``, and returns bytes."""
     data: bytes
 
 
 def run(folder: Path, target: Target, errand: bytes) -> None:
-    """Call it, and leave its answer in the folder, whole or not at all."""
+    """Call the function, and leave its answer in the folder, whole or not at all."""
     call = msgspec.msgpack.decode(errand, type=Call)
     module, _, name = call.function.partition(":")
     function: Callable[[Target, bytes], bytes] = getattr(importlib.import_module(module), name)
@@ -34,6 +34,6 @@ def run(folder: Path, target: Target, errand: bytes) -> None:
 
 
 def answer(folder: Path) -> bytes | None:
-    """What it left, if it did."""
+    """Return the answer, if there is one."""
     path = folder / _ANSWER
     return path.read_bytes() if path.exists() else None

@@ -1,7 +1,7 @@
 """Job control, as an interactive shell has it: a role is the foreground job of a terminal.
 
-The shell leads the session and outlives its job, which it does not reap before it ends itself: what
-the job leaves behind gets no hang-up from a terminal that is still there.
+The shell leads the session and outlives its job, which it does not reap before it ends itself:
+processes that the job leaves behind get no hang-up from a terminal that is still there.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import NoReturn
 from killpoint.history.log import Log
 
 FOREGROUND = b"fg"
-"""The one command it knows; anything else ends it, as does a hang-up."""
+"""The only command that the shell knows; any other ends it, as does a hang-up."""
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
 def become_job(terminal: str, folder: Path) -> None:
     """Fork: the child returns as the foreground job of this terminal, the parent stays its shell.
 
-    ``terminal``: the path of one that is no session's yet.
+    ``terminal``: the path of a terminal that belongs to no session yet.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever nohup left
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it may be ignored under nohup
     os.setsid()
     tty = os.open(terminal, os.O_RDWR)
     fcntl.ioctl(tty, termios.TIOCSCTTY, 0)
@@ -46,7 +46,7 @@ def become_job(terminal: str, folder: Path) -> None:
 
 
 def _serve(tty: int, job: int, log: Log) -> NoReturn:
-    """Bring the job back to the foreground as often as it is stopped and asked for."""
+    """Bring a stopped job back to the foreground at each command to."""
     log.write("job", pid=job)
     while True:
         how = os.waitid(os.P_PID, job, os.WEXITED | os.WSTOPPED | os.WNOWAIT)

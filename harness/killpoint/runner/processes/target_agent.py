@@ -1,7 +1,7 @@
-"""How a process that the target started meets the runner: who it is, where it stands.
+"""Channel to the runner from a process that the target started: its identity and its points.
 
-A worker is started by whatever way the target has, so this imports next to nothing. The executor
-has such a line beside its own, for what happens in the target's threads.
+A worker is started in the target's own way, so this imports next to nothing. The executor
+has such a channel beside its own, for points in the target's threads.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from killpoint.runner.environment.coverage_hooks import save_coverage
 from killpoint.runner.points.interruption import InjectedError
 
 PLAY = "KILLPOINT_PLAY"
-"""The environment's word for a play's folder."""
+"""Environment variable for a play's folder."""
 TARGET = "KILLPOINT_TARGET"
-"""And for its target, in the form that any process can build."""
+"""Environment variable for its target, in the form that any process can build."""
 DEVICE = "KILLPOINT_DEVICE"
-"""And for where its pool's workers run."""
+"""Environment variable for the device of its pool's workers."""
 EXIT_FAULT = 3
-"""Status of a process that a scenario had end itself."""
+"""Exit status of a process that a scenario had end itself."""
 EXITS = signal.SIGUSR2
-"""What ends an executor at once, by ``os._exit``, while it waits inside a call."""
+"""Signal that ends an executor at once, by ``os._exit``, while it waits inside a call."""
 _LARGEST = 180_000
 
 
@@ -41,7 +41,7 @@ class _Place(msgspec.Struct):
 
 
 class Armed(msgspec.Struct, tag="Arm"):
-    """What :class:`killpoint.runner.protocol.Arm` looks like from here."""
+    """:class:`killpoint.runner.protocol.Arm`, as decoded here."""
 
     id: int
     point: _Place
@@ -69,12 +69,12 @@ _DECODER = msgspec.msgpack.Decoder(Armed | _Release)
 
 
 class Presence:
-    """One line to the runner of a play."""
+    """Channel to the runner of a play."""
 
     def __init__(self, name: str, folder: Path, *, side: bool = False) -> None:
-        """Say who we are; return once the runner has said what to stand at.
+        """Introduce this process; return once the runner has sent its points.
 
-        ``side``: this role has a line of its own already.
+        ``side``: this role has a channel of its own already.
         """
         self.pid = os.getpid()
         self.name = name
@@ -91,13 +91,13 @@ class Presence:
         self.await_release()
 
     def drop(self) -> None:
-        """Forget a line that a fork has copied."""
+        """Close a channel that a fork has copied."""
         self._sock.close()
 
     # -- points -----------------------------------------------------------------------------
 
     def due(self, op: str, name: str | None = None) -> Armed | None:
-        """The point that one is at now, if the runner waits at it."""
+        """Return the armed point of an operation, or phase, that is reached now, or None."""
         if not self._standing and self._line.acquire(blocking=False):
             try:
                 self._listen()
@@ -116,7 +116,7 @@ class Presence:
     def meet(self, arm: Armed, where: str, inside: Callable[[], bool] | None = None) -> None:
         """Stand at a point until the runner has acted.
 
-        ``inside``: what to stand in instead of waiting for a word; whether it was ended by one.
+        ``inside``: call to stand in instead of a receive; it returns whether a release ended it.
         """
         with self._line:
             self._standing = True
@@ -137,12 +137,12 @@ class Presence:
         if arm.stop:
             os.kill(os.getpid(), signal.SIGSTOP)
         if inside is not None and not inside():
-            self._owed += 1  # nobody said anything in all that time
+            self._owed += 1  # its limit ended it: the release is still to come
             return "go"
         return self.await_release()
 
     def await_release(self) -> str:
-        """Wait for the word on how to go on; a runner that is gone lets everybody go."""
+        """Wait for the release, and return its action; ``go`` if the runner is gone."""
         try:
             while True:
                 packet = self._get()
@@ -151,18 +151,20 @@ class Presence:
                 elif packet is None or not self._forgiven():
                     return packet.action if packet else "go"
         except BaseException:
-            self._owed += 1  # a handler raised: the word is still to come, and means nothing more
+            self._owed += (
+                1  # a handler raised: the release is still to come, and has no meaning any more
+            )
             raise
 
     def _forgiven(self) -> bool:
-        """Whether a release is one that nobody waits for any more."""
+        """Return whether a release belongs to a wait that is over."""
         if self._owed:
             self._owed -= 1
             return True
         return False
 
     def _listen(self) -> None:
-        """Take what has come, without waiting."""
+        """Process pending packets, without waiting."""
         while True:
             try:
                 packet = self._get(socket.MSG_DONTWAIT)

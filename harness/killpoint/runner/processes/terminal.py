@@ -1,4 +1,4 @@
-"""The terminal that a whole program sits at: somebody types at it, or hangs up."""
+"""The terminal of a whole program: keys are typed at it, and it can hang up."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Until = Callable[[Callable[[], bool], float, str | None], bool]
 
 _KEYS: dict[Key, str] = {"ctrl-c": "\x03", "ctrl-z": "\x1a", "fg": "fg\n"}
 _ECHOES: dict[Key, bytes] = {"ctrl-c": b"^C", "ctrl-z": b"^Z"}
-"""What the terminal shows of a key, once it has sent the signal."""
+"""Echo of a key at the terminal, once that has sent the signal."""
 _STOPS_WITHIN = 5.0
 _READS_WITHIN = 0.3
 _LOOKS = 2
-"""Looks in a row, a tick apart, at which it does not run."""
+"""Looks in a row, a tick apart, at which the program does not run."""
 
 
 class Terminal:
-    """A pseudo-terminal; its user's side is here."""
+    """Pseudo-terminal, of which this object is the user's side."""
 
     def __init__(self, folder: Path) -> None:
-        """Open one; what is printed at it is kept in the folder."""
+        """Open one; its output is kept in the folder."""
         master, self._slave = os.openpty()
         self.path = os.ttyname(self._slave)
         self._tty: fdspawn[bytes] = fdspawn(master, timeout=0)
@@ -38,17 +38,17 @@ class Terminal:
         self.open = True
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the descriptor, for selectors."""
         return int(self._tty.child_fd)
 
     def taken(self) -> None:
-        """Somebody else has its other side open now."""
+        """Close the other side here, since another process has it open now."""
         if self._slave >= 0:
             os.close(self._slave)
             self._slave = -1
 
     def read(self) -> bool:
-        """Keep what has been printed; whether more may come."""
+        """Keep the output so far; return whether more may come."""
         try:
             printed = self._tty.read_nonblocking(4096, timeout=0)
         except TIMEOUT:
@@ -61,14 +61,14 @@ class Terminal:
         return True
 
     def press(self, key: Key) -> None:
-        """Type it; a hang-up closes this side, and the kernel tells the other."""
+        """Type a key; a hang-up closes this side, and the kernel tells the other."""
         if key == "hang-up":
             self.close()
         elif self.open:
             self._tty.send(_KEYS[key])
 
     def close(self) -> None:
-        """Nobody sits here any more."""
+        """Close both sides."""
         self.taken()
         if self.open:
             self.open = False
@@ -76,19 +76,19 @@ class Terminal:
 
 
 class TerminalSession:
-    """Somebody at the terminal of a play's executor."""
+    """User at the terminal of a play's executor."""
 
     def __init__(
         self, folder: Path, log: Log, actors: dict[str, RoleProcess], until: Until
     ) -> None:
-        """``until``: serves everybody until something is so, a tick at a time, or time is over."""
+        """``until``: serves all roles, by ticks, until a condition holds or time is over."""
         self.terminal = Terminal(folder)
         self._log = log
         self._actors = actors
         self._until = until
 
     def press(self, key: Key) -> None:
-        """Type; of a stop, and of the going on after it, wait until it is seen."""
+        """Type a key; wait until its stop, or the continuation after one, is seen."""
         program = self._actors["executor"]
         self._let_it_read(program)
         self._log.write("intent", fault=key, target=program.name)
@@ -109,7 +109,7 @@ class TerminalSession:
                 actor.stopped = state(actor.pid) == "T"
 
     def _let_it_read(self, program: RoleProcess) -> None:
-        """What the runner has just told it is not to be lost in a key's interruption."""
+        """Let the program read pending orders, which a key's interruption would lose."""
         looks = 0
 
         def waits() -> bool:

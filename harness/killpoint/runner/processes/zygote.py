@@ -1,6 +1,6 @@
 """The zygote: imports the target once, single-threaded, and forks roles from that state.
 
-It is a subreaper: whatever a role leaves running becomes its child, so that nothing of a play
+It is a subreaper: a process that a role leaves running becomes its child, so that none of a play
 can escape the ledger. It ends with its runner.
 """
 
@@ -77,13 +77,13 @@ _PROTOCOLS: dict[str, type] = {
 }
 
 _OURS = ("numpy", "_posixshmem")
-"""What the roles' own half needs."""
+"""Modules that the roles' own half needs."""
 _PRELOADS = ("torch",)
-"""Beyond that, unless the target knows better: imported once here, not in each of its roles."""
+"""Further modules, unless the target names its own: imported once here, not in each role."""
 
 
 class _BecomeRole(BaseException):
-    """In a forked child: leave the zygote's stack and live as this role."""
+    """Raised in a forked child to leave the zygote's stack and become this role."""
 
     def __init__(self, order: ForkRole) -> None:
         super().__init__(order.role)
@@ -93,12 +93,12 @@ class _BecomeRole(BaseException):
 def main() -> None:
     """Serve the runner at the other end of a socket.
 
-    ``argv``: descriptor, spec, plays' root, and modules to have beyond what the target asks for.
+    ``argv``: descriptor, spec, plays' root, and modules to import beyond those of the target.
     """
     fd, spec, root = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     channel = Channel(socket.socket(fileno=fd))
-    os.environ[TARGET] = spec  # for the workers of a pool, whoever starts them
+    os.environ[TARGET] = spec  # for the workers of a pool, by any start method
     target = _load(spec, channel, sys.argv[4:])
     parent = os.getpid()
     try:
@@ -134,7 +134,7 @@ def _load(spec: str, channel: Channel, more: Sequence[str]) -> Target:
 
 
 def _check_promises(target: Target) -> None:
-    """Each capability a target claims must be a known word, with its methods there.
+    """Check that each capability a target claims is known, with its methods there.
 
     Raises:
         BadUsage: one is not.
@@ -149,7 +149,7 @@ def _check_promises(target: Target) -> None:
 
 
 def _preload(names: Sequence[str]) -> None:
-    """What roles need, imported once.
+    """Import once the modules that roles need.
 
     Raises:
         RuntimeError: an import has started a thread; forks of such a process are not safe.
@@ -190,7 +190,7 @@ def _serve(channel: Channel, root: Path) -> NoReturn:
 
 
 def _note(_number: int, _frame: object) -> None:
-    """Being called is enough: the wake-up descriptor has a byte now."""
+    """Do nothing: the wake-up descriptor has a byte now."""
 
 
 def _reap(channel: Channel) -> None:
@@ -218,7 +218,7 @@ def _fork(order: ForkRole, channel: Channel, fds: tuple[int, int]) -> None:
 
 
 def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
-    """Be the role (or the process that starts it by another method) until it ends normally."""
+    """Run as the role (or the process that starts it by another method) until it ends normally."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
@@ -252,7 +252,7 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
 
 
 def _end_descendants() -> None:
-    """The runner is gone: end what it had us start."""
+    """Kill all descendants, since the runner is gone."""
     me = os.getpid()
     for _ in range(64):
         kids = Path(f"/proc/{me}/task/{me}/children").read_text().split()
@@ -267,7 +267,7 @@ def _end_descendants() -> None:
 
 
 def _remove_segments(root: Path) -> None:
-    """Of plays that nobody looked at to their end: what their roles had made has no owner now."""
+    """Remove the segments of plays that were not settled: their roles are gone."""
     for play in root.glob("*"):
         for name in owned_names(History.read(play)):
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The runner's side of a zygote: start it, ask it for processes, hear of their ends."""
+"""The runner's side of a zygote: it starts it, requests processes, and receives their ends."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ZYGOTE = "killpoint.runner.processes.zygote"
 
 
 class Zygote:
-    """A process that has the target imported and forks roles."""
+    """Process that has the target imported and forks roles."""
 
     def __init__(self, spec: str, root: Path, preloads: Sequence[str] = ()) -> None:
         """Start it and wait until the target is loaded.
 
-        It removes ``root``, the folder of the plays, if its runner dies without a word.
+        It removes ``root``, the folder of the plays, if its runner dies.
         ``preloads``: modules that roles are to find imported, beside those of the target.
 
         Raises:
@@ -61,7 +61,7 @@ class Zygote:
             raise
 
     def _answer(self, spec: str) -> Loaded:
-        """What it says once the target is loaded."""
+        """Return its report once the target is loaded."""
         self.channel.sock.settimeout(_START_WITHIN)
         try:
             loaded = self.channel.get()
@@ -75,7 +75,7 @@ class Zygote:
         return loaded
 
     def fork(self, order: ForkRole) -> int:
-        """A new process for a role; its pid (of its launcher, for other start methods).
+        """Fork a process for a role; return its pid (its launcher's, for other start methods).
 
         Raises:
             CannotWork: the zygote is gone.
@@ -92,12 +92,12 @@ class Zygote:
         return packet.pid
 
     def exits(self) -> list[Exited]:
-        """Ends that were heard of while waiting for something else."""
+        """Return the ends that were received during other waits."""
         early, self._early = self._early, []
         return early
 
     def descendants(self) -> list[int]:
-        """Pids of every process below the zygote."""
+        """Return the pids of every process below the zygote."""
         found: list[int] = []
         todo = [self.pid]
         while todo:
@@ -110,7 +110,7 @@ class Zygote:
         return found
 
     def pause(self, seconds: float) -> None:
-        """Wait a little for its children's ends, and take note of them."""
+        """Wait a little for its children's ends, and record them."""
         if select.select([self.channel], [], [], seconds)[0]:
             try:
                 packet = self.channel.take()
@@ -120,7 +120,7 @@ class Zygote:
                 self._early.append(packet)
 
     def close(self) -> None:
-        """End it and, with it, whatever it started."""
+        """End it and, with it, every process that it started."""
         self.channel.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)

@@ -56,7 +56,7 @@ class Serve(Step, tag="serve"):
 class Recover(Step, tag="recover"):
     """The load goes on until every process that the engine had at first is there again, and ready.
 
-    Whether the engine recovered within the time is for the checkers to judge.
+    Checkers judge whether the engine recovered within the time.
     """
 
     within: Seconds = 30.0
