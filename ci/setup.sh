@@ -177,7 +177,7 @@ install() {
     if [[ -n $hashed ]]; then
         install_hashed
     else
-        say 'no hashes for this machine: versions alone are pinned'
+        say 'versions alone are pinned, without hashes'
     fi
     if [[ -n $hashed && -n $pinned && -z $torch && $(torch_here) == *+cpu ]]; then
         pip 'the project' install -q --no-deps --no-build-isolation -e "$root"
