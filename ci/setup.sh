@@ -4,8 +4,8 @@
 #
 #   bash ci/setup.sh [run|dev]      dev adds the linters; silent and quick when nothing changed
 #
-# PYTHON           the interpreter to use (default: the first with version 3.11 or later)
-# KILLPOINT_TORCH  a requirement, path or URL: the torch to install, whatever it brings along
+# PYTHON              the interpreter to use (default: the first with version 3.11 or later)
+# KILLPOINT_TORCH     a requirement, path or URL: the torch to install, whatever it brings along
 # KILLPOINT_UNHASHED  not empty: versions alone are pinned, for an index that builds its own files
 # pip's own settings (index, find-links, PIP_CONSTRAINT) hold as they are.
 #
