@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Makes .venv and installs the project into it, editable, under ci/constraints.txt.
+# Makes .venv and installs the project into it, editable, under ci/constraints.txt. Every file is
+# compared with its hash in ci/hashes.txt, where that has hashes for the machine and the torch.
 #
 #   bash ci/setup.sh [run|dev]      dev adds the linters; silent and quick when nothing changed
 #
-# PYTHON           the interpreter to use (default: the first with version 3.11 or later)
-# KILLPOINT_TORCH  a requirement, path or URL: the torch to install, whatever it brings along
+# PYTHON              the interpreter to use (default: the first with version 3.11 or later)
+# KILLPOINT_TORCH     a requirement, path or URL: the torch to install, whatever it brings along
+# KILLPOINT_UNHASHED  not empty: versions alone are pinned, for an index that builds its own files
 # pip's own settings (index, find-links, PIP_CONSTRAINT) hold as they are.
 #
 # Progress goes to stdout. A failure is one line on stderr, and status 70.
@@ -49,7 +51,7 @@ sys.exit(sys.version_info < (3, 11) or not os.path.samefile(sys.prefix, sys.argv
 }
 
 fingerprint() {
-    cat "$root/pyproject.toml" "$root/ci/constraints.txt" "$root/ci/setup.sh" | sha256sum
+    cat "$root/pyproject.toml" "$root/ci/constraints.txt" "$root/ci/hashes.txt" "$root/ci/setup.sh" | sha256sum
     printf '%s\n' "$root"
     identity in_venv
 }
@@ -68,6 +70,7 @@ pip() { # STEP ARGUMENT…: quiet; what went wrong becomes one line
     printf '%s\n' "$log" >"$state/log" 2>/dev/null
     case $log in
         *'No space left'* | *'quota exceeded'*) why='the disk is full' spoiled=1 ;;
+        *'DO NOT MATCH THE HASHES'*) why='a file is not the one that ci/hashes.txt pins' ;;
         *'Retrying ('*) why='the package index cannot be reached' ;;
         *) why='pip failed' ;;
     esac
@@ -116,13 +119,53 @@ cpu_build() { # a machine without a GPU is not made to fetch gigabytes of CUDA
     return 0
 }
 
+have_hashes() { # for this machine: ci/hashes.txt has wheels of CPython, glibc and x86_64
+    local probe='
+import platform, sys
+sys.exit((sys.version_info[:2] not in ((3, 11), (3, 12), (3, 13)), sys.implementation.name,
+          platform.machine(), platform.libc_ver()[0]) != (False, "cpython", "x86_64", "glibc"))'
+    [[ -z ${KILLPOINT_UNHASHED:-} ]] && in_venv -c "$probe"
+}
+
+pinned_rows() { # of ci/hashes.txt, those that this set-up needs; of torch none
+    sed "$([[ $extra == dev ]] || echo '/^# dev/,/^$/d')" "$root/ci/hashes.txt" |
+        sed "$([[ -n $pinned ]] || echo '/^# torch/,$d')" | grep -v '^torch=='
+}
+
+torch_row() { # the row of `torch`, for this Python
+    local version
+    version=$(in_venv -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    awk -v torch="$torch" '$1 == torch' "$root/ci/hashes.txt" |
+        grep -E "^[^;]*$|python_version == \"$version\""
+}
+
+install_hashed() { # clears `torch` if it came, too
+    local lock=$state/lock
+    pinned_rows >"$lock" || die "cannot write to $state"
+    if [[ -n $pinned && -n $torch ]]; then
+        if torch_row >>"$lock"; then
+            torch=''
+        else
+            say "no hash of $torch for this Python is known: its version alone is pinned"
+        fi
+    fi
+    pip 'dependencies' install -q --no-deps --require-hashes -r "$lock"
+}
+
 install() {
-    local limits=$state/constraints target=$root
+    local limits=$state/constraints target=$root hashed=''
     rm -f "$state"/done-*
-    [[ $extra == dev ]] && target+='[dev]'
+    if [[ $extra == dev ]]; then target+='[dev]'; else target+='[engines,reference]'; fi
     say 'build tools'
     in_venv -c 'import pip' 2>/dev/null || in_venv -m ensurepip >/dev/null 2>&1
-    pip 'build tools' install -q -c "$root/ci/constraints.txt" pip hatchling editables
+    have_hashes && hashed=1
+    if [[ -n $hashed ]]; then
+        grep -E '^(pip|hatchling|editables)==' "$root/ci/hashes.txt" >"$state/lock" ||
+            die "cannot write to $state"
+        pip 'build tools' install -q --no-deps --require-hashes -r "$state/lock"
+    else
+        pip 'build tools' install -q -c "$root/ci/constraints.txt" pip hatchling editables
+    fi
     choose_torch
     if [[ -n $pinned ]]; then
         cp "$root/ci/constraints.txt" "$limits"
@@ -131,7 +174,17 @@ install() {
         [[ -n $torch ]] || echo "torch==$(torch_here)" >>"$limits"
     fi || die "cannot write to $state"
     say "dependencies${torch:+, with $torch}"
-    pip 'dependencies' install -q --no-build-isolation -c "$limits" -e "$target" ${torch:+"$torch"}
+    if [[ -n $hashed ]]; then
+        install_hashed
+    else
+        say 'versions alone are pinned, without hashes'
+    fi
+    if [[ -n $hashed && -n $pinned && -z $torch && $(torch_here) == *+cpu ]]; then
+        pip 'the project' install -q --no-deps --no-build-isolation -e "$root"
+    else # what a torch that is not ours, or one with CUDA, brings along has no hash here
+        pip 'dependencies' install -q --no-build-isolation -c "$limits" -e "$target" \
+            ${torch:+"$torch"}
+    fi
     rm -f "$state/torch"
     [[ -z $pinned ]] || torch_here >"$state/torch"
 }

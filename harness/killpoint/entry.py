@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.extras import lacking_in
 
 _NOBODY_READS = 128 + signal.SIGPIPE
 """Exit status if the reader of standard output, such as ``head``, has closed it."""
@@ -92,6 +93,9 @@ def _run(
     except Exception as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # in a __set_name__, by Python 3.11
             return _interrupted()
+        if lacking := lacking_in(error):
+            print(f"killpoint: {lacking}", file=sys.stderr)
+            return BadUsage.status
         # A fault of ours must not look like a verdict, whose status would be 1.
         print(f"killpoint failed: {type(error).__name__}: {error}", file=sys.stderr)
         return CannotWork.status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
@@ -20,6 +21,8 @@ from .errors import RefengineError
 
 _BAD_USAGE, _CANNOT_WORK = 2, 70
 _MOST_FRONT_ENDS = 64
+_EXTRA = ("cloudpickle", "prometheus_client", "starlette", "torch", "uvicorn")
+"""Modules of the extra `reference`: without them its parts can be imported, the engine cannot."""
 
 
 class _BadUsage(Exception):
@@ -36,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(arguments)
         command: Callable[[argparse.Namespace], int] = options.command
+        _require_extra()
         return command(options)
     except _BadUsage as error:
         return _ended(str(error), _BAD_USAGE)
@@ -46,6 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _ended(f"refengine could not do its work: {error}", _CANNOT_WORK)
     except KeyboardInterrupt:
         return _ended("interrupted", 128 + signal.SIGINT)
+
+
+def _require_extra() -> None:
+    for module in _EXTRA:
+        if importlib.util.find_spec(module) is None:
+            what = f"{module} is not installed here; expected the extra"
+            raise _BadUsage(f"refengine: {what}: pip install 'killpoint[reference]'")
 
 
 def _ended(text: str, status: int) -> int:

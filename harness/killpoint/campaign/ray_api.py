@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from killpoint.errors import BadUsage
+from killpoint import extras
 
 
 class Ref(Protocol):
@@ -80,9 +80,5 @@ def load() -> Ray:
     Raises:
         BadUsage: it is not installed.
     """
-    try:
-        return cast("Ray", importlib.import_module("ray"))
-    except ImportError as error:
-        raise BadUsage(
-            f"--ray: {error}; expected the extra: pip install 'killpoint[ray]'"
-        ) from error
+    extras.require("--ray", "ray")
+    return cast("Ray", importlib.import_module("ray"))

@@ -1,7 +1,7 @@
 """Messages of a workload: each carries its number and checksum, so that it can be identified whole.
 
 A message is the tuple ``(seq, crc, body)``. Bodies are made from (seed, seq, kind, size) alone, so
-a scenario replays with the same bytes.
+a scenario replays with the same bytes. Where torch is not installed arrays stand for tensors.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from killpoint.extras import installed
 from killpoint.scenario import Message
 
 _DTYPES = (*"?bBhHiIlLqQefdFD", "S6", "M8[s]")
@@ -73,7 +74,7 @@ def _body(message: Message, seed: int, seq: int, size: int) -> Any:
     raw = pattern(seed, seq, size)
     if message.kind == "bytes":
         return bytes(raw)
-    if message.kind == "array":
+    if message.kind == "array" or (message.kind == "tensor" and not installed("torch")):
         return np.frombuffer(raw, np.uint8)
     if message.kind == "tensor":
         import torch
@@ -102,8 +103,6 @@ def _shapes(first: int) -> list[Any]:
 
     Their numbers are small, so that one taken for a length is a length that can be had.
     """
-    import torch
-
     made: list[Any] = []
     for dtype in _DTYPES:
         grid = np.arange(first, first + 12, dtype=np.int16).reshape(3, 4).astype(dtype)
@@ -111,8 +110,13 @@ def _shapes(first: int) -> list[Any]:
     sealed = np.full((2, 2), first)
     sealed.flags.writeable = False
     pairs = np.array([(first, 0.5)], [("id", ">u4"), ("weight", "<f8")])
+    made += [sealed, pairs]
+    if not installed("torch"):
+        return made
+    import torch
+
     grid = torch.arange(first, first + 12).reshape(3, 4)
-    return [*made, sealed, pairs, grid[1, 2], grid, grid.T, grid[:0]]
+    return [*made, grid[1, 2], grid, grid.T, grid[:0]]
 
 
 def sequence_of(obj: Any) -> int:

@@ -15,6 +15,7 @@ import msgspec
 
 from killpoint import ledger as books
 from killpoint.errors import CannotWork
+from killpoint.extras import installed, lacking
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
@@ -217,6 +218,9 @@ class Stage:
             raise CannotWork(f"cannot keep the record of a play: {error}") from error
 
     def _play(self, scenario: Scenario) -> Play:
+        if not installed("torch") and _is_of_tensors(scenario):
+            unable = lacking("torch", "reference")
+            return msgspec.structs.replace(self._declined(scenario, unable), unable=unable)
         began = time.monotonic()
         self._count += 1
         folder = self.root / str(self._count)
@@ -284,7 +288,7 @@ class Stage:
 
     def _zygote_for(self, scenario: Scenario) -> Zygote:
         """Return the zygote whose roles find their imports, with as few others as possible."""
-        if self.zygote.loaded.torch or not _needs_torch(scenario):
+        if self.zygote.loaded.torch or not installed("torch") or not _needs_torch(scenario):
             return self.zygote
         if self._with_torch is None:
             self._with_torch = Zygote(self.spec, self.root, ["torch"])
@@ -318,14 +322,25 @@ class Stage:
 
 def _needs_torch(scenario: Scenario) -> bool:
     """Return whether a role handles tensors, or a stranger attacks a torch store."""
-    if system_of(scenario).needs_torch(scenario):
-        return True
-    messages = [
+    return system_of(scenario).needs_torch(scenario) or any(
+        message.kind in ("tensor", "shapes") for message in _messages(scenario)
+    )
+
+
+def _is_of_tensors(scenario: Scenario) -> bool:
+    """Return whether nothing is left of a scenario where there is no torch."""
+    messages = _messages(scenario)
+    tensors = bool(messages) and all(message.kind == "tensor" for message in messages)
+    return tensors or system_of(scenario).needs_torch(scenario)
+
+
+def _messages(scenario: Scenario) -> list[Message]:
+    found = [
         message
         for step in scenario.steps
         for message in (*getattr(step, "messages", ()), getattr(step, "message", None))
     ]
-    return any(isinstance(m, Message) and m.kind in ("tensor", "shapes") for m in messages)
+    return [message for message in found if isinstance(message, Message)]
 
 
 def _direct(

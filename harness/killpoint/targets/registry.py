@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from killpoint import extensions
+from killpoint import extensions, extras
 from killpoint.errors import BadUsage
 from killpoint.targets.protocol import Target
 
@@ -23,18 +23,21 @@ def resolve(spec: str) -> str:
     """The spec in the form that :func:`build` takes in any process, fetched if it must be.
 
     Raises:
-        BadUsage: no such target, release or path.
+        BadUsage: no such target, release or path, or the extra that it needs is not installed.
         CannotWork: a release exists, but this machine cannot get it.
     """
     if spec == "refengine":
         if importlib.util.find_spec("refengine") is None:
             raise BadUsage("target refengine: the package refengine is not installed here")
+        extras.require("target refengine", "reference")
         return spec
     if _is_of("vllm", spec):
+        extras.require(f"target {spec}", "engines")
         from killpoint.targets.vllm import resolve as resolve_vllm
 
         return resolve_vllm(spec)
     if _is_of("sglang", spec):
+        extras.require(f"target {spec}", "engines")
         from killpoint.targets.sglang import resolve as resolve_sglang
 
         return resolve_sglang(spec)

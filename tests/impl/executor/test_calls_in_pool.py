@@ -172,7 +172,10 @@ def test_two_threads_take_turns(two):
 def test_a_function_is_sent_by_value_and_gets_the_worker(two):
     pytest.importorskip("cloudpickle")
     factor = 3
-    assert two.collective_rpc(lambda worker, n: worker.context.rank * n * factor, 5.0, (2,)) == [0, 6]
+    assert two.collective_rpc(lambda worker, n: worker.context.rank * n * factor, 5.0, (2,)) == [
+        0,
+        6,
+    ]
 
 
 def test_a_term_signal_during_a_method_that_raises_anyway_is_obeyed(tmp_path):

@@ -92,6 +92,7 @@ def steady_state(pid: int) -> str:
         select.select([], [], [], _APART)
     return "R"
 
+
 _OURS = ("killpoint/runner/", "killpoint/systems/")
 """Folders whose frames are the harness's own."""
 

@@ -23,6 +23,7 @@ from typing import NoReturn, get_args
 
 from killpoint import extensions
 from killpoint.errors import BadUsage, CannotWork, KillpointError
+from killpoint.extras import installed, lacking
 from killpoint.history.record import History
 from killpoint.ledger import owned_names
 from killpoint.runner.environment import private_shm
@@ -79,7 +80,9 @@ _PROTOCOLS: dict[str, type] = {
 _OURS = ("numpy", "_posixshmem")
 """Modules that the roles' own half needs."""
 _PRELOADS = ("torch",)
-"""Further modules, unless the target names its own: imported once here, not in each role."""
+"""Further modules, where installed, unless the target names its own: imported once here, not in
+each role."""
+_NO_TORCH = lacking("torch", "reference")
 
 
 class _BecomeRole(BaseException):
@@ -113,13 +116,15 @@ def _load(spec: str, channel: Channel, more: Sequence[str]) -> Target:
         target = build(spec)
         target.load()
         _check_promises(target)
-        _preload([*_OURS, *getattr(target, "preloads", _PRELOADS), *more])
+        _preload([*_OURS, *getattr(target, "preloads", filter(installed, _PRELOADS)), *more])
     except Exception as error:
         ours = isinstance(error, (CannotWork, OSError, MemoryError))
         text = str(error) if isinstance(error, KillpointError) else brief(error)
         channel.put(Loaded(os.getpid(), error=text, missing=not ours))
         sys.exit(0)
     notes = [str(note) for note in getattr(target, "notes", ())]
+    if not installed("torch"):
+        notes.append(f"tensors among other messages were sent as arrays: {_NO_TORCH}")
     gc.collect()
     gc.freeze()
     found: set[str] = {"native"} if native_code(target) else set()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from killpoint import extras
 from killpoint.errors import BadUsage
 from killpoint.systems.server import environments
 from killpoint.systems.server.environments.line_fault import LOADER, PLUGIN
@@ -91,6 +92,7 @@ def resolve(spec: str) -> str:
     if what == "refengine":
         if importlib.util.find_spec("refengine") is None:
             raise BadUsage("target serve:refengine: the package refengine is not installed here")
+        extras.require("target serve:refengine", "reference")
         return spec
     environments.made(what, offline=_offline(), tell=_tell)
     if "==" not in what:

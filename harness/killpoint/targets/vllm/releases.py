@@ -9,17 +9,20 @@ import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.version import InvalidVersion, Version
-from unearth import Link
 
 from killpoint.cache import cache_root
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm import archive, lookup, wheel
+from killpoint.targets.vllm import archive, wheel
 from killpoint.targets.vllm.index import configured
 from killpoint.targets.vllm.project import VLLM, Project
 from killpoint.targets.vllm.sources import Sources
+
+if TYPE_CHECKING:
+    from unearth import Link
 
 _RECORD = "source.json"
 
@@ -94,6 +97,8 @@ def fetch(version: Version, project: Project = VLLM) -> Sources:
 
 
 def _fetched(version: Version, project: Project) -> Sources:
+    from killpoint.targets.vllm import lookup  # the extra `engines` is for this alone
+
     index = configured()
     name = f"{project.name}=={version}"
     with lookup.session(index) as client:

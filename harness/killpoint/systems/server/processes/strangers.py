@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from killpoint.extras import installed, lacking
 from killpoint.history.log import Log
 from killpoint.runner.network.intruder import Errand, run
 from killpoint.runner.observe import exposure_probe
@@ -78,6 +79,8 @@ class Strangers:
         )
         name = f"stranger-{len(self._sent) + 1}"
         with_store = await to_thread_ahead(_has_store, {each.pid for each in found})
+        if with_store and not installed("torch"):  # who cannot ask a store must not call it shut
+            return f"a port may be torch's store: {lacking('torch', 'reference')}"
         process = _started(name, self._folder, with_store=with_store)
         self._sent[name] = process
         assert process.stdin is not None
