@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from ..errors import RefengineError
 from ..guard import Guard
 from ..lines import Gone
-from .bells import Bells
-from .departure import Departure
-from .frames import Channel, Frame, Kind, pack, unpack, unpack_bodies, unpack_ranks
+from .exit_reason import ExitReason
+from .protocol import Channel, Frame, Kind, pack, unpack, unpack_bodies, unpack_ranks
+from .wakers import Wakers
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Inbox:
 
 
 @dataclass
-class Attendance:
+class BarrierTicket:
     """A member's side of the meetings of one channel."""
 
     number: int = 0
@@ -89,15 +89,15 @@ class Member:
 
     def __init__(self, rank: int, world_size: int) -> None:
         self.rank, self.world_size = rank, world_size
-        self.bells = Bells()
+        self.wakers = Wakers()
         self.inboxes = {
             (kind, source): Inbox()
             for source in range(world_size)
             for kind in (Kind.LETTER, Kind.CAST)
         }
-        self.attendances = {channel: Attendance() for channel in Channel}
-        self.departures: dict[int, Departure] = {}
-        self.host_end: Departure | None = None  # nothing can come any more, from anybody
+        self.tickets = {channel: BarrierTicket() for channel in Channel}
+        self.exits: dict[int, ExitReason] = {}
+        self.host_end: ExitReason | None = None  # nothing can come any more, from anybody
         self.refusal: RefengineError | None = None
 
     def hear(self, raw: bytes | bytearray | memoryview) -> list[bytes]:
@@ -110,32 +110,32 @@ class Member:
             answers = self._file(frame)
         except (ValueError, struct.error) as error:
             _log.warning("the host sent what is no frame (%s); it was dropped", error)
-        self.bells.ring()
+        self.wakers.wake_all()
         return answers
 
     def host_gone(self, how: Gone) -> None:
         """The line to the host has ended; all that it passed on was heard."""
-        self.host_end = Departure(0, how)
-        self.departures.setdefault(0, self.host_end)
-        self.bells.ring()
+        self.host_end = ExitReason(0, how)
+        self.exits.setdefault(0, self.host_end)
+        self.wakers.wake_all()
 
     def refuse(self, error: RefengineError) -> None:
         """Every call raises this from now on."""
         self.refusal = error
-        self.bells.ring()
+        self.wakers.wake_all()
 
     def _file(self, frame: Frame) -> list[bytes]:
         kind = frame.kind
         if kind in (Kind.LETTER, Kind.CAST):
             self.inboxes[kind, frame.source].bodies.append(frame.body)
         elif kind is Kind.MET:
-            self.attendances[Channel(frame.target)].met = frame
+            self.tickets[Channel(frame.target)].met = frame
         elif kind is Kind.WHO:
-            self.attendances[Channel(frame.target)].who = frame
+            self.tickets[Channel(frame.target)].who = frame
         elif kind is Kind.GONE:
-            self.departures[frame.source] = Departure.unpack(frame.source, frame.body)
+            self.exits[frame.source] = ExitReason.unpack(frame.source, frame.body)
         elif kind is Kind.LEAVING:
-            self.departures[0] = Departure(0, Gone("closed"))
+            self.exits[0] = ExitReason(0, Gone("closed"))
             return [pack(Kind.SEEN, self.rank)]
         return []
 
@@ -143,21 +143,21 @@ class Member:
 
     def without(self, rank: int, waiting_for: str) -> RefengineError | None:
         """For a call that needs this rank, and has found nothing that it had sent before."""
-        departure = self.departures.get(rank, self.host_end)
-        return None if departure is None else departure.error(waiting_for)
+        exit_reason = self.exits.get(rank, self.host_end)
+        return None if exit_reason is None else exit_reason.error(waiting_for)
 
     def unable_to_send(self, rank: int | None, waiting_for: str) -> RefengineError | None:
         """For a call that sends to a rank (None: to all that are left)."""
-        departure = self.departures.get(0)  # no host, no way
-        if departure is None and rank is not None:
-            departure = self.departures.get(rank)
-        return None if departure is None else departure.error(waiting_for)
+        exit_reason = self.exits.get(0)  # no host, no way
+        if exit_reason is None and rank is not None:
+            exit_reason = self.exits.get(rank)
+        return None if exit_reason is None else exit_reason.error(waiting_for)
 
     def unable_to_meet(self, channel: Channel, waiting_for: str) -> RefengineError | None:
         """For a meeting that has not come off."""
-        number = self.attendances[channel].number
-        for departure in list(self.departures.values()):
-            if channel is Channel.GATHER and departure.gathers > number and self.host_end is None:
+        number = self.tickets[channel].number
+        for exit_reason in list(self.exits.values()):
+            if channel is Channel.GATHER and exit_reason.gathers > number and self.host_end is None:
                 continue
-            return departure.error(waiting_for)
+            return exit_reason.error(waiting_for)
         return None

@@ -19,8 +19,8 @@ from ..end import countdown
 from ..errors import BarrierFailed, DeadlinePassed, ForkedCopy, NotAuthentic, Undecodable
 from ..guard import Guard
 from ..security import Keys
-from .frames import Kind, pack_object, unpack
-from .opening import opened
+from .inbox import decode_body
+from .protocol import Kind, pack_object, unpack
 
 _CODE_BYTES = 32
 _WINDOW = 1024
@@ -178,7 +178,7 @@ class StoreGroup:
             self._taken = after
 
         objects = [
-            opened(self._kept[place][1], number, consume) for place, number in numbers.items()
+            decode_body(self._kept[place][1], number, consume) for place, number in numbers.items()
         ]
         consume()
         return objects

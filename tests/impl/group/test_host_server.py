@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from refengine.group import hosting
-from refengine.group.departure import Departure
-from refengine.group.frames import Channel, Kind, pack, pack_object, unpack
-from refengine.group.hosting import Hosting
+from refengine.group import host as host_module
+from refengine.group.exit_reason import ExitReason
+from refengine.group.host import HostServer
 from refengine.group.member import Member
+from refengine.group.protocol import Channel, Kind, pack, pack_object, unpack
 from refengine.lines import Gone
 
 from ..roles import until
@@ -41,7 +41,7 @@ class Hub:
         self.settled += 1
 
 
-class Host(Hosting):
+class Host(HostServer):
     """Rank 0 of 3 at time 100, until `now` is set."""
 
     now = 100.0
@@ -69,7 +69,7 @@ class Host(Hosting):
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    monkeypatch.setattr(hosting, "Hub", Hub)
+    monkeypatch.setattr(host_module, "Hub", Hub)
     host = Host()
     yield host
     host._work.put(None)
@@ -111,14 +111,14 @@ def test_a_member_that_broke_is_not_there_until_it_is_back(host: Host):
     assert host.settled() == []
     host.back(1)
     assert host.settled() == [(1, Kind.MET), (2, Kind.MET)]
-    assert host.member.attendances[Channel.BARRIER].is_met()
+    assert host.member.tickets[Channel.BARRIER].is_met()
 
 
 def test_an_end_is_told_to_the_others_and_to_us(host: Host):
     how = Gone("died", pid=9)
     host.gone(1, how)
     assert host.settled() == [(2, Kind.GONE)]
-    assert host.member.departures == {1: Departure(1, how)}
+    assert host.member.exits == {1: ExitReason(1, how)}
 
 
 def test_a_refusal_is_logged(host: Host, caplog: pytest.LogCaptureFixture):
@@ -197,7 +197,7 @@ def test_a_close_gives_the_hub_what_is_left_of_its_time(host: Host):
 
 
 def test_a_close_does_not_wait_long_for_its_thread():
-    assert hosting._STOPPED == 1.0
+    assert host_module._STOPPED == 1.0
 
 
 def all_come(host: Host, *but: int) -> None:
@@ -225,7 +225,7 @@ def test_a_member_that_takes_its_coming_back_is_waited_for_again(host: Host):
     assert host.settled() == []
     all_come(host, 0, 2)
     assert host.settled() == [(1, Kind.MET), (2, Kind.MET)]
-    assert host.member.departures == {}
+    assert host.member.exits == {}
 
 
 def test_a_host_can_take_its_coming_back_before_all_are_there(host: Host):

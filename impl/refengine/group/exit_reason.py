@@ -12,7 +12,7 @@ _FACTS = struct.Struct(">BdIQQ")
 
 
 @dataclass(frozen=True)
-class Departure:
+class ExitReason:
     """What the host tells the others of a rank that is gone."""
 
     rank: int
@@ -35,7 +35,7 @@ class Departure:
         return _FACTS.pack(kind, how.seconds, how.pid, max(0, how.lost), self.gathers)
 
     @classmethod
-    def unpack(cls, rank: int, body: memoryview) -> "Departure":
+    def unpack(cls, rank: int, body: memoryview) -> "ExitReason":
         """It again."""
         kind, seconds, pid, lost, gathers = _FACTS.unpack(body)
         return cls(rank, Gone(_KINDS[int(kind)], seconds, lost, pid), gathers)

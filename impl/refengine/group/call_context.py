@@ -1,12 +1,14 @@
-"""A rank's place in a group: whether a call may go on, how it waits, and the one end of it all."""
+"""What every call of one rank goes through: may it go on, how it waits, and how the rank leaves."""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, Protocol, TypeVar
 
 from ..clock import Clock
 from ..end import countdown
 from ..errors import DeadlinePassed, ForkedCopy, GroupClosed, NotReady, RefengineError
-from .joining import Link
+from .connection import Link
 from .member import Member
 
 _SETTLED = 1.0
@@ -15,7 +17,7 @@ _SETTLED = 1.0
 Obstacle = Callable[[], RefengineError | None]
 
 
-class Seat:
+class CallContext:
     """`member` has heard things, `link` says things, and calls wait here."""
 
     def __init__(self, member: Member, link: Link, clock: Clock) -> None:
@@ -54,9 +56,9 @@ class Seat:
         waiting_for: str,
     ) -> None:
         """Return once `is_there`; only then do an obstacle and the deadline count."""
-        bells, left = self.member.bells, countdown(timeout, self.clock)
+        wakers, left = self.member.wakers, countdown(timeout, self.clock)
         while True:
-            bell = bells.hang()
+            waker = wakers.add()
             try:
                 self.check()
                 error = obstacle()  # before the look: what came before it is seen
@@ -67,16 +69,16 @@ class Seat:
                 seconds = left()
                 if seconds is not None and seconds <= 0:
                     raise DeadlinePassed(waiting_for, timeout or 0)
-                bell.sleep(seconds)
+                waker.sleep(seconds)
             finally:
-                bells.take_down(bell)
+                wakers.remove(waker)
 
     def close(self, seconds: float) -> None:
         """Wake every call here, hand over what was sent, say goodbye. Idempotent."""
         if self._pid != os.getpid():
             return
         self._closed = True
-        self.member.bells.ring()
+        self.member.wakers.wake_all()
         if self.ready:
             self._settle()
             self.link.close(seconds)
@@ -89,10 +91,58 @@ class Seat:
             if not self.link.take_back():
                 return False
             self._closed = True
-            self.member.bells.ring()
+            self.member.wakers.wake_all()
         return True
 
     def _settle(self) -> None:
         if not self._settled:
             self.link.settle(0.0)
             self._settled = True
+
+
+class Closeable(Protocol):
+    """What can stand."""
+
+    def close(self) -> None:
+        """Leave."""
+        ...
+
+
+OrphanedGroup = TypeVar("OrphanedGroup", bound=Closeable)
+
+
+class OrphanedGroups(Generic[OrphanedGroup]):
+    """At most one at each place, each with a clock that runs while nobody has asked for it."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Hashable, OrphanedGroup] = {}
+        self._timers: dict[Hashable, threading.Timer] = {}
+
+    def add(self, place: Hashable, group: OrphanedGroup) -> None:
+        """Let it stand."""
+        self._groups[place] = group
+
+    def start_timer(self, place: Hashable, seconds: float) -> None:
+        """Let the clock of what stands there run, if something does."""
+        if place in self._groups:
+            timer = threading.Timer(seconds, self._expire, (place,))
+            timer.daemon = True
+            self._timers[place] = timer
+            timer.start()
+
+    def find(self, place: Hashable) -> OrphanedGroup | None:
+        """What stands there; its clock is stopped."""
+        timer = self._timers.pop(place, None)
+        if timer is not None:
+            timer.cancel()
+        return self._groups.get(place)
+
+    def remove(self, place: Hashable) -> None:
+        """Its caller has it."""
+        self._groups.pop(place, None)
+
+    def _expire(self, place: Hashable) -> None:
+        self._timers.pop(place, None)
+        group = self._groups.pop(place, None)
+        if group is not None:
+            group.close()

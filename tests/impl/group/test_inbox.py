@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from refengine.errors import Busy, DeadlinePassed, NotReady, RankDied, Undecodable
-from refengine.group.departure import Departure
-from refengine.group.frames import Kind, pack, pack_object
-from refengine.group.taking import take_next
+from refengine.group.exit_reason import ExitReason
+from refengine.group.inbox import pop
+from refengine.group.protocol import Kind, pack, pack_object
 from refengine.lines import Gone
 
-from .test_attending import Interrupted, Place, Poison
+from .test_barrier import Interrupted, Place, Poison
 
 KINDS = [Kind.LETTER, Kind.CAST]
 
@@ -24,7 +24,7 @@ class Desk(Place):
             self.member.hear(pack_object(kind, source, 1, 0, obj))
 
     def take(self, timeout: float | None = 4.0, kind: Kind = Kind.LETTER, source: int = 2) -> Any:
-        return take_next(self.seat, kind, source, timeout)
+        return pop(self.context, kind, source, timeout)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,7 +51,7 @@ def test_what_did_not_come_is_named(kind: Kind, what: str):
 def test_what_was_sent_before_a_death_comes_before_it():
     here = Desk()
     here.bring("last")
-    here.member.hear(pack(Kind.GONE, 2, body=Departure(2, Gone("died")).pack()))
+    here.member.hear(pack(Kind.GONE, 2, body=ExitReason(2, Gone("died")).pack()))
     assert here.take() == "last"
     with pytest.raises(RankDied, match="an object from rank 2"):
         here.take(None)
@@ -60,10 +60,10 @@ def test_what_was_sent_before_a_death_comes_before_it():
 def test_nothing_is_taken_before_the_group_is_ready():
     here = Desk()
     here.bring("x")
-    here.seat.ready = False
+    here.context.ready = False
     with pytest.raises(NotReady, match="an object from rank 2"):
         here.take()
-    here.seat.ready = True
+    here.context.ready = True
     assert here.take(0) == "x"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from refengine.errors import Undecodable
-from refengine.group.frames import Kind, pack_object, unpack
-from refengine.group.opening import opened
+from refengine.group.inbox import decode_body
+from refengine.group.protocol import Kind, pack_object, unpack
 
 
 class Interrupted(BaseException):
@@ -43,7 +43,7 @@ def attempt(*errors: BaseException | None) -> tuple[Any, int, int]:
 
     Raises.now = staticmethod(now)
     try:
-        outcome: Any = opened(BODY, 5, lambda: consumed.append(1))
+        outcome: Any = decode_body(BODY, 5, lambda: consumed.append(1))
     except BaseException as error:
         outcome = error
     return outcome, len(consumed), len(errors) - len(left)
@@ -79,7 +79,7 @@ def test_what_strikes_the_callers_thread_at_every_try_is_no_error_of_the_object(
     consumed = list[int]()
     for _ in range(2):
         with pytest.raises(ValueError) as caught:  # noqa: PT011  which one is what counts
-            opened(BODY, 5, lambda: consumed.append(1))
+            decode_body(BODY, 5, lambda: consumed.append(1))
         assert caught.value is struck
     assert consumed == []
 

@@ -40,7 +40,7 @@ class Link(Protocol):
         ...
 
 
-class Joined:
+class MemberConnection:
     """The link of every rank but the host's. Feeds `member` from the line's thread."""
 
     def __init__(
@@ -56,8 +56,8 @@ class Joined:
         self.address, self._member = address, member
         self._is_reached = False
         self._made = threading.Event()  # the thread may hear before we know the spoke
-        seams = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
-        spoke = partial(Spoke, address, member.rank, keys, self, **seams)
+        options = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
+        spoke = partial(Spoke, address, member.rank, keys, self, **options)
         undo = Undo()
         try:
             self._spoke = undo.made(Spoke.take_back, spoke)

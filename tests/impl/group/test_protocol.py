@@ -3,8 +3,8 @@
 import pytest
 
 from refengine.encoding import decode, take
-from refengine.group import frames
-from refengine.group.frames import (
+from refengine.group import protocol
+from refengine.group.protocol import (
     HEAD_BYTES,
     Channel,
     Kind,
@@ -78,4 +78,4 @@ def test_ranks_take_four_bytes_each():
 
 def test_a_body_can_be_a_view_of_what_came():
     view = memoryview(b"xabcx")[1:4]
-    assert unpack_bodies(memoryview(frames.pack_bodies([view]))) == [b"abc"]
+    assert unpack_bodies(memoryview(protocol.pack_bodies([view]))) == [b"abc"]

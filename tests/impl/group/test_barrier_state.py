@@ -2,14 +2,14 @@
 
 import pytest
 
-from refengine.group.frames import Channel, Kind, unpack, unpack_bodies, unpack_ranks
-from refengine.group.meeting import Meeting, Post
+from refengine.group.barrier import BarrierState, Post
+from refengine.group.protocol import Channel, Kind, unpack, unpack_bodies, unpack_ranks
 
 EMPTY = memoryview(b"")
 
 
-def meeting(channel: Channel = Channel.BARRIER, n: int = 3) -> Meeting:
-    return Meeting(channel, n)
+def barrier(channel: Channel = Channel.BARRIER, n: int = 3) -> BarrierState:
+    return BarrierState(channel, n)
 
 
 def kinds(posts: list[Post]) -> list[tuple[int, Kind]]:
@@ -24,14 +24,14 @@ def who(posts: list[Post]) -> tuple[list[int], list[int]]:
 
 
 def test_all_are_released_with_the_last_to_come():
-    m = meeting()
+    m = barrier()
     assert m.come(2, 0, EMPTY) == m.come(0, 0, EMPTY) == []
     assert kinds(m.come(1, 0, EMPTY)) == [(rank, Kind.MET) for rank in range(3)]
     assert m.number == 1
 
 
 def test_the_contributions_are_told_in_rank_order():
-    m = meeting(Channel.GATHER)
+    m = barrier(Channel.GATHER)
     m.come(2, 0, memoryview(b"two"))
     m.come(0, 0, memoryview(b""))
     _, frame = m.come(1, 0, memoryview(b"one"))[0]
@@ -39,7 +39,7 @@ def test_the_contributions_are_told_in_rank_order():
 
 
 def test_who_withdrew_is_waited_for():
-    m = meeting()
+    m = barrier()
     m.come(0, 0, EMPTY)
     m.withdraw(0, 0)
     m.come(1, 0, EMPTY)
@@ -48,7 +48,7 @@ def test_who_withdrew_is_waited_for():
 
 
 def test_who_withdrew_and_came_again_gives_what_it_brought_last():
-    m = meeting(Channel.GATHER, 2)
+    m = barrier(Channel.GATHER, 2)
     m.come(0, 0, memoryview(b"old"))
     m.withdraw(0, 0)
     m.come(0, 0, memoryview(b"new"))
@@ -57,7 +57,7 @@ def test_who_withdrew_and_came_again_gives_what_it_brought_last():
 
 
 def test_a_withdrawal_that_crossed_the_release_changes_nothing():
-    m = meeting(n=2)
+    m = barrier(n=2)
     m.come(0, 0, EMPTY)
     assert m.come(1, 0, EMPTY)
     assert m.withdraw(1, 0) == m.come(1, 0, EMPTY) == m.ask(1, 0) == []
@@ -65,7 +65,7 @@ def test_a_withdrawal_that_crossed_the_release_changes_nothing():
 
 
 def test_who_asks_is_told_now_and_at_each_change():
-    m = meeting(n=4)
+    m = barrier(n=4)
     m.come(0, 0, EMPTY)
     assert who(m.ask(0, 0)) == ([0], [])
     assert who(m.come(1, 0, EMPTY)) == ([0, 1], [])
@@ -75,24 +75,24 @@ def test_who_asks_is_told_now_and_at_each_change():
 
 @pytest.mark.parametrize("channel", Channel)
 def test_what_a_rank_gave_before_it_died_counts_in_a_gather_only(channel: Channel):
-    m = meeting(channel, 2)
+    m = barrier(channel, 2)
     m.come(1, 0, EMPTY)
     m.leave(1)
     assert bool(m.come(0, 0, EMPTY)) is (channel is Channel.GATHER)
 
 
 def test_nothing_is_kept_of_a_meeting_that_came_off():
-    m = meeting(Channel.GATHER, 2)
+    m = barrier(Channel.GATHER, 2)
     m.ask(0, 0)
     m.come(0, 0, memoryview(b"x"))
     m.withdraw(0, 0)
     m.come(0, 0, memoryview(b"x"))
     m.come(1, 0, memoryview(b"y"))
-    assert vars(m) == vars(meeting(Channel.GATHER, 2)) | {"number": 1}
+    assert vars(m) == vars(barrier(Channel.GATHER, 2)) | {"number": 1}
 
 
 def test_nobody_is_released_while_the_line_of_one_that_came_is_broken():
-    m = meeting(n=2)
+    m = barrier(n=2)
     m.come(1, 0, EMPTY)
     m.ask(1, 0)
     m.away(1)
@@ -102,7 +102,7 @@ def test_nobody_is_released_while_the_line_of_one_that_came_is_broken():
 
 
 def test_a_gather_goes_on_though_a_line_is_broken():
-    m = meeting(Channel.GATHER, 2)
+    m = barrier(Channel.GATHER, 2)
     m.come(1, 0, EMPTY)
     assert m.away(1) == []
     assert kinds(m.come(0, 0, EMPTY)) == [(0, Kind.MET), (1, Kind.MET)]
@@ -110,7 +110,7 @@ def test_a_gather_goes_on_though_a_line_is_broken():
 
 def test_what_does_not_concern_the_open_meeting_is_answered_by_nothing():
     for channel in Channel:
-        m = meeting(channel)
+        m = barrier(channel)
         for number in (1, -1):
             assert m.come(0, number, EMPTY) == []
             assert m.withdraw(0, number) == []
@@ -118,11 +118,11 @@ def test_what_does_not_concern_the_open_meeting_is_answered_by_nothing():
         assert m.withdraw(0, 0) == []  # it had not come
         assert m.leave(0) == []
         assert m.back(1) == []
-        assert vars(m) == vars(meeting(channel))
+        assert vars(m) == vars(barrier(channel))
 
 
 def test_a_release_tells_channel_and_number_in_the_hosts_name():
-    m = meeting(Channel.GATHER, 2)
+    m = barrier(Channel.GATHER, 2)
     for number in range(3):
         m.come(0, number, EMPTY)
         for _, frame in m.come(1, number, EMPTY):
@@ -131,7 +131,7 @@ def test_a_release_tells_channel_and_number_in_the_hosts_name():
 
 
 def test_an_answer_tells_channel_and_number_in_the_hosts_name():
-    m = meeting(n=2)
+    m = barrier(n=2)
     m.come(0, 0, EMPTY)
     m.come(1, 0, EMPTY)
     ((rank, frame),) = m.ask(1, 1)
@@ -140,7 +140,7 @@ def test_an_answer_tells_channel_and_number_in_the_hosts_name():
 
 
 def test_who_withdrew_is_told_nothing_any_more():
-    m = meeting()
+    m = barrier()
     m.come(0, 0, EMPTY)
     m.ask(0, 0)
     assert m.withdraw(0, 0) == []
@@ -148,7 +148,7 @@ def test_who_withdrew_is_told_nothing_any_more():
 
 
 def test_who_came_again_has_not_given_up():
-    m = meeting()
+    m = barrier()
     m.come(0, 0, EMPTY)
     m.withdraw(0, 0)
     m.come(0, 0, EMPTY)
@@ -157,20 +157,20 @@ def test_who_came_again_has_not_given_up():
 
 @pytest.mark.parametrize("channel", Channel)
 def test_of_a_rank_that_is_gone_nothing_is_left_but_its_gift_to_a_gather(channel: Channel):
-    m = meeting(channel)
+    m = barrier(channel)
     m.come(1, 0, EMPTY)
     m.withdraw(1, 0)
     m.away(1)
     m.ask(1, 0)
     m.leave(1)
-    assert vars(m) == vars(meeting(channel))
+    assert vars(m) == vars(barrier(channel))
     m.come(2, 0, EMPTY)
     m.leave(2)
     assert list(m.came) == ([2] if channel is Channel.GATHER else [])
 
 
 def test_who_asks_hears_of_a_broken_line_and_of_its_return():
-    m = meeting()
+    m = barrier()
     m.come(0, 0, EMPTY)
     m.come(1, 0, EMPTY)
     m.ask(0, 0)
@@ -179,7 +179,7 @@ def test_who_asks_hears_of_a_broken_line_and_of_its_return():
 
 
 def test_a_broken_line_of_one_that_did_not_come_holds_a_release_up_too():
-    m = meeting(n=2)
+    m = barrier(n=2)
     m.away(1)
     m.come(0, 0, EMPTY)
     assert m.come(1, 0, EMPTY) == []
@@ -187,5 +187,5 @@ def test_a_broken_line_of_one_that_did_not_come_holds_a_release_up_too():
 
 
 def test_nothing_is_told_to_nobody():
-    m = meeting()
+    m = barrier()
     assert m.come(0, 0, EMPTY) == m.away(1) == m.back(1) == m.withdraw(0, 0) == []

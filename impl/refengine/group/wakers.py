@@ -7,14 +7,14 @@ from collections import deque
 _LONGEST = 3600.0
 
 
-class Bell:
+class Waker:
     """Rings once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the sleeper, who may not sleep yet."""
         self._lock.release()
 
@@ -23,7 +23,7 @@ class Bell:
         self._lock.acquire(timeout=_LONGEST if seconds is None else min(seconds, _LONGEST))
 
 
-class Bells:
+class Wakers:
     """All sleepers of one member. Nothing here is held, so an exception leaves nothing held.
 
     A sleeper hangs up a bell, looks whether there is news, and only then sleeps. Whoever brings
@@ -31,21 +31,21 @@ class Bells:
     """
 
     def __init__(self) -> None:
-        self._hanging: deque[Bell] = deque()
+        self._waiting: deque[Waker] = deque()
 
-    def hang(self) -> Bell:
+    def add(self) -> Waker:
         """A new bell, to be taken down by its owner."""
-        bell = Bell()
-        self._hanging.append(bell)
-        return bell
+        waker = Waker()
+        self._waiting.append(waker)
+        return waker
 
-    def take_down(self, bell: Bell) -> None:
+    def remove(self, waker: Waker) -> None:
         """It need not ring any more."""
         with contextlib.suppress(ValueError):
-            self._hanging.remove(bell)
+            self._waiting.remove(waker)
 
-    def ring(self) -> None:
+    def wake_all(self) -> None:
         """Wake everybody; each bell rings once."""
         with contextlib.suppress(IndexError):
             while True:
-                self._hanging.popleft().ring()
+                self._waiting.popleft().wake()
