@@ -17,14 +17,20 @@ from weakref import ref
 from ..clock import Clock, monotonic
 from ..end import countdown
 from ..errors import DeadlinePassed, RefengineError
-from .block_arrivals import BlockArrivals, Incoming
-from .block_labels import ID_BYTES, BlockLabel, Say, digest_of, looks_of
+from .block_receiver import BlockReceiver, Incoming
 from .errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
+from .protocol import (
+    TRANSFER_ID_BYTES,
+    BlockLabel,
+    BlockMessage,
+    request_digest,
+    shape_checksum,
+)
 
 if TYPE_CHECKING:
     import torch
 
-_A_LOOK = 1.0
+_POLL_INTERVAL = 1.0
 """Seconds until whoever waits looks whether the thread that would tell it still lives."""
 _EXIT_SECONDS = 2.0
 _JOIN = 2.0
@@ -51,7 +57,7 @@ class _Offer:
     """A transfer that its sender waits for. `heard` gets what the other side says of it."""
 
     def __init__(self) -> None:
-        self.heard: SimpleQueue[Say | None] = SimpleQueue()
+        self.heard: SimpleQueue[BlockMessage | None] = SimpleQueue()
 
 
 class BlockPipe:
@@ -63,12 +69,12 @@ class BlockPipe:
 
     def __init__(self, pipe: Carrier, *, most: int = 1 << 32, clock: Clock = monotonic) -> None:
         self._pipe, self._clock = pipe, clock
-        self._arrivals = BlockArrivals(most, looks_of)
+        self._block_receiver = BlockReceiver(most, shape_checksum)
         self._offers: dict[bytes, _Offer] = {}
         self._waiting: dict[SimpleQueue[None], None] = {}
         self._end: BaseException | None = None
         self._thread = threading.Thread(
-            target=_run, args=(ref(self), pipe, self._arrivals, clock), daemon=True
+            target=_run, args=(ref(self), pipe, self._block_receiver, clock), daemon=True
         )
         self._thread.name = "refengine-blocks"
         # Before the pipe's own: that one must not end first, at exit.
@@ -82,16 +88,16 @@ class BlockPipe:
         the blocks any more, and no part of a failed transfer is ever served.
         """
         until = self._clock() + lease
-        transfer, request = secrets.token_bytes(ID_BYTES), digest_of(request_id)
+        transfer, request = secrets.token_bytes(TRANSFER_ID_BYTES), request_digest(request_id)
         offer, granted = _Offer(), False
         try:
             self._offers[transfer] = offer
             self._send_all(transfer, request, blocks, until)
             said = self._hear(offer, until)
-            if said is Say.READY:
-                self._say(Say.GRANT, transfer, self._left(until))
+            if said is BlockMessage.READY:
+                self._send_message(BlockMessage.GRANT, transfer, self._left(until))
                 granted = True
-            elif said is Say.FAILED:
+            elif said is BlockMessage.FAILED:
                 raise BlocksFailed(request_id, "the receiver did not get them whole")
             elif self._end is not None:
                 raise self._end
@@ -110,20 +116,20 @@ class BlockPipe:
         DeadlinePassed: nothing changed. What came for nobody is dropped when its lease ends.
         """
         left, news = countdown(timeout, self._clock), SimpleQueue[None]()
-        request = digest_of(request_id)
+        request = request_digest(request_id)
         taken: list[Incoming] = []
         try:
             self._waiting[news] = None
             while True:
-                found = self._arrivals.of(request)
+                found = self._block_receiver.of(request)
                 if found is not None and found.state in ("failed", "granted"):
-                    if self._arrivals.take(found, taken):
+                    if self._block_receiver.take(found, taken):
                         served = self._served(found, request_id)
                         self._waiting.pop(news, None)
                         return served  # no `finally`: struck in one, it would be lost
                     continue
                 if found is not None and found.state == "whole" and not found.asked:
-                    self._say(Say.READY, found.transfer, left())
+                    self._send_message(BlockMessage.READY, found.transfer, left())
                     found.asked = True
                 if self._end is not None:
                     raise self._end
@@ -132,7 +138,7 @@ class BlockPipe:
             self._waiting.pop(news, None)
             raise
         except BaseException:
-            self._arrivals.put_back(taken)
+            self._block_receiver.put_back(taken)
             self._waiting.pop(news, None)
             raise
 
@@ -163,30 +169,36 @@ class BlockPipe:
         for index, block in enumerate(blocks or (None,)):
             left = self._left(until)
             label = BlockLabel(
-                Say.BLOCK, transfer, request, index, len(blocks), left, looks_of(block)
+                BlockMessage.BLOCK,
+                transfer,
+                request,
+                index,
+                len(blocks),
+                left,
+                shape_checksum(block),
             )
             self._pipe.send_labelled(block, label.pack(), left)
 
-    def _hear(self, offer: _Offer, until: float) -> Say | None:
+    def _hear(self, offer: _Offer, until: float) -> BlockMessage | None:
         """What the receiver says, or None if it says nothing in time, or the pipe has ended."""
         if self._end is not None:
             return None
         while True:
             left = self._left(until)
             try:
-                return offer.heard.get(timeout=min(left, _A_LOOK))
+                return offer.heard.get(timeout=min(left, _POLL_INTERVAL))
             except Empty:
-                if left <= _A_LOOK:
+                if left <= _POLL_INTERVAL:
                     return None
                 self._look()
 
-    def _say(self, say: Say, transfer: bytes, timeout: float | None) -> None:
-        self._pipe.send_labelled(None, BlockLabel(say, transfer).pack(), timeout)
+    def _send_message(self, message: BlockMessage, transfer: bytes, timeout: float | None) -> None:
+        self._pipe.send_labelled(None, BlockLabel(message, transfer).pack(), timeout)
 
     def _give_up(self, transfer: bytes) -> None:
         """Tell the other side, if there is a way: else it learns by the lease."""
         with contextlib.suppress(RefengineError):
-            self._say(Say.FAILED, transfer, 0.0)
+            self._send_message(BlockMessage.FAILED, transfer, 0.0)
 
     def _left(self, until: float) -> float:
         return max(0.0, until - self._clock())
@@ -197,7 +209,7 @@ class BlockPipe:
         if seconds is not None and seconds <= 0:
             raise DeadlinePassed(f"the blocks of {request_id!r}", timeout or 0)
         try:
-            news.get(timeout=_A_LOOK if seconds is None else min(seconds, _A_LOOK))
+            news.get(timeout=_POLL_INTERVAL if seconds is None else min(seconds, _POLL_INTERVAL))
         except Empty:
             self._look()
 
@@ -213,16 +225,16 @@ class BlockPipe:
         label = BlockLabel.unpack(raw)
         if label is None:
             return
-        if label.say is Say.BLOCK:
-            self._arrivals.block(label, block, self._clock())
-        elif label.say is Say.GRANT:
-            self._arrivals.granted(label.transfer)
+        if label.message is BlockMessage.BLOCK:
+            self._block_receiver.block(label, block, self._clock())
+        elif label.message is BlockMessage.GRANT:
+            self._block_receiver.granted(label.transfer)
         else:
             offer = self._offers.get(label.transfer)
             if offer is not None:
-                offer.heard.put(label.say)
-            elif label.say is Say.FAILED:
-                self._arrivals.failed(label.transfer)
+                offer.heard.put(label.message)
+            elif label.message is BlockMessage.FAILED:
+                self._block_receiver.failed(label.transfer)
         self._ring()
 
     def _ring(self) -> None:
@@ -238,12 +250,14 @@ class BlockPipe:
             offer.heard.put(None)
 
 
-def _run(whose: "ref[BlockPipe]", pipe: Carrier, arrivals: BlockArrivals, clock: Clock) -> None:
+def _run(
+    whose: "ref[BlockPipe]", pipe: Carrier, block_receiver: BlockReceiver, clock: Clock
+) -> None:
     """Receive until the pipe ends. Who has been dropped is not kept by this (L1)."""
     end: BaseException | None = None
     try:
         while True:
-            _pass_on(whose, *_next(pipe, arrivals, clock))
+            _pass_on(whose, *_next(pipe, block_receiver, clock))
     except BaseException as error:  # whatever it is: those who wait are told
         end = error
     finally:
@@ -252,11 +266,11 @@ def _run(whose: "ref[BlockPipe]", pipe: Carrier, arrivals: BlockArrivals, clock:
             blocks.finish(end)
 
 
-def _next(pipe: Carrier, arrivals: BlockArrivals, clock: Clock) -> tuple[Any, bytes]:
+def _next(pipe: Carrier, block_receiver: BlockReceiver, clock: Clock) -> tuple[Any, bytes]:
     """The next message; what has had its time is ended meanwhile."""
     while True:
         try:
-            return pipe.recv_labelled(arrivals.expire(clock()))
+            return pipe.recv_labelled(block_receiver.expire(clock()))
         except (DeadlinePassed, TransferFailed):
             continue  # what is missing is noticed by what comes after it, or by the lease
 

@@ -10,13 +10,18 @@ import weakref
 from dataclasses import dataclass
 from enum import IntEnum
 
-from .places import Place
+from .settings import TransportName
 
-_ANSWER = struct.Struct(">BQ247s")
-ANSWER_BYTES = _ANSWER.size
+_LOCATION = struct.Struct(">16s16sB31x")
+LOCATION_BYTES = _LOCATION.size
+_TRANSPORTS: tuple[TransportName, ...] = ("auto", "group", "nccl", "cuda_ipc")
+CPU = bytes(16)
+
+_REPLY = struct.Struct(">BQ247s")
+REPLY_BYTES = _REPLY.size
 
 
-class Answer(IntEnum):
+class Reply(IntEnum):
     """What a receiver may say."""
 
     DONE = 1
@@ -26,24 +31,46 @@ class Answer(IntEnum):
     BYE = 3
 
 
-def answer(kind: Answer, number: int = 0, text: str = "") -> bytes:
+def pack_reply(kind: Reply, number: int = 0, text: str = "") -> bytes:
     """As it goes over the link."""
-    return _ANSWER.pack(kind, number, text.encode()[:247])
+    return _REPLY.pack(kind, number, text.encode()[:247])
 
 
-def answered(raw: bytes) -> tuple[int, int, str]:
+def parse_reply(raw: bytes) -> tuple[int, int, str]:
     """(kind, number, text)."""
-    kind, number, text = _ANSWER.unpack(raw)
+    kind, number, text = _REPLY.unpack(raw)
     return kind, number, text.rstrip(b"\0").decode(errors="replace")
 
 
 @dataclass(frozen=True)
-class Across:
+class Location:
+    """A machine, a device on it (zeros: its processors), and the transport that was asked for."""
+
+    machine: bytes
+    device: bytes
+    asked: TransportName
+
+    def pack(self) -> bytes:
+        """In so many bytes."""
+        return _LOCATION.pack(self.machine, self.device, _TRANSPORTS.index(self.asked))
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> "Location":
+        """ValueError for a transport that is not known here."""
+        fields: tuple[bytes, bytes, int] = _LOCATION.unpack(raw)
+        machine, device, asked = fields
+        if asked >= len(_TRANSPORTS):
+            raise ValueError("it wants a transport that is not known here")
+        return cls(machine, device, _TRANSPORTS[asked])
+
+
+@dataclass(frozen=True)
+class PeerInfo:
     """Who is at the other end."""
 
     rank: int
     pid: int
-    place: Place
+    location: Location
 
     @property
     def role(self) -> str:
@@ -54,8 +81,8 @@ class Across:
 class Link:
     """Never blocks. A forked child's copy is closed at once, so that an end is seen across."""
 
-    def __init__(self, sock: socket.socket, across: Across, session: bytes) -> None:
-        self.sock, self.across, self.session = sock, across, session
+    def __init__(self, sock: socket.socket, peer: PeerInfo, session: bytes) -> None:
+        self.sock, self.peer, self.session = sock, peer, session
         self.sock.setblocking(False)
         _links.add(self)
 

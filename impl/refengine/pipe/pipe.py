@@ -8,12 +8,18 @@ from ..clock import Clock, monotonic
 from ..errors import ForkedCopy
 from ..keeping import Undo
 from ..security import Keys, SocketFactory
-from .choice import device_of, inlet, outlet, way
-from .meeting import Neighbours, Party, meet
-from .places import Place, this_machine
-from .receiving import Receiver
-from .sending import Sender
+from .link import Location
+from .receiver import Receiver
+from .rendezvous import Neighbours, RankInfo, connect_ring
+from .sender import Sender
 from .settings import PipeSettings
+from .transports.select import (
+    choose_transport,
+    device_id,
+    machine_id,
+    make_receive_transport,
+    make_send_transport,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 _EXIT_SECONDS = 2.0
 
 
-class Seams(TypedDict, total=False):
+class Overrides(TypedDict, total=False):
     """What tests bring."""
 
     sockets: SocketFactory
@@ -49,7 +55,7 @@ class Pipe:
         device: str = "cpu",
         settings: PipeSettings | None = None,
         timeout: float | None = 300.0,
-        **seams: Unpack[Seams],
+        **overrides: Unpack[Overrides],
     ) -> None:
         if not 0 <= rank < size:
             raise ValueError(f"rank {rank} is not below the size {size}")
@@ -58,23 +64,23 @@ class Pipe:
         self.rank, self.size = rank, size
         self._settings = settings or PipeSettings()
         self._pid = os.getpid()
-        clock = seams.get("clock", monotonic)
-        place = Place(this_machine(), device_of(device), self._settings.transport)
-        party = Party(
+        clock = overrides.get("clock", monotonic)
+        location = Location(machine_id(), device_id(device), self._settings.transport)
+        info = RankInfo(
             host.removeprefix("[").removesuffix("]"),
             port,
             rank,
             size,
             Keys.from_secret(key),
-            place,
+            location,
             self._settings.handshake,
-            seams.get("sockets") or SocketFactory(),
+            overrides.get("sockets") or SocketFactory(),
             clock,
         )
         undo = Undo()
         try:
-            neighbours = undo.made(Neighbours.close, meet, party, timeout)
-            self._ends = undo.made(_Ends.drop, _Ends, neighbours, place, device, self, clock)
+            neighbours = undo.made(Neighbours.close, connect_ring, info, timeout)
+            self._ends = undo.made(_Ends.drop, _Ends, neighbours, location, device, self, clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
             self._finalizer = Finalize(self, self._ends.leave, (_EXIT_SECONDS,), exitpriority=20)
             self._ends.sender.start()
@@ -90,7 +96,7 @@ class Pipe:
     @property
     def buffer_size(self) -> int:
         """Bytes that were handed in and have not been sent; 0 after every outcome (SPEC K2)."""
-        return self._ends.sender.outgoing.nbytes()
+        return self._ends.sender.send_queue.nbytes()
 
     def send_tensor(self, tensor: "torch.Tensor | None", timeout: float | None = None) -> None:
         """Send it as it is now; returns once there was room for a copy of its bytes (SPEC K5).
@@ -114,8 +120,8 @@ class Pipe:
         """The same, with at most 80 bytes that are told with it."""
         self._check_owner()
         ends = self._ends
-        nbytes = ends.outlet.nbytes(tensor)
-        ends.sender.send(nbytes, lambda: ends.outlet.snapshot(tensor, label), timeout)
+        nbytes = ends.send_transport.nbytes(tensor)
+        ends.sender.send(nbytes, lambda: ends.send_transport.snapshot(tensor, label), timeout)
 
     def recv_labelled(self, timeout: float | None = None) -> "tuple[torch.Tensor | None, bytes]":
         """The same, with the label, which is padded with zeros to 80 bytes."""
@@ -149,7 +155,7 @@ class _Ends:
     """What a pipe has, without the pipe: its threads must not keep it."""
 
     def __init__(
-        self, neighbours: Neighbours, place: Place, device: str, pipe: Pipe, clock: Clock
+        self, neighbours: Neighbours, location: Location, device: str, pipe: Pipe, clock: Clock
     ) -> None:
         settings, out, into = pipe.settings, neighbours.out, neighbours.into
         self._pid = os.getpid()
@@ -158,13 +164,15 @@ class _Ends:
         undo = Undo()
         try:
             self.sender = undo.made(
-                Sender.cut, Sender, out, settings.buffer_bytes, settings.silence, clock
+                Sender.close_now, Sender, out, settings.buffer_bytes, settings.silence, clock
             )
-            in_use = self.sender.outgoing.nbytes
-            self.outlet = outlet(way(out, place), out, settings, device, in_use)
+            in_use = self.sender.send_queue.nbytes
+            self.send_transport = make_send_transport(
+                choose_transport(out, location), out, settings, device, in_use
+            )
             self.receiver = Receiver(
                 into,
-                inlet(way(into, place), into, settings, device),
+                make_receive_transport(choose_transport(into, location), into, settings, device),
                 settings.max_tensor_bytes,
                 settings.silence,
                 clock,
@@ -183,7 +191,7 @@ class _Ends:
             try:
                 self.sender.close(seconds)
             finally:
-                self.outlet.close()
+                self.send_transport.close()
 
     def leave(self, seconds: float) -> None:
         """Without a word of what was lost: nobody is there to hear."""

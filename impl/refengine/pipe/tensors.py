@@ -5,12 +5,11 @@ from typing import Any, cast
 
 import torch
 
-from .dtypes import CODES
 from .errors import TensorRefused
-from .frames import MAX_DIMS, Metadata
+from .protocol import DTYPE_CODES, MAX_DIMS, Metadata
 
 _TORCH: dict[str, torch.dtype] = {
-    name: getattr(torch, name) for name in CODES if hasattr(torch, name)
+    name: getattr(torch, name) for name in DTYPE_CODES if hasattr(torch, name)
 }
 _NAMES = {dtype: name for name, dtype in _TORCH.items()}
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from ..errors import MetadataRefused
-from ..frames import Header, Kind, Way
-from .device_copies import DeviceOutlet, DeviceSnapshot, synchronized
-from .nothing import Nothing
+from ..protocol import Header, Kind, Way
+from .base import NonePayload
+from .device_copies import DeviceSendTransport, DeviceSnapshot, synchronized
 
 _Shared = tuple[int, bytes, int, int, bytes, int, bytes, bool]
 """Device, handle, bytes, offset, and what keeps the memory until it is copied, as torch has it."""
@@ -40,7 +40,7 @@ def unpack(raw: bytes) -> _Shared:
     return device, handle, nbytes, offset, counter, counter_offset, event, waits
 
 
-class IpcParcel(DeviceSnapshot):
+class IpcSnapshot(DeviceSnapshot):
     """A snapshot whose handle is sent."""
 
     def __init__(self, tensor: torch.Tensor, label: bytes, device: torch.device, most: int) -> None:
@@ -64,20 +64,20 @@ class IpcParcel(DeviceSnapshot):
         return True
 
 
-class IpcOutlet(DeviceOutlet):
+class IpcSendTransport(DeviceSendTransport):
     """The sending half."""
 
     def snapshot(self, tensor: Any, label: bytes) -> Any:
         """A copy on the GPU."""
         if tensor is None:
-            return Nothing(label)
-        return IpcParcel(tensor, label, self._device, self._most)
+            return NonePayload(label)
+        return IpcSnapshot(tensor, label, self._device, self._most)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-class IpcInlet:
+class IpcReceiveTransport:
     """The receiving half."""
 
     def __init__(self, device: str) -> None:

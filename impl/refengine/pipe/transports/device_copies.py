@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from ..errors import TensorRefused
-from ..frames import Metadata
+from ..protocol import Metadata
 from ..tensors import bytes_of, describe, resolved
 
 _cuda: Any = torch.cuda
@@ -37,7 +37,7 @@ class DeviceSnapshot:
         self.copy = None
 
 
-class DeviceOutlet:
+class DeviceSendTransport:
     """What both outlets do alike."""
 
     def __init__(self, device: str, most: int) -> None:

@@ -15,14 +15,14 @@ import torch.distributed as dist
 from ...errors import PeerDied
 from ...security import SocketFactory
 from ..errors import TransportUnavailable
-from ..frames import Header, Kind, Way
 from ..link import Link, ready
-from .device_copies import DeviceOutlet, DeviceSnapshot, synchronized, viewed
-from .nothing import Nothing
+from ..protocol import Header, Kind, Way
+from .base import NonePayload
+from .device_copies import DeviceSendTransport, DeviceSnapshot, synchronized, viewed
 
 _PORT = struct.Struct(">H")
-_MEETING = datetime.timedelta(seconds=60)
-_A_LOOK = 0.002
+_TIMEOUT = datetime.timedelta(seconds=60)
+_POLL_INTERVAL = 0.002
 """Seconds between looks at the link while NCCL carries: its kernels cannot be waited for."""
 _dist: Any = dist
 
@@ -47,7 +47,7 @@ class Pair:
             port,
             2,
             True,
-            timeout=_MEETING,
+            timeout=_TIMEOUT,
             wait_for_workers=False,
             master_listen_fd=listener.detach(),
             use_libuv=False,
@@ -59,7 +59,7 @@ class Pair:
         """The receiver's half."""
         if self._group is None:
             host = self._link.sock.getpeername()[0]
-            self._made(_dist.TCPStore(host, port, 2, False, timeout=_MEETING), 1)
+            self._made(_dist.TCPStore(host, port, 2, False, timeout=_TIMEOUT), 1)
 
     def send(self, flat: torch.Tensor) -> None:
         """Begin to."""
@@ -69,10 +69,10 @@ class Pair:
         """Until it is there; PeerDied if its sender is gone meanwhile."""
         work = self._group.recv([flat], 0, 0)
         while not work.is_completed():
-            if ready(self._link.sock, select.POLLRDHUP, _A_LOOK):
+            if ready(self._link.sock, select.POLLRDHUP, _POLL_INTERVAL):
                 self.abort()
-                across = self._link.across
-                raise PeerDied(across.role, across.pid, "a tensor by NCCL")
+                peer = self._link.peer
+                raise PeerDied(peer.role, peer.pid, "a tensor by NCCL")
         work.wait()
 
     def abort(self) -> None:
@@ -84,17 +84,21 @@ class Pair:
     def _made(self, store: Any, rank: int) -> None:
         torch.cuda.set_device(self._device)
         prefixed = _dist.PrefixStore("refengine.pipe", store)
-        self._group = _dist.ProcessGroupNCCL(prefixed, rank, 2, _MEETING)
+        self._group = _dist.ProcessGroupNCCL(prefixed, rank, 2, _TIMEOUT)
 
 
-class NcclParcel(DeviceSnapshot):
+class NcclSnapshot(DeviceSnapshot):
     """A snapshot that is sent once its header has left."""
 
     def __init__(
-        self, tensor: torch.Tensor, label: bytes, device: torch.device, outlet: "NcclOutlet"
+        self,
+        tensor: torch.Tensor,
+        label: bytes,
+        device: torch.device,
+        transport: "NcclSendTransport",
     ) -> None:
-        super().__init__(tensor, device, outlet.most)
-        self._label, self._outlet = label, outlet
+        super().__init__(tensor, device, transport.most)
+        self._label, self._transport = label, transport
 
     def header(self, number: int) -> Header:
         """What announces it."""
@@ -104,16 +108,16 @@ class NcclParcel(DeviceSnapshot):
 
     def follows(self) -> memoryview:
         """Where to meet."""
-        return memoryview(_PORT.pack(self._outlet.port()))
+        return memoryview(_PORT.pack(self._transport.port()))
 
     def beside(self) -> bool:
         """Begin to send; the receiver says when it has it."""
         if self.metadata.nbytes:
-            self._outlet.pair.send(self.settled().view(-1).view(torch.uint8))
+            self._transport.pair.send(self.settled().view(-1).view(torch.uint8))
         return True
 
 
-class NcclOutlet(DeviceOutlet):
+class NcclSendTransport(DeviceSendTransport):
     """The sending half."""
 
     def __init__(self, link: Link, device: str, most: int) -> None:
@@ -130,15 +134,15 @@ class NcclOutlet(DeviceOutlet):
     def snapshot(self, tensor: Any, label: bytes) -> Any:
         """A copy on the GPU."""
         if tensor is None:
-            return Nothing(label)
-        return NcclParcel(tensor, label, self._device, self)
+            return NonePayload(label)
+        return NcclSnapshot(tensor, label, self._device, self)
 
     def close(self) -> None:
         """End the group."""
         self.pair.abort()
 
 
-class NcclInlet:
+class NcclReceiveTransport:
     """The receiving half."""
 
     def __init__(self, link: Link, device: str) -> None:

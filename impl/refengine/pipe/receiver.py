@@ -8,42 +8,84 @@ from ..end import countdown
 from ..errors import Busy, DeadlinePassed, PeerDied, PeerSilent, RefengineError
 from ..guard import Guard
 from ..keeping import keep
-from .arrival import Arrival, Filling, Inlet
-from .bell import Bell
 from .errors import MetadataRefused, PipeClosed, TransferFailed
-from .frames import Header, Kind, Way
-from .link import Answer, Link, answer, ready
+from .link import Link, Reply, pack_reply, ready
+from .protocol import HEADER_BYTES, Header, Kind, Way
+from .transports.base import ReceiveTransport
+from .wakeup import Wakeup
 
 _RECEIVE = "recv_tensor"
+
+
+class PartialRead:
+    """Memory that fills from its beginning. `came` grows by what comes each time."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
+        self.received: list[int] = []
+
+    def missing(self) -> memoryview:
+        """Where the next bytes belong; empty once all have come."""
+        have = sum(self.received)
+        self.received = [have]
+        return self.memory[have:]
+
+
+class PartialTransfer:
+    """Transfer `number`, as far as it has come."""
+
+    def __init__(self, number: int, key: bytes, most: int) -> None:
+        self.number = number
+        self._key, self._most = key, most
+        self._head = PartialRead(memoryview(bytearray(HEADER_BYTES)))
+        self._body: PartialRead | None = None
+        self.header: Header | None = None
+
+    def pending(self, transport: ReceiveTransport) -> PartialRead:
+        """What fills now; if nothing of it is missing, all has come. May raise MetadataRefused."""
+        if self._body is None:
+            if len(self._head.missing()):
+                return self._head
+            header = Header.unpack(self._head.memory, self._key, self.number, self._most)
+            self.header = header
+            self._body = PartialRead(self._room(header, transport))
+        return self._body
+
+    def _room(self, header: Header, transport: ReceiveTransport) -> memoryview:
+        if header.kind is Kind.TENSOR:
+            return transport.room(header)
+        return memoryview(bytearray(header.follows))
 
 
 class Receiver:
     """One caller at a time; another one gets Busy."""
 
-    def __init__(self, link: Link, inlet: Inlet, most: int, silence: float, clock: Clock) -> None:
-        self._link, self._inlet, self._most = link, inlet, most
+    def __init__(
+        self, link: Link, transport: ReceiveTransport, most: int, silence: float, clock: Clock
+    ) -> None:
+        self._link, self._transport, self._most = link, transport, most
         self._silence, self._clock = silence, clock
         self._guard = Guard()
-        self._arrival = Arrival(0, link.session, most)
+        self._partial = PartialTransfer(0, link.session, most)
         self._end: RefengineError | None = None
         self._closed = False
-        self._bell = Bell()
+        self._wakeup = Wakeup()
 
     def receive(self, timeout: float | None) -> tuple[Any, bytes]:
         """The next tensor, or None, and its label."""
         guard = self._guard
         if guard.inside:
             guard.refuse(_RECEIVE)
-        taken: Arrival | None = None
+        taken: PartialTransfer | None = None
         try:
             if not guard.acquire(False):
                 raise Busy(_RECEIVE)
             guard.inside = True
             header, follows = self._whole(timeout)
-            arrival = self._arrival
+            partial = self._partial
             found = self._found(header, follows)
-            taken = arrival
-            self._arrival = Arrival(arrival.number + 1, self._link.session, self._most)
+            taken = partial
+            self._partial = PartialTransfer(partial.number + 1, self._link.session, self._most)
             guard.leave()
             if isinstance(found, TransferFailed):
                 raise found
@@ -52,21 +94,21 @@ class Receiver:
             raise  # it was given in its tensor's place, which is over
         except BaseException:
             if taken is not None:
-                self._arrival = taken  # nobody got it: the next call gives it
+                self._partial = taken  # nobody got it: the next call gives it
             guard.leave()
             raise
 
     def close(self, seconds: float) -> None:
         """Say goodbye. Wakes the call that waits."""
         self._closed = True
-        self._bell.ring()
+        self._wakeup.wake()
         guard = self._guard
         try:
             guard.enter_within(seconds)
-            self._say(Answer.BYE)
+            self._reply(Reply.BYE)
             self._link.close()
-            self._bell.close()
-            self._inlet.close()
+            self._wakeup.close()
+            self._transport.close()
         finally:
             guard.leave()
 
@@ -76,17 +118,17 @@ class Receiver:
         while True:
             self._check()
             try:
-                filling = self._arrival.filling(self._inlet)
+                pending = self._partial.pending(self._transport)
             except MetadataRefused as error:
-                self._say(Answer.REFUSED, error.reason)
+                self._reply(Reply.REFUSED, error.reason)
                 raise self._ended(error) from None
-            header = self._arrival.header
-            missing = filling.missing()
+            header = self._partial.header
+            missing = pending.missing()
             if header is not None and not len(missing):
                 if header.kind is Kind.BYE:
-                    raise self._ended(PipeClosed(self._link.across.role))
-                return header, filling.memory
-            if not self._take(filling, missing):
+                    raise self._ended(PipeClosed(self._link.peer.role))
+                return header, pending.memory
+            if not self._take(pending, missing):
                 self._wait(left(), timeout)
 
     def _found(self, header: Header, follows: memoryview) -> Any:
@@ -95,27 +137,27 @@ class Receiver:
             return TransferFailed(header.number, reason)
         if header.kind is Kind.NOTHING:
             return None
-        tensor = self._inlet.tensor(header, follows)
+        tensor = self._transport.tensor(header, follows)
         if header.way is not Way.INLINE:
-            self._say(Answer.DONE, str(header.number), header.number)
+            self._reply(Reply.DONE, str(header.number), header.number)
         return tensor
 
-    def _take(self, filling: Filling, missing: memoryview) -> bool:
+    def _take(self, pending: PartialRead, missing: memoryview) -> bool:
         """Some bytes into there; False if none have come."""
         try:
-            keep(filling.came, self._link.sock.recv_into, missing)
+            keep(pending.received, self._link.sock.recv_into, missing)
         except BlockingIOError:
             return False
         except OSError as error:
             raise self._ended(self._broken(error)) from None
-        if not filling.came[-1]:
+        if not pending.received[-1]:
             raise self._ended(self._broken(None))
         return True
 
     def _wait(self, seconds: float | None, timeout: float | None) -> None:
         if seconds is not None and seconds <= 0:
-            raise DeadlinePassed(f"a tensor from {self._link.across.role}", timeout or 0)
-        ready(self._link.sock, select.POLLIN, seconds, self._bell.fileno())
+            raise DeadlinePassed(f"a tensor from {self._link.peer.role}", timeout or 0)
+        ready(self._link.sock, select.POLLIN, seconds, self._wakeup.fileno())
 
     def _check(self) -> None:
         if self._closed:
@@ -129,14 +171,14 @@ class Receiver:
         return error
 
     def _broken(self, error: OSError | None) -> RefengineError:
-        across = self._link.across
+        peer = self._link.peer
         if isinstance(error, TimeoutError):
-            return PeerSilent(across.role, self._silence, "a tensor")
-        return PeerDied(across.role, across.pid, "a tensor")
+            return PeerSilent(peer.role, self._silence, "a tensor")
+        return PeerDied(peer.role, peer.pid, "a tensor")
 
-    def _say(self, kind: Answer, text: str = "", number: int = 0) -> None:
+    def _reply(self, kind: Reply, text: str = "", number: int = 0) -> None:
         """An answer is small, and the sender always reads: there is room, or nobody is there."""
         try:
-            self._link.sock.send(answer(kind, number, text))
+            self._link.sock.send(pack_reply(kind, number, text))
         except OSError:
             return

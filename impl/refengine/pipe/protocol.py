@@ -1,17 +1,44 @@
-"""What a sender says of each transfer, in one header of fixed size, sealed with the link's key.
+"""What goes over a link, byte for byte: types of elements, headers of transfers, labels of blocks."""
 
-A receiver takes nothing on trust: a header that is damaged, repeated, out of order, contradictory
-or larger than allowed is refused before any memory is taken for its tensor (SPEC K6).
-"""
-
+import hashlib
 import hmac
 import math
 import struct
+import zlib
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
-from .dtypes import CODES, ITEM_BYTES, NAMES
 from .errors import MetadataRefused
+
+_DTYPES: tuple[tuple[str, int], ...] = (
+    ("uint8", 1),
+    ("int8", 1),
+    ("int16", 2),
+    ("int32", 4),
+    ("int64", 8),
+    ("float16", 2),
+    ("float32", 4),
+    ("float64", 8),
+    ("complex32", 4),
+    ("complex64", 8),
+    ("complex128", 16),
+    ("bool", 1),
+    ("bfloat16", 2),
+    ("float8_e5m2", 1),
+    ("float8_e4m3fn", 1),
+    ("float8_e5m2fnuz", 1),
+    ("float8_e4m3fnuz", 1),
+    ("float8_e8m0fnu", 1),
+    ("uint16", 2),
+    ("uint32", 4),
+    ("uint64", 8),
+    ("float4_e2m1fn_x2", 1),
+)
+ITEM_BYTES: dict[str, int] = dict(_DTYPES)
+"""Bytes of an element, by the type's name in torch."""
+DTYPE_CODES = {name: code for code, (name, _) in enumerate(_DTYPES, 1)}
+DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
 
 MAX_DIMS = 14
 LABEL_BYTES = 80
@@ -76,7 +103,9 @@ class Header:
     def pack(self, key: bytes) -> bytes:
         """As it goes over the link."""
         told = self.metadata
-        code, shape, nbytes = (CODES[told.dtype], told.shape, told.nbytes) if told else (0, (), 0)
+        code, shape, nbytes = (
+            (DTYPE_CODES[told.dtype], told.shape, told.nbytes) if told else (0, (), 0)
+        )
         what = self.kind, self.way, code, len(shape), self.number, nbytes, self.follows
         return sealed(key, what, shape, self.label)
 
@@ -117,7 +146,7 @@ def sealed(key: bytes, what: tuple[int, ...], sizes: tuple[int, ...], label: byt
 
 
 def _metadata(code: int, dims: int, sizes: list[int], nbytes: int, most: int) -> Metadata:
-    if code not in NAMES:
+    if code not in DTYPE_NAMES:
         raise MetadataRefused(f"there is no type {code}")
     if dims > MAX_DIMS:
         raise MetadataRefused(f"{dims} dimensions, of at most {MAX_DIMS}")
@@ -126,7 +155,7 @@ def _metadata(code: int, dims: int, sizes: list[int], nbytes: int, most: int) ->
         raise MetadataRefused(f"the shape {sizes}, of {dims} dimensions")
     if math.prod(size for size in shape if size) > _INT64_MOST:
         raise MetadataRefused(f"the shape {shape} has more elements than can be counted")
-    metadata = Metadata(NAMES[code], shape)
+    metadata = Metadata(DTYPE_NAMES[code], shape)
     if metadata.nbytes != nbytes:
         raise MetadataRefused(f"{nbytes} bytes for {shape} of {metadata.dtype}")
     if nbytes > most:
@@ -149,3 +178,65 @@ def _check_follows(kind: Kind, way: Way, nbytes: int, follows: int) -> None:
 
 def _seal(key: bytes, fields: bytes) -> bytes:
     return hmac.digest(key, fields, "sha256")[:_SEAL_BYTES]
+
+
+_BLOCK_FIELDS = struct.Struct(">4sB16s16sIIdI")
+_BLOCK_MAGIC = b"RKB1"
+TRANSFER_ID_BYTES = 16
+
+
+class BlockMessage(IntEnum):
+    """The kind of a message."""
+
+    BLOCK = 1
+    READY = 2
+    """The receiver has them all, and somebody wants them."""
+    GRANT = 3
+    """The sender: they are yours. Only now are they served, so one party alone decides."""
+    FAILED = 4
+    """Either: this transfer comes to nothing."""
+
+
+@dataclass(frozen=True)
+class BlockLabel:
+    """One message of one transfer."""
+
+    message: BlockMessage
+    transfer: bytes
+    """Its own number, drawn by the sender: never used again."""
+    request: bytes = bytes(16)
+    """Digest of the request's id."""
+    index: int = 0
+    count: int = 0
+    lease: float = 0.0
+    """Seconds that were left of it as the block was sent."""
+    checksum: int = 0
+    """Checksum of the block's type and shape."""
+
+    def pack(self) -> bytes:
+        """As the pipe carries it."""
+        fields = self.message, self.transfer, self.request, self.index, self.count
+        return _BLOCK_FIELDS.pack(_BLOCK_MAGIC, *fields, self.lease, self.checksum)
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> "BlockLabel | None":
+        """None if it is no such label."""
+        if len(raw) != LABEL_BYTES:
+            return None
+        magic, message, transfer, request, index, count, lease, checksum = (
+            _BLOCK_FIELDS.unpack_from(raw)
+        )
+        if magic != _BLOCK_MAGIC or message not in {*BlockMessage} or not 0 <= lease < float("inf"):
+            return None
+        return cls(BlockMessage(message), transfer, request, index, count, lease, checksum)
+
+
+def request_digest(request_id: str) -> bytes:
+    """By which a request is known to both."""
+    return hashlib.blake2b(request_id.encode(), digest_size=16).digest()
+
+
+def shape_checksum(block: Any) -> int:
+    """A checksum of its type and shape."""
+    said = "None" if block is None else f"{block.dtype} {tuple(block.shape)}"
+    return zlib.crc32(said.encode())

@@ -9,14 +9,14 @@ import torch
 
 from ...recycling import Recycler
 from ..errors import TensorRefused
-from ..frames import Header, Kind, Metadata
+from ..protocol import Header, Kind, Metadata
 from ..shelf import Shelf
 from ..tensors import bytes_of, copy_into, describe, within_memory
 
 _NOTHING = memoryview(b"")
 
 
-class Snapshot:
+class InlineSnapshot:
     """A parcel: metadata, and a copy of the bytes on loan from the shelf."""
 
     def __init__(self, metadata: Metadata | None, label: bytes, shelf: Shelf) -> None:
@@ -51,7 +51,7 @@ class Snapshot:
             self._shelf.give_back(memory)
 
 
-class GroupOutlet:
+class InlineSendTransport:
     """`most`: bytes a tensor may have."""
 
     def __init__(self, shelf: Shelf, most: int) -> None:
@@ -62,14 +62,14 @@ class GroupOutlet:
         nbytes = 0 if tensor is None else bytes_of(tensor)
         return nbytes if nbytes <= self._most else 0
 
-    def snapshot(self, tensor: Any, label: bytes) -> Snapshot:
+    def snapshot(self, tensor: Any, label: bytes) -> InlineSnapshot:
         """A copy in memory that was used before, if there is some: fresh memory is slow."""
         if tensor is None:
-            return Snapshot(None, label, self._shelf)
+            return InlineSnapshot(None, label, self._shelf)
         metadata = describe(tensor)
         if metadata.nbytes > self._most:
             raise TensorRefused(f"{metadata.nbytes} bytes, of at most {self._most}")
-        snapshot = Snapshot(metadata, label, self._shelf)
+        snapshot = InlineSnapshot(metadata, label, self._shelf)
         if len(snapshot.memory):
             copy_into(tensor, snapshot.memory)
         return snapshot
@@ -79,7 +79,7 @@ class GroupOutlet:
         self._shelf.clear()
 
 
-class GroupInlet:
+class InlineReceiveTransport:
     """Tensors arrive where they stay; on a GPU after one more copy."""
 
     def __init__(self, device: str, most_idle: int) -> None:

@@ -6,7 +6,7 @@ import os
 from ..descriptors import Descriptors
 
 
-class Bell:
+class Wakeup:
     """Readable from the first ring until it is quieted. Any thread may ring, at any time."""
 
     def __init__(self) -> None:
@@ -17,13 +17,13 @@ class Bell:
         """For a poll."""
         return self._fd
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake whoever waits, or is about to."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.eventfd_write(self._fd, 1)
 
-    def quiet(self) -> None:
+    def clear(self) -> None:
         """Forget what was rung; look for what it meant only after this."""
         with contextlib.suppress(OSError):
             os.eventfd_read(self._fd)

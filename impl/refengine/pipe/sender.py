@@ -11,14 +11,13 @@ from ..clock import Clock
 from ..end import countdown
 from ..errors import DeadlinePassed, PeerDied, PeerSilent, RefengineError
 from ..keeping import keep
-from .bell import Bell
 from .errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
-from .frames import Header, Kind
-from .leaving import Leaving
-from .link import ANSWER_BYTES, Answer, Link, answered, ready
-from .outgoing import Failure, Outgoing, Parcel, Transfer
+from .link import REPLY_BYTES, Link, Reply, parse_reply, ready
+from .protocol import Header, Kind
+from .send_queue import Failure, PartialWrite, SendQueue, Snapshot, Transfer
+from .wakeup import Wakeup
 
-_A_LOOK = 1.0
+_POLL_INTERVAL = 1.0
 """Seconds in which the thread, if it lives, has looked at what it was asked."""
 _NOTHING = memoryview(b"")
 _TO_LEAVE = "tensors to leave"
@@ -29,14 +28,14 @@ class Sender:
 
     def __init__(self, link: Link, limit: int, silence: float, clock: Clock) -> None:
         self._link, self._silence, self._clock = link, silence, clock
-        self.outgoing = Outgoing(limit)
-        self._untold: deque[RefengineError] = deque()
+        self.send_queue = SendQueue(limit)
+        self._unreported: deque[RefengineError] = deque()
         self._end: RefengineError | None = None
         self._close_by: float | None = None
-        self._leaving: Leaving | None = None
+        self._partial_write: PartialWrite | None = None
         self._awaited: bool | None = None
-        self._answers: list[bytes] = []
-        self._bell = Bell()
+        self._replies: list[bytes] = []
+        self._wakeup = Wakeup()
         self._thread = threading.Thread(target=self._run, name="refengine-pipe", daemon=True)
 
     def start(self) -> None:
@@ -46,7 +45,9 @@ class Sender:
 
     # -- any thread -------------------------------------------------------------------------
 
-    def send(self, nbytes: int, snapshot: Callable[[], Parcel], timeout: float | None) -> None:
+    def send(
+        self, nbytes: int, take_snapshot: Callable[[], Snapshot], timeout: float | None
+    ) -> None:
         """Hand in what `snapshot` makes, once there is room for so many bytes.
 
         An error of the snapshot's own is raised, and handed in, in its place (SPEC K3).
@@ -54,26 +55,26 @@ class Sender:
         self.check()
         transfer = Transfer(nbytes)
         try:
-            self.outgoing.ask(transfer)
-            self._bell.ring()
+            self.send_queue.ask(transfer)
+            self._wakeup.wake()
             self._await_room(transfer, timeout)
-            self.outgoing.hand_in(transfer, self._made(transfer, snapshot))
-            self._bell.ring()
+            self.send_queue.hand_in(transfer, self._made(transfer, take_snapshot))
+            self._wakeup.wake()
             if self._end is not None:
                 raise self._end  # nobody may have looked since
         except BaseException:
-            if not isinstance(transfer.parcel, Failure):
-                self.outgoing.withdraw(transfer)
-            self._bell.ring()
+            if not isinstance(transfer.snapshot, Failure):
+                self.send_queue.withdraw(transfer)
+            self._wakeup.wake()
             raise
 
     def check(self) -> None:
         """Raise what was not told yet, or what nothing can be sent for any more."""
-        if self._untold:
+        if self._unreported:
             try:
-                raise self._untold[0]
+                raise self._unreported[0]
             finally:
-                self._untold.popleft()
+                self._unreported.popleft()
         if self._close_by is not None:
             raise PipeClosed("this rank")
         if self._end is not None:
@@ -83,31 +84,31 @@ class Sender:
         """Hand over what was handed in, for at most that long; raise what was not told."""
         if self._close_by is None:
             self._close_by = self._clock() + seconds
-        self._bell.ring()
+        self._wakeup.wake()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join(seconds + _A_LOOK)
+            self._thread.join(seconds + _POLL_INTERVAL)
         self._finish()
-        if self._untold:
+        if self._unreported:
             try:
-                raise self._untold[0]
+                raise self._unreported[0]
             finally:
-                self._untold.clear()
+                self._unreported.clear()
 
-    def cut(self) -> None:
+    def close_now(self) -> None:
         """Close without handing anything over."""
         with contextlib.suppress(RefengineError):
             self.close(0.0)
 
-    def _made(self, transfer: Transfer, snapshot: Callable[[], Parcel]) -> Parcel:
+    def _made(self, transfer: Transfer, take_snapshot: Callable[[], Snapshot]) -> Snapshot:
         try:
-            return snapshot()
+            return take_snapshot()
         except Exception as error:
-            self.outgoing.hand_in(transfer, Failure(_told(error)))
+            self.send_queue.hand_in(transfer, Failure(_describe(error)))
             raise
 
     def _await_room(self, transfer: Transfer, timeout: float | None) -> None:
         left = countdown(timeout, self._clock)
-        while not self.outgoing.has(transfer):
+        while not self.send_queue.has(transfer):
             if self._end is not None:
                 raise self._end
             seconds = left()
@@ -115,18 +116,20 @@ class Sender:
                 if transfer.considered:
                     raise self._no_room(timeout or 0)
                 try:
-                    transfer.news.get(timeout=_A_LOOK)
+                    transfer.news.get(timeout=_POLL_INTERVAL)
                 except Empty:
                     raise self._no_room(timeout or 0) from None
                 continue
             try:
-                transfer.news.get(timeout=_A_LOOK if seconds is None else min(seconds, _A_LOOK))
+                transfer.news.get(
+                    timeout=_POLL_INTERVAL if seconds is None else min(seconds, _POLL_INTERVAL)
+                )
             except Empty:
                 if not self._thread.is_alive():  # struck where it could not even say so
                     self._finish()
 
     def _no_room(self, timeout: float) -> DeadlinePassed:
-        role, used = self._link.across.role, self.outgoing.nbytes()
+        role, used = self._link.peer.role, self.send_queue.nbytes()
         return DeadlinePassed(f"room: {used} bytes are not yet sent to {role}", timeout)
 
     # -- the thread -------------------------------------------------------------------------
@@ -134,64 +137,66 @@ class Sender:
     def _run(self) -> None:
         try:
             while self._end is None:
-                self._step()
+                self._guarded_step()
         finally:
             self._finish()
 
-    def _step(self) -> None:
+    def _guarded_step(self) -> None:
         """Of its own: CPython guards no line of a `try` that stands right within another."""
         try:
-            self._turn()
+            self._step()
         except BaseException as error:  # whatever it is: nobody else would be told
             self._fail(error)
 
-    def _turn(self) -> None:
-        current, leaving = self.outgoing.turn(), self._leaving
-        if leaving is not None:
-            self._put(leaving, current)
+    def _step(self) -> None:
+        current, partial = self.send_queue.advance(), self._partial_write
+        if partial is not None:
+            self._write_some(partial, current)
         elif current is not None:
             self._begin(current)
         elif self._close_by is not None:
-            self._leaving = Leaving(self._packed(Header(Kind.BYE, self.outgoing.number)), _NOTHING)
+            self._partial_write = PartialWrite(
+                self._packed(Header(Kind.BYE, self.send_queue.number)), _NOTHING
+            )
         else:
             self._sleep(select.POLLIN)
 
     def _begin(self, transfer: Transfer) -> None:
-        parcel = transfer.parcel
-        assert parcel is not None
-        header = self._packed(parcel.header(self.outgoing.number))
+        snapshot = transfer.snapshot
+        assert snapshot is not None
+        header = self._packed(snapshot.header(self.send_queue.number))
         self._awaited = None
-        self._leaving = Leaving(header, parcel.follows())
+        self._partial_write = PartialWrite(header, snapshot.follows())
 
-    def _put(self, leaving: Leaving, current: Transfer | None) -> None:
+    def _write_some(self, partial: PartialWrite, current: Transfer | None) -> None:
         """As much as goes; after the last of it, the transfer is over."""
-        rest = leaving.rest()
+        rest = partial.rest()
         if len(rest):
             try:
-                keep(leaving.gone, self._link.sock.send, rest)
+                keep(partial.written, self._link.sock.send, rest)
             except BlockingIOError:
                 self._sleep(select.POLLIN | select.POLLOUT)
             except OSError as error:
                 self._hear()  # it may have said why
                 self._break(error)
-        elif current is None or current.parcel is None:
+        elif current is None or current.snapshot is None:
             self._end = PipeClosed("this rank")  # that was the goodbye
         elif self._awaited is None:
-            self._awaited = current.parcel.beside()
+            self._awaited = current.snapshot.beside()
         elif self._awaited:
             self._sleep(select.POLLIN)
         else:
-            self.outgoing.done()
-            self._leaving = None
+            self.send_queue.done()
+            self._partial_write = None
 
     def _sleep(self, events: int) -> None:
         seconds = None if self._close_by is None else self._close_by - self._clock()
         if seconds is not None and seconds <= 0:
-            lost = TensorsLost(self.outgoing.unsent(), "the time for closing is over")
+            lost = TensorsLost(self.send_queue.unsent(), "the time for closing is over")
             self._conclude(lost)
             return
-        found = ready(self._link.sock, events, seconds, self._bell.fileno())
-        self._bell.quiet()
+        found = ready(self._link.sock, events, seconds, self._wakeup.fileno())
+        self._wakeup.clear()
         if found & ~select.POLLOUT:
             self._hear()
 
@@ -202,53 +207,53 @@ class Sender:
 
     def _hear(self) -> None:
         while self._end is None:
-            have = sum(map(len, self._answers))
-            if have == ANSWER_BYTES:
-                self._answer(*answered(b"".join(self._answers)))
-                self._answers = []
+            have = sum(map(len, self._replies))
+            if have == REPLY_BYTES:
+                self._handle_reply(*parse_reply(b"".join(self._replies)))
+                self._replies = []
                 continue
             try:
-                keep(self._answers, self._link.sock.recv, ANSWER_BYTES - have)
+                keep(self._replies, self._link.sock.recv, REPLY_BYTES - have)
             except BlockingIOError:
                 return
             except OSError as error:
                 self._break(error)
                 return
-            if not self._answers[-1]:
+            if not self._replies[-1]:
                 self._break(None)
 
-    def _answer(self, kind: int, number: int, text: str) -> None:
-        role = self._link.across.role
-        if kind == Answer.DONE and number == self.outgoing.number:
+    def _handle_reply(self, kind: int, number: int, text: str) -> None:
+        role = self._link.peer.role
+        if kind == Reply.DONE and number == self.send_queue.number:
             self._awaited = False
-        elif kind == Answer.REFUSED:
+        elif kind == Reply.REFUSED:
             self._conclude(MetadataRefused(f"{role} says: {text}"))
-        elif kind == Answer.BYE:
+        elif kind == Reply.BYE:
             self._conclude(PipeClosed(role))
 
     def _break(self, error: OSError | None) -> None:
-        across = self._link.across
+        peer = self._link.peer
         if isinstance(error, TimeoutError):
-            self._conclude(PeerSilent(across.role, self._silence, _TO_LEAVE))
+            self._conclude(PeerSilent(peer.role, self._silence, _TO_LEAVE))
         else:
-            self._conclude(PeerDied(across.role, across.pid, _TO_LEAVE))
+            self._conclude(PeerDied(peer.role, peer.pid, _TO_LEAVE))
 
     # -- ends -------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
         """A transfer failed: alone, if nothing of it has left; else, nothing can follow it."""
-        number = self.outgoing.number
-        told = SendFailed(number, _told(error))
+        number = self.send_queue.number
+        told = SendFailed(number, _describe(error))
         told.__cause__ = error
-        current = self.outgoing.current
-        if current is None or self._leaving is not None:
+        current = self.send_queue.current
+        if current is None or self._partial_write is not None:
             self._conclude(told)
             return
-        self._untold.append(told)
+        self._unreported.append(told)
         failure = Failure(told.reason)
         self._awaited = False  # nothing is beside it
         header = self._packed(failure.header(number))
-        self._leaving = Leaving(header, failure.follows())
+        self._partial_write = PartialWrite(header, failure.follows())
 
     def _conclude(self, error: RefengineError) -> None:
         """Nothing can be sent any more, because of this.
@@ -257,21 +262,21 @@ class Sender:
         """
         if self._end is None:
             self._end = error  # first: a call that hands in after this sees it
-            if self.outgoing.unsent() or isinstance(error, SendFailed | MetadataRefused):
-                self._untold.append(error)
+            if self.send_queue.unsent() or isinstance(error, SendFailed | MetadataRefused):
+                self._unreported.append(error)
 
     def _finish(self) -> None:
         """Whatever happened: nobody waits, nothing is held. May be done again."""
         if self._end is None and self._close_by is None:
-            self._conclude(SendFailed(self.outgoing.number, "the pipe's thread has ended"))
+            self._conclude(SendFailed(self.send_queue.number, "the pipe's thread has ended"))
         elif self._end is None:
-            lost = TensorsLost(self.outgoing.unsent(), "the time for closing is over")
+            lost = TensorsLost(self.send_queue.unsent(), "the time for closing is over")
             self._conclude(lost)
-        self.outgoing.end()
-        self._leaving = None
+        self.send_queue.end()
+        self._partial_write = None
         self._link.close()
-        self._bell.close()
+        self._wakeup.close()
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

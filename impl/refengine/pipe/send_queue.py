@@ -1,22 +1,16 @@
-"""Which transfers have room, and in which order they leave: the sender's state, without any I/O.
-
-A transfer asks for room; is granted it, in the order of asking; is handed in, with a snapshot of
-its bytes; leaves; and its room is free again, whatever came of it (SPEC K2). Any thread asks,
-hands in and withdraws, each by one append; all else belongs to the sender's thread. Every step
-may be done again, so an exception between two of them loses nothing (SPEC R9).
-"""
+"""The sender's state, without I/O: which transfers have room, in which order they leave, how far one is written."""
 
 from collections import deque
 from queue import SimpleQueue
 from typing import Protocol
 
-from .frames import TEXT_MOST, Header, Kind
+from .protocol import TEXT_MOST, Header, Kind
 
 AT_ONCE_MOST = 1024
 """Transfers that may be under way, so that those without bytes are bounded, too."""
 
 
-class Parcel(Protocol):
+class Snapshot(Protocol):
     """A tensor's bytes as they were when it was sent, ready to go."""
 
     def header(self, number: int) -> Header:
@@ -71,10 +65,10 @@ class Transfer:
         self.considered = False
         """There was no room for it, when it was looked at first."""
         self.withdrawn = False
-        self.parcel: Parcel | None = None
+        self.snapshot: Snapshot | None = None
 
 
-class Outgoing:
+class SendQueue:
     """The transfers of one sender."""
 
     def __init__(self, limit: int) -> None:
@@ -105,9 +99,9 @@ class Outgoing:
         """Whether it has room."""
         return transfer in self._granted
 
-    def hand_in(self, transfer: Transfer, parcel: Parcel) -> None:
+    def hand_in(self, transfer: Transfer, snapshot: Snapshot) -> None:
         """From here on it is the sender's thread's."""
-        transfer.parcel = parcel
+        transfer.snapshot = snapshot
         self._handed_in.append(transfer)
 
     def withdraw(self, transfer: Transfer) -> None:
@@ -117,7 +111,7 @@ class Outgoing:
 
     # -- the sender's thread ----------------------------------------------------------------
 
-    def turn(self) -> Transfer | None:
+    def advance(self) -> Transfer | None:
         """Grant what there is room for; the transfer that leaves now, if there is one."""
         while self._withdrawn:
             if self._withdrawn[0] is not self.current:
@@ -168,6 +162,21 @@ class Outgoing:
         return used == 0 or used + transfer.nbytes <= self._limit
 
     def _let_go(self, transfer: Transfer) -> None:
-        if transfer.parcel is not None:
-            transfer.parcel.free()
+        if transfer.snapshot is not None:
+            transfer.snapshot.free()
         self._granted.pop(transfer, None)
+
+
+class PartialWrite:
+    """No I/O. `gone` grows by what the link took each time; nothing else changes (SPEC R9)."""
+
+    def __init__(self, header: bytes, follows: memoryview) -> None:
+        self._header, self._follows = memoryview(header), follows
+        self.written: list[int] = []
+
+    def rest(self) -> memoryview:
+        """What goes next, header and payload apart; empty once all has gone."""
+        written = sum(self.written)
+        self.written = [written]
+        head = len(self._header)
+        return self._header[written:] if written < head else self._follows[written - head :]

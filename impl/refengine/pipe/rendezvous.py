@@ -17,15 +17,12 @@ from ..errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
 from ..keeping import Undo
 from ..liveness import hung_up
 from ..security import Keys, SocketFactory
-from .door import Door
-from .handshake import CONTROL, Caller
-from .knock import knock, read
-from .link import Across, Link
-from .places import Place
+from .handshake import CONTROL, ClientInfo, HandshakeServer, connect_to_server, read_exactly
+from .link import Link, Location, PeerInfo
 
 _ADDRESS = struct.Struct(">H62s")
 _READY, _GO = b"R", b"G"
-_AGAIN = 0.03
+_RETRY_INTERVAL = 0.03
 """Seconds until a door that is not open yet is tried again."""
 _MEETING = "the meeting of the pipe's ranks"
 
@@ -44,7 +41,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Party:
+class RankInfo:
     """One rank of a pipe that is to be."""
 
     host: str
@@ -52,37 +49,37 @@ class Party:
     rank: int
     size: int
     keys: Keys
-    place: Place
-    patience: float
+    location: Location
+    handshake_timeout: float
     sockets: SocketFactory
     clock: Clock
 
 
-def meet(party: Party, timeout: float | None) -> Neighbours:
+def connect_ring(info: RankInfo, timeout: float | None) -> Neighbours:
     """Returns once every rank has both its links.
 
     BarrierFailed names the ranks that did not come; PeerDied one that came and went; RankRefused
     if this one is not wanted.
     """
-    if party.size == 1:
-        return _alone(party)
-    until = None if timeout is None else party.clock() + timeout
+    if info.size == 1:
+        return _alone(info)
+    until = None if timeout is None else info.clock() + timeout
     undo = Undo()
     try:
-        role = _Host if party.rank == 0 else _Guest
-        return role(party, timeout, until, undo).meet()
+        role = _Host if info.rank == 0 else _Joiner
+        return role(info, timeout, until, undo).connect_ring()
     except BaseException:
         undo.close()
         raise
 
 
-def _alone(party: Party) -> Neighbours:
+def _alone(info: RankInfo) -> Neighbours:
     undo = Undo()
     try:
         one, other = undo.made(_close_both, socket.socketpair)
-        across = Across(0, os.getpid(), party.place)
+        peer = PeerInfo(0, os.getpid(), info.location)
         session = Keys.fresh().secret
-        return Neighbours(Link(one, across, session), Link(other, across, session))
+        return Neighbours(Link(one, peer, session), Link(other, peer, session))
     except BaseException:
         undo.close()
         raise
@@ -93,93 +90,93 @@ def _close_both(pair: tuple[socket.socket, socket.socket]) -> None:
         end.close()
 
 
-class _Meeting:
+class _Rendezvous:
     """What host and guests have in common."""
 
     def __init__(
-        self, party: Party, timeout: float | None, until: float | None, undo: Undo
+        self, info: RankInfo, timeout: float | None, until: float | None, undo: Undo
     ) -> None:
-        self._party, self._timeout, self._until, self._undo = party, timeout, until, undo
-        self._predecessor = (party.rank - 1) % party.size
-        self._successor = (party.rank + 1) % party.size
+        self._info, self._timeout, self._until, self._undo = info, timeout, until, undo
+        self._predecessor = (info.rank - 1) % info.size
+        self._successor = (info.rank + 1) % info.size
 
     def _left(self) -> float:
         """Seconds; TimeoutError when there are none."""
         if self._until is None:
             return 3600.0
-        left = self._until - self._party.clock()
+        left = self._until - self._info.clock()
         if left <= 0:
             raise TimeoutError
         return left
 
-    def _door(self, host: str, port: int, expected: set[tuple[int, int]]) -> Door:
-        party = self._party
+    def _server(self, host: str, port: int, expected: set[tuple[int, int]]) -> HandshakeServer:
+        info = self._info
 
-        def make() -> Door:
-            return Door(
+        def make() -> HandshakeServer:
+            return HandshakeServer(
                 host,
                 port,
-                party.keys,
-                party.size,
-                party.place,
+                info.keys,
+                info.size,
+                info.location,
                 expected,
-                patience=party.patience,
-                sockets=party.sockets,
-                clock=party.clock,
+                handshake_timeout=info.handshake_timeout,
+                sockets=info.sockets,
+                clock=info.clock,
             )
 
-        return self._undo.made(Door.drop, make)
+        return self._undo.made(HandshakeServer.drop, make)
 
 
-class _Host(_Meeting):
+class _Host(_Rendezvous):
     """Rank 0."""
 
-    def meet(self) -> Neighbours:
+    def connect_ring(self) -> Neighbours:
         """Serve the others until all have said that they are ready."""
-        party, last = self._party, self._predecessor
-        controls = {(rank, CONTROL) for rank in range(1, party.size)}
-        door = self._door(party.host, party.port, controls | {(1, 0), (last, last)})
+        info, last = self._info, self._predecessor
+        controls = {(rank, CONTROL) for rank in range(1, info.size)}
+        server = self._server(info.host, info.port, controls | {(1, 0), (last, last)})
         try:
-            self._serve(door, controls)
-            addresses = self._hear(door, _ADDRESS.size)
-            for rank in range(2, party.size):
-                _tell(door.came[rank, CONTROL], addresses[rank - 1])
-            self._serve(door, door.expected)
-            self._hear(door, len(_READY))
+            self._serve(server, controls)
+            addresses = self._hear(server, _ADDRESS.size)
+            for rank in range(2, info.size):
+                _tell(server.connected[rank, CONTROL], addresses[rank - 1])
+            self._serve(server, server.expected)
+            self._hear(server, len(_READY))
             for control in controls:
-                _tell(door.came[control], _GO)
+                _tell(server.connected[control], _GO)
         except TimeoutError:
-            came = {rank for rank, link in door.came if link == CONTROL}
-            missing = set(range(1, party.size)) - came or {rank for rank, _ in door.missing}
+            connected = {rank for rank, link in server.connected if link == CONTROL}
+            missing = set(range(1, info.size)) - connected or {rank for rank, _ in server.missing}
             raise BarrierFailed(sorted(missing) or [1], self._timeout or 0) from None
-        door.close()
+        server.close()
         for control in controls:
-            door.came[control].close()
-        return Neighbours(door.came[1, 0], door.came[last, last])
+            server.connected[control].close()
+        return Neighbours(server.connected[1, 0], server.connected[last, last])
 
-    def _serve(self, door: Door, wanted: set[tuple[int, int]]) -> None:
-        while not wanted <= door.came.keys():
-            door.wait(self._left(), *(link.sock.fileno() for link in door.came.values()))
-            for link in door.came.values():
+    def _serve(self, server: HandshakeServer, wanted: set[tuple[int, int]]) -> None:
+        while not wanted <= server.connected.keys():
+            server.wait(self._left(), *(link.sock.fileno() for link in server.connected.values()))
+            for link in server.connected.values():
                 _check(link)
 
-    def _hear(self, door: Door, count: int) -> dict[int, bytes]:
+    def _hear(self, server: HandshakeServer, count: int) -> dict[int, bytes]:
         """What each guest says next."""
         said = dict[int, bytes]()
-        for (rank, purpose), link in door.came.items():
+        for (rank, purpose), link in server.connected.items():
             if purpose == CONTROL:
                 said[rank] = _read(link, count, self._left)
         return said
 
 
-class _Guest(_Meeting):
+class _Joiner(_Rendezvous):
     """Every other rank."""
 
-    def meet(self) -> Neighbours:
+    def connect_ring(self) -> Neighbours:
         """Connect to rank 0, then to the predecessor; wait for the successor, then for all."""
-        party, waiting_for = self._party, "rank 0 to listen"
+        info, waiting_for = self._info, "rank 0 to listen"
         try:
-            control = self._link(CONTROL, (party.host, party.port), 0)
+            control = self._link(CONTROL, (info.host, info.port), 0)
             mine = self._open(control)
             waiting_for = "the other ranks"
             into = self._join(control)
@@ -195,47 +192,47 @@ class _Guest(_Meeting):
 
     def _link(self, purpose: int, address: tuple[str, int], rank: int) -> Link:
         """Connect, as often as it takes until somebody listens."""
-        party = self._party
-        me = Caller(party.rank, party.size, purpose, os.getpid(), party.place)
+        info = self._info
+        me = ClientInfo(info.rank, info.size, purpose, os.getpid(), info.location)
 
         def connect() -> Link | str:
-            return knock(address, party.keys, me, rank, self._left, party.sockets)
+            return connect_to_server(address, info.keys, me, rank, self._left, info.sockets)
 
         while True:
             try:
                 found = self._undo.made(_drop, connect)
             except ConnectionError:
-                select.poll().poll(min(_AGAIN, self._left()) * 1000)
+                select.poll().poll(min(_RETRY_INTERVAL, self._left()) * 1000)
                 continue
             if isinstance(found, str):
-                raise RankRefused(party.rank, found, "pipe")
+                raise RankRefused(info.rank, found, "pipe")
             return found
 
-    def _open(self, control: Link) -> Door | None:
+    def _open(self, control: Link) -> HandshakeServer | None:
         """Listen for the successor, unless it is rank 0, and tell rank 0 where."""
         mine, host = None, control.sock.getsockname()[0]
         if self._successor:
-            mine = self._door(host, 0, {(self._successor, self._party.rank)})
+            mine = self._server(host, 0, {(self._successor, self._info.rank)})
         _tell(control, _ADDRESS.pack(mine.port if mine else 0, host.encode()))
         return mine
 
     def _join(self, control: Link) -> Link:
         """The link from the predecessor."""
-        party, rank = self._party, self._predecessor
-        address = party.host, party.port
+        info, rank = self._info, self._predecessor
+        address = info.host, info.port
         if rank:
             port, host = _ADDRESS.unpack(_read(control, _ADDRESS.size, self._left))
             address = host.rstrip(b"\0").decode(), port
         return self._link(rank, address, rank)
 
-    def _await_successor(self, control: Link, mine: Door | None) -> Link:
-        party = self._party
+    def _await_successor(self, control: Link, mine: HandshakeServer | None) -> Link:
+        info = self._info
         if mine is None:
-            return self._link(party.rank, (party.host, party.port), 0)
+            return self._link(info.rank, (info.host, info.port), 0)
         while mine.missing:
             mine.wait(self._left(), control.sock.fileno())
             _check(control)
-        return mine.came[self._successor, party.rank]
+        return mine.connected[self._successor, info.rank]
 
 
 def _drop(found: Link | str) -> None:
@@ -257,7 +254,7 @@ def _tell(link: Link, what: bytes) -> None:
 
 def _read(link: Link, count: int, left: Callable[[], float]) -> bytes:
     try:
-        return read(link.sock, count, left)
+        return read_exactly(link.sock, count, left)
     except ConnectionError:
         raise _gone(link) from None
     finally:
@@ -265,4 +262,4 @@ def _read(link: Link, count: int, left: Callable[[], float]) -> bytes:
 
 
 def _gone(link: Link) -> PeerDied:
-    return PeerDied(link.across.role, link.across.pid, _MEETING)
+    return PeerDied(link.peer.role, link.peer.pid, _MEETING)

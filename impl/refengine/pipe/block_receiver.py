@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..keeping import keep
-from .block_labels import BlockLabel
+from .protocol import BlockLabel
 
 _PAST_MOST = 4096
 """Ended transfers that are remembered, so that what comes late is known as such."""
@@ -33,11 +33,11 @@ class Incoming:
     """Whether the sender was told that it is wanted."""
 
 
-class BlockArrivals:
+class BlockReceiver:
     """`most`: bytes that may be kept for those who have not asked yet."""
 
-    def __init__(self, most: int, looks_of: Callable[[Any], int]) -> None:
-        self._most, self._looks_of = most, looks_of
+    def __init__(self, most: int, shape_checksum: Callable[[Any], int]) -> None:
+        self._most, self._shape_checksum = most, shape_checksum
         self._by_request: dict[bytes, Incoming] = {}
         self._past: OrderedDict[bytes, None] = OrderedDict()
 
@@ -120,7 +120,7 @@ class BlockArrivals:
             return f"block {label.index} came after the lease"
         if label.count != found.count:
             return f"block {label.index} says that there are {label.count}, not {found.count}"
-        if label.looks != self._looks_of(block):
+        if label.checksum != self._shape_checksum(block):
             return f"block {label.index} is not of the type and shape that it was sent with"
         due = len(found.blocks)
         if label.index < due:
