@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from refengine.pipe.knock import read
+from refengine.pipe.handshake import read_exactly
 
 
 class Slow:
@@ -23,6 +23,6 @@ class Slow:
 def test_no_byte_is_read_that_belongs_to_the_next_word():
     sock: Any = Slow()
     left = iter([3.0, 2.0, 1.0])
-    assert read(sock, 5, lambda: next(left)) == b"ababa"
+    assert read_exactly(sock, 5, lambda: next(left)) == b"ababa"
     assert sock.asked == [5, 3, 1]
     assert sock.times == [3.0, 2.0, 1.0]

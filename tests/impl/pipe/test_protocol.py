@@ -1,10 +1,11 @@
 import pytest
 
-from refengine.pipe.dtypes import CODES, ITEM_BYTES
 from refengine.pipe.errors import MetadataRefused
-from refengine.pipe.frames import (
+from refengine.pipe.protocol import (
     BESIDE_MOST,
+    DTYPE_CODES,
     HEADER_BYTES,
+    ITEM_BYTES,
     LABEL_BYTES,
     MAX_DIMS,
     TEXT_MOST,
@@ -16,14 +17,14 @@ from refengine.pipe.frames import (
 )
 
 KEY = b"k" * 32
-U8 = CODES["uint8"]
+U8 = DTYPE_CODES["uint8"]
 
 
 def read(raw: bytes, number: int = 7, most: int = 1 << 20) -> Header:
     return Header.unpack(raw, KEY, number, most)
 
 
-@pytest.mark.parametrize("dtype", list(CODES))
+@pytest.mark.parametrize("dtype", list(DTYPE_CODES))
 def test_a_header_says_of_each_type_what_it_was_told(dtype: str):
     told = Metadata(dtype, (3, 0, 2)), Metadata(dtype, (5,)), Metadata(dtype, ())
     for metadata in told:
@@ -40,7 +41,7 @@ def test_codes_and_sizes_are_what_torch_says():
     for name, nbytes in ITEM_BYTES.items():
         if hasattr(torch, name):
             assert getattr(torch, name).itemsize == nbytes, name
-    assert sorted(CODES.values()) == list(range(1, len(CODES) + 1))
+    assert sorted(DTYPE_CODES.values()) == list(range(1, len(DTYPE_CODES) + 1))
 
 
 def test_fourteen_dimensions_and_a_label_arrive():

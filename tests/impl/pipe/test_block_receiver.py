@@ -1,10 +1,15 @@
 import pytest
 
-from refengine.pipe.block_arrivals import BlockArrivals, Incoming
-from refengine.pipe.block_labels import BlockLabel, Say, digest_of, looks_of
-from refengine.pipe.frames import LABEL_BYTES
+from refengine.pipe.block_receiver import BlockReceiver, Incoming
+from refengine.pipe.protocol import (
+    LABEL_BYTES,
+    BlockLabel,
+    BlockMessage,
+    request_digest,
+    shape_checksum,
+)
 
-A, B = digest_of("a"), digest_of("b")
+A, B = request_digest("a"), request_digest("b")
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
@@ -17,29 +22,29 @@ BLOCK = Block()
 
 
 def label(index: int = 0, count: int = 2, **more) -> BlockLabel:
-    told = {"transfer": ONE, "request": A, "lease": 5.0, "looks": looks_of(BLOCK), **more}
-    return BlockLabel(Say.BLOCK, index=index, count=count, **told)
+    told = {"transfer": ONE, "request": A, "lease": 5.0, "checksum": shape_checksum(BLOCK), **more}
+    return BlockLabel(BlockMessage.BLOCK, index=index, count=count, **told)
 
 
-def arrivals(most: int = 1000) -> BlockArrivals:
-    return BlockArrivals(most, looks_of)
+def block_receiver(most: int = 1000) -> BlockReceiver:
+    return BlockReceiver(most, shape_checksum)
 
 
-def whole() -> BlockArrivals:
-    found = arrivals()
+def whole() -> BlockReceiver:
+    found = block_receiver()
     found.block(label(0), BLOCK, 0.0)
     found.block(label(1), BLOCK, 1.0)
     return found
 
 
-def state(found: BlockArrivals, request: bytes = A) -> tuple[str, str]:
+def state(found: BlockReceiver, request: bytes = A) -> tuple[str, str]:
     one = found.of(request)
     assert one is not None
     return one.state, one.reason
 
 
 def test_all_blocks_in_order_are_whole_and_served_once_granted():
-    found = arrivals()
+    found = block_receiver()
     found.block(label(0), BLOCK, 0.0)
     assert state(found) == ("coming", "")
     other = Block()
@@ -64,16 +69,16 @@ def test_all_blocks_in_order_are_whole_and_served_once_granted():
 
 
 def test_what_has_no_bytes_counts_for_none():
-    found = arrivals()
-    found.block(label(0, looks=looks_of(None)), None, 0.0)
+    found = block_receiver()
+    found.block(label(0, checksum=shape_checksum(None)), None, 0.0)
     assert found.nbytes == 0
     found.block(label(1), BLOCK, 0.0)
     assert found.nbytes == 16
 
 
 def test_a_request_without_blocks_is_whole_at_once():
-    found = arrivals()
-    found.block(label(0, 0, looks=looks_of(None)), None, 0.0)
+    found = block_receiver()
+    found.block(label(0, 0, checksum=shape_checksum(None)), None, 0.0)
     assert state(found) == ("whole", "")
     assert found.nbytes == 0
 
@@ -92,7 +97,7 @@ def test_a_request_without_blocks_is_whole_at_once():
 def test_what_is_wrong_with_one_block_fails_all(
     second: BlockLabel, block: Block, now: float, why: str
 ):
-    found = arrivals()
+    found = block_receiver()
     found.block(label(0), BLOCK, 0.0)
     found.block(second, block, now)
     assert state(found)[0] == "failed"
@@ -104,7 +109,7 @@ def test_what_is_wrong_with_one_block_fails_all(
 
 
 def test_a_first_block_that_is_lost_fails_all():
-    found = arrivals()
+    found = block_receiver()
     found.block(label(1), BLOCK, 0.0)
     assert state(found) == ("failed", "block 0 is missing, 1 came")
 
@@ -124,7 +129,7 @@ def test_what_was_granted_stays_so():
 
 
 def test_a_transfer_that_began_later_takes_the_place_of_an_older():
-    found = arrivals()
+    found = block_receiver()
     found.block(label(0), BLOCK, 0.0)
     found.block(label(0, transfer=TWO), BLOCK, 1.0)
     found.block(label(1), BLOCK, 1.0)  # of the older one: stale
@@ -136,7 +141,7 @@ def test_a_transfer_that_began_later_takes_the_place_of_an_older():
 
 
 def test_requests_are_apart():
-    found = arrivals()
+    found = block_receiver()
     found.block(label(0), BLOCK, 0.0)
     found.block(label(0, request=B, transfer=TWO), BLOCK, 0.0)
     found.block(label(1, request=B, transfer=TWO), BLOCK, 0.0)
@@ -147,7 +152,7 @@ def test_a_sender_that_gives_up_fails_what_has_come_and_what_comes():
     found = whole()
     found.failed(ONE)
     assert state(found) == ("failed", "its sender gave it up")
-    found = arrivals()
+    found = block_receiver()
     found.failed(ONE)
     found.block(label(0), BLOCK, 0.0)
     assert found.of(A) is None
@@ -168,7 +173,7 @@ def test_a_lease_ends_a_transfer_in_any_state():
 
 
 def test_one_for_which_there_is_no_room_is_failed():
-    found = arrivals(most=31)
+    found = block_receiver(most=31)
     found.block(label(0), BLOCK, 0.0)
     found.block(label(1), BLOCK, 0.0)
     assert state(found) == ("failed", "there is no room for more than 31 bytes")
@@ -176,7 +181,7 @@ def test_one_for_which_there_is_no_room_is_failed():
 
 
 def test_failures_that_nobody_asks_for_are_bounded():
-    found = arrivals()
+    found = block_receiver()
     for each in range(1100):
         name = each.to_bytes(16, "big")
         found.block(label(1, transfer=name, request=name), BLOCK, 0.0)
@@ -198,14 +203,14 @@ def test_a_label_is_told_whole_and_anything_else_is_none():
 
 
 def test_a_request_is_known_by_its_digest_and_a_block_by_its_looks():
-    assert len({A, B, digest_of("")}) == 3
+    assert len({A, B, request_digest("")}) == 3
     assert {len(each) for each in (A, B)} == {16}
-    looks = {looks_of(each) for each in (None, BLOCK, Block("int8"), Block(shape=(2, 2)))}
-    assert len(looks) == 4
+    checksum = {shape_checksum(each) for each in (None, BLOCK, Block("int8"), Block(shape=(2, 2)))}
+    assert len(checksum) == 4
 
 
 def test_ended_transfers_are_remembered_in_bounded_number():
-    found = arrivals()
+    found = block_receiver()
     names = [each.to_bytes(16, "big") for each in range(4097)]
     for name in names:
         found.failed(name)

@@ -6,23 +6,23 @@ import pytest
 
 from refengine.errors import BarrierFailed, DeadlinePassed, PeerDied
 from refengine.keeping import Undo
-from refengine.pipe import meeting
+from refengine.pipe import rendezvous
 from refengine.pipe.handshake import CONTROL
 from refengine.pipe.link import Link
 
 from .pairs import free_port, links
-from .test_meeting import party
+from .test_rendezvous import rank_info
 
 
 class Shut:
     """A door before which nobody else will come, until the time is over."""
 
     def __init__(self, came: dict[tuple[int, int], Link], expected: set[tuple[int, int]]) -> None:
-        self.came, self.expected = came, expected
+        self.connected, self.expected = came, expected
 
     @property
     def missing(self) -> set[tuple[int, int]]:
-        return self.expected - self.came.keys()
+        return self.expected - self.connected.keys()
 
     def wait(self, *_: object) -> None:
         raise TimeoutError
@@ -48,21 +48,21 @@ def test_rank_0_names_those_that_did_not_come_or_have_not_all_their_links(
     pairs = [links() for _ in came]
     shut: Any = None
 
-    def door(_self: object, _host: str, _port: int, expected: set[tuple[int, int]]) -> Any:
+    def server(_self: object, _host: str, _port: int, expected: set[tuple[int, int]]) -> Any:
         nonlocal shut
         shut = Shut({who: mine for who, (mine, _) in zip(came, pairs, strict=True)}, expected)
         return shut
 
     def read(*_: object) -> bytes:
         if shut.missing:
-            return bytes(meeting._ADDRESS.size)
+            return bytes(rendezvous._ADDRESS.size)
         raise TimeoutError
 
-    monkeypatch.setattr(meeting._Meeting, "_door", door)
-    monkeypatch.setattr(meeting, "_read", read)
-    host = meeting._Host(party(5000, 0, size), seconds, None, Undo())
+    monkeypatch.setattr(rendezvous._Rendezvous, "_server", server)
+    monkeypatch.setattr(rendezvous, "_read", read)
+    host = rendezvous._Host(rank_info(5000, 0, size), seconds, None, Undo())
     with pytest.raises(BarrierFailed) as caught:
-        host.meet()
+        host.connect_ring()
     assert caught.value.missing == missing
     assert caught.value.seconds == (seconds or 0)
     for each in pairs:
@@ -73,7 +73,7 @@ def test_rank_0_names_those_that_did_not_come_or_have_not_all_their_links(
 @pytest.mark.parametrize("timeout", [0.0, -1.0])
 def test_a_rank_without_time_says_how_long_it_has_waited(timeout: float):
     with pytest.raises(DeadlinePassed) as caught:
-        meeting.meet(party(free_port(), 1, 2), timeout)
+        rendezvous.connect_ring(rank_info(free_port(), 1, 2), timeout)
     assert caught.value.seconds == timeout
     assert caught.value.waiting_for == "rank 0 to listen"
 
@@ -81,10 +81,10 @@ def test_a_rank_without_time_says_how_long_it_has_waited(timeout: float):
 def test_a_word_that_does_not_come_is_its_ranks_death_and_a_link_never_blocks():
     one, other = links()
     other.sock.send(b"word")
-    assert meeting._read(one, 4, lambda: 5.0) == b"word"
+    assert rendezvous._read(one, 4, lambda: 5.0) == b"word"
     assert not one.sock.getblocking()
     other.close()
     with pytest.raises(PeerDied, match=r"rank 1 .*the meeting of the pipe's ranks"):
-        meeting._read(one, 4, lambda: 5.0)
+        rendezvous._read(one, 4, lambda: 5.0)
     assert not one.sock.getblocking()
     one.close()

@@ -5,21 +5,20 @@ import socket
 import pytest
 import torch
 
-from refengine.pipe import choice
 from refengine.pipe.errors import MetadataRefused, TransportUnavailable
-from refengine.pipe.link import Across, Link
-from refengine.pipe.places import CPU, Place
+from refengine.pipe.link import CPU, Link, Location, PeerInfo
 from refengine.pipe.settings import TransportName
+from refengine.pipe.transports import select as selection
 
 HERE, THERE = b"h" * 16, b"t" * 16
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
-def way(mine: Place, theirs: Place) -> str:
+def way(mine: Location, theirs: Location) -> str:
     sock, other = socket.socketpair()
-    link = Link(sock, Across(1, 1, theirs), b"")
+    link = Link(sock, PeerInfo(1, 1, theirs), b"")
     try:
-        return choice.way(link, mine)
+        return selection.choose_transport(link, mine)
     finally:
         link.close()
         other.close()
@@ -39,7 +38,7 @@ def way(mine: Place, theirs: Place) -> str:
 def test_each_link_has_the_way_that_its_devices_allow(
     asked: TransportName, mine: tuple[bytes, bytes], theirs: tuple[bytes, bytes], found: str
 ):
-    assert way(Place(*mine, asked), Place(*theirs, asked)) == found
+    assert way(Location(*mine, asked), Location(*theirs, asked)) == found
 
 
 @pytest.mark.parametrize(
@@ -55,13 +54,13 @@ def test_what_cannot_be_is_refused_and_says_what_can(
     asked: TransportName, mine: tuple[bytes, bytes], theirs: tuple[bytes, bytes], why: str
 ):
     with pytest.raises(TransportUnavailable, match=why):
-        way(Place(*mine, asked), Place(*theirs, asked))
+        way(Location(*mine, asked), Location(*theirs, asked))
 
 
 def test_a_device_that_is_none_is_refused():
-    assert choice.device_of("cpu") == CPU
+    assert selection.device_id("cpu") == CPU
     with pytest.raises(TransportUnavailable, match="nothing is known here of devices like 'meta'"):
-        choice.device_of("meta")
+        selection.device_id("meta")
 
 
 def test_a_handle_of_memory_is_told_whole_or_refused():
@@ -79,27 +78,29 @@ def test_a_handle_of_memory_is_told_whole_or_refused():
 
 @pytest.mark.skipif(torch.distributed.is_nccl_available(), reason="there is NCCL")
 def test_a_torch_without_nccl_says_so():
-    from refengine.pipe.transports.nccl import NcclOutlet
+    from refengine.pipe.transports.nccl import NcclSendTransport
 
     sock, other = socket.socketpair()
     with pytest.raises(TransportUnavailable, match="this torch has no NCCL"):
-        NcclOutlet(Link(sock, Across(1, 1, Place(HERE, ONE, "nccl")), b""), "cuda:0", 100)
+        NcclSendTransport(
+            Link(sock, PeerInfo(1, 1, Location(HERE, ONE, "nccl")), b""), "cuda:0", 100
+        )
     sock.close()
     other.close()
 
 
 def test_none_goes_by_the_link_whatever_carries_tensors():
-    from refengine.pipe.frames import Kind
-    from refengine.pipe.transports.cuda_ipc import IpcOutlet
+    from refengine.pipe.protocol import Kind
+    from refengine.pipe.transports.cuda_ipc import IpcSendTransport
 
-    outlet = IpcOutlet("cuda:0", 100)
-    parcel = outlet.snapshot(None, b"label")
-    header = parcel.header(3)
+    transport = IpcSendTransport("cuda:0", 100)
+    snapshot = transport.snapshot(None, b"label")
+    header = snapshot.header(3)
     assert (header.kind, header.number, header.label) == (Kind.NOTHING, 3, b"label")
-    assert not len(parcel.follows())
-    assert not parcel.beside()
-    assert outlet.nbytes(None) == 0
-    assert outlet.nbytes(torch.ones(25)) == 100
-    assert outlet.nbytes(torch.ones(26)) == 0
-    parcel.free()
-    outlet.close()
+    assert not len(snapshot.follows())
+    assert not snapshot.beside()
+    assert transport.nbytes(None) == 0
+    assert transport.nbytes(torch.ones(25)) == 100
+    assert transport.nbytes(torch.ones(26)) == 0
+    snapshot.free()
+    transport.close()
