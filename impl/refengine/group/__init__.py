@@ -1,4 +1,4 @@
-"""Process groups (SPEC 4): `Group` over authenticated lines, `StoreGroup` over a store."""
+"""Process groups (SPEC 4): `Group` over authenticated connections, `StoreGroup` over a store."""
 
 from .group import Group, new_key
 from .store_group import StoreGroup

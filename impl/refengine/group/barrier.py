@@ -1,4 +1,10 @@
-"""Barriers and gathers: a member's call, and the host's record of who has come (SPEC G2, G3, X1)."""
+"""Barriers and gathers: a rank's call, and the host's record of each (SPEC G2, G3, X1).
+
+`wait_all` runs in the caller's thread: a call that raises leaves its rank as if it had not come.
+`BarrierState` belongs to the host, without I/O. The barriers of a channel are numbered; one is
+open at a time, and nothing is kept of those that all ranks have passed. A rank that gave up
+counts as absent until it comes again.
+"""
 
 from collections.abc import Collection
 from typing import Any
@@ -29,10 +35,10 @@ _WAITING_FOR = {
 def wait_all(
     context: CallContext, channel: Channel, obj: object, timeout: float | None
 ) -> list[Any]:
-    """Every rank's contribution to a gather; nothing from other meetings.
+    """Wait until all ranks have come; return their objects for a gather, nothing for the others.
 
-    Whoever does not come back with it withdraws. If the host had released all before it read
-    that, the next call finds the release and returns at once.
+    A call that raises withdraws. If the host had released all ranks before it read the withdrawal,
+    the next call finds the release and returns at once.
     """
     ticket, rank = context.member.tickets[channel], context.member.rank
     guard, what = ticket.guard, _WAITING_FOR[channel]
@@ -60,7 +66,7 @@ def wait_all(
         return objects  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         if taken is not None:
-            ticket.resume(taken)  # nobody got it: the next call gives it
+            ticket.resume(taken)  # it was not returned: the next call returns it
         elif came:
             context.link.post(pack(Kind.WITHDRAW, rank, channel, ticket.number))
         guard.leave()
@@ -81,7 +87,7 @@ def _decode_all(channel: Channel, ticket: BarrierTicket, met: Frame) -> list[Any
 
 
 def _await_all(context: CallContext, channel: Channel, timeout: float | None) -> Frame:
-    """Half way to the deadline, ask who is absent: the error shall name them."""
+    """Wait for the release; half way to the deadline, ask which ranks are absent, to name them."""
     member, what = context.member, _WAITING_FOR[channel]
     ticket = member.tickets[channel]
     left = countdown(timeout, context.clock)
@@ -114,7 +120,7 @@ def _too_late(context: CallContext, channel: Channel, seconds: float) -> Deadlin
 
 
 def _host_to_answer(context: CallContext, channel: Channel, absent: list[int]) -> str:
-    """It may have been there, have told who else was missing, and have given up itself."""
+    """Describe a silent host; it may have answered earlier, naming absent ranks, and given up."""
     what = f"rank 0 at {context.link.address} to answer"
     others = [rank for rank in absent if rank != 0]
     if context.member.tickets[channel].who is None or not others:
@@ -127,11 +133,11 @@ def _ranks(ranks: list[int]) -> str:
 
 
 Post = tuple[int, bytes | bytearray]
-"""A rank, and the frame that it is to get."""
+"""Rank, and the frame to post to it."""
 
 
 class BarrierState:
-    """The open meeting of one channel. Every method tells what to post."""
+    """State of a channel's open barrier or gather. Each method returns the frames to post."""
 
     def __init__(self, channel: Channel, world_size: int) -> None:
         self.channel, self.number = channel, 0
@@ -143,11 +149,11 @@ class BarrierState:
 
     @property
     def came(self) -> Collection[int]:
-        """Who is there."""
+        """Ranks that have come."""
         return self._came.keys()
 
     def come(self, rank: int, number: int, body: memoryview) -> list[Post]:
-        """One more; all are released with the last. A number that came off needs no answer."""
+        """Record a rank; the last one releases all. A number already released needs no answer."""
         if number != self.number:
             return []
         self._came[rank] = body
@@ -155,7 +161,7 @@ class BarrierState:
         return self._released() or self._news()
 
     def _released(self) -> list[Post]:
-        """The release, if all are there and, at a barrier, known to live."""
+        """Return the release, if all ranks have come and, at a barrier, are known to live."""
         if len(self._came) < len(self._world) or self._away:
             return []
         bodies = pack_bodies([self._came[rank] for rank in self._world])
@@ -167,7 +173,7 @@ class BarrierState:
         return [(rank, released) for rank in self._world]
 
     def withdraw(self, rank: int, number: int) -> list[Post]:
-        """That one waits no longer; too late if the others were already released."""
+        """Record that a rank waits no longer; too late once all were released."""
         if number != self.number:
             return []
         self._curious.discard(rank)
@@ -177,31 +183,31 @@ class BarrierState:
         return self._news()
 
     def ask(self, rank: int, number: int) -> list[Post]:
-        """That one wants to know who is there."""
+        """Subscribe a rank to the list of the ranks that have come; answer with it now."""
         if number != self.number:
             return []
         self._curious.add(rank)
         return [(rank, self._who())]
 
     def unsaid(self, rank: int) -> list[Post]:
-        """A rank has taken back that it came to the group: it is here no more than elsewhere."""
+        """Withdraw a rank that has taken back its joining of the group."""
         self._away.discard(rank)
         return self.withdraw(rank, self.number)
 
     def away(self, rank: int) -> list[Post]:
-        """A rank's line is broken: at a barrier it is not there until it is back."""
+        """Record a broken connection: a barrier counts the rank as absent until it is back."""
         if self.channel is Channel.GATHER:
             return []
         self._away.add(rank)
         return self._news()
 
     def back(self, rank: int) -> list[Post]:
-        """It is back; what it had come with still stands."""
+        """Record that the connection is back; what the rank had come with still stands."""
         self._away.discard(rank)
         return self._released() or self._news()
 
     def leave(self, rank: int) -> list[Post]:
-        """A rank is gone for good. What it gave to a gather stands; to a barrier it must come."""
+        """Remove a rank that has ended; its object for a gather stands, its barrier call does not."""
         self._curious.discard(rank)
         self._gave_up.discard(rank)
         self._away.discard(rank)

@@ -1,4 +1,10 @@
-"""What every call of one rank goes through: may it go on, how it waits, and how the rank leaves."""
+"""The calls of one rank: which may start, how they wait, how the rank leaves its group.
+
+A group whose creator was interrupted at the very end of `create` cannot be undone any more, for
+the other ranks may be at work already, by way of rank 0 (SPEC R9). It is orphaned: the next call
+for the same place returns it. If none comes in time it is closed, and the others learn that its
+rank has left.
+"""
 
 import os
 import threading
@@ -12,13 +18,13 @@ from .connection import Link
 from .member import Member
 
 _SETTLED = 1.0
-"""Seconds after which a group that was given to its caller stands, if it is not used earlier."""
+"""Seconds until a rank's joining is final; its first call makes it final earlier."""
 
 Obstacle = Callable[[], RefengineError | None]
 
 
 class CallContext:
-    """`member` has heard things, `link` says things, and calls wait here."""
+    """What a rank's calls share: `member` holds the frames received, `link` sends."""
 
     def __init__(self, member: Member, link: Link, clock: Clock) -> None:
         self.member, self.link, self.clock = member, link, clock
@@ -28,12 +34,12 @@ class CallContext:
         self._closed = False
 
     def begin(self) -> None:
-        """All ranks are there. The caller who is about to be told may still be interrupted."""
+        """Mark the group as ready. The caller, about to return, may still be interrupted."""
         self.ready = True
         self.link.settle(_SETTLED)
 
     def check(self) -> None:
-        """Raise if nothing can be done here any more."""
+        """Raise if no call can succeed here any more."""
         if self._pid != os.getpid():
             raise ForkedCopy(self._pid, "group")
         if self._closed:
@@ -42,7 +48,7 @@ class CallContext:
             raise self.member.refusal
 
     def enter(self, operation: str) -> None:
-        """The same, and before all ranks are there."""
+        """Raise also before all ranks have joined."""
         self.check()
         if not self.ready:
             raise NotReady(operation)
@@ -74,7 +80,7 @@ class CallContext:
                 wakers.remove(waker)
 
     def close(self, seconds: float) -> None:
-        """Wake every call here, hand over what was sent, say goodbye. Idempotent."""
+        """Wake every call, hand over what was sent, say goodbye. Idempotent."""
         if self._pid != os.getpid():
             return
         self._closed = True
@@ -86,7 +92,7 @@ class CallContext:
             self.link.close(0.0)  # nothing was sent, and nothing is confirmed yet
 
     def take_back(self) -> bool:
-        """Leave as if we had never come; False if it is too late for that."""
+        """Leave as if this rank had never joined; False if it is too late for that."""
         if self._pid == os.getpid() and not self._closed:
             if not self.link.take_back():
                 return False
@@ -101,7 +107,7 @@ class CallContext:
 
 
 class Closeable(Protocol):
-    """What can stand."""
+    """Interface of a group that can be orphaned."""
 
     def close(self) -> None:
         """Leave."""
@@ -112,18 +118,18 @@ OrphanedGroup = TypeVar("OrphanedGroup", bound=Closeable)
 
 
 class OrphanedGroups(Generic[OrphanedGroup]):
-    """At most one at each place, each with a clock that runs while nobody has asked for it."""
+    """At most one orphaned group for each place, with a timer that runs until it is asked for."""
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, OrphanedGroup] = {}
         self._timers: dict[Hashable, threading.Timer] = {}
 
     def add(self, place: Hashable, group: OrphanedGroup) -> None:
-        """Let it stand."""
+        """Keep a group for the next call."""
         self._groups[place] = group
 
     def start_timer(self, place: Hashable, seconds: float) -> None:
-        """Let the clock of what stands there run, if something does."""
+        """Start the timer that closes the group of this place, if there is one."""
         if place in self._groups:
             timer = threading.Timer(seconds, self._expire, (place,))
             timer.daemon = True
@@ -131,14 +137,14 @@ class OrphanedGroups(Generic[OrphanedGroup]):
             timer.start()
 
     def find(self, place: Hashable) -> OrphanedGroup | None:
-        """What stands there; its clock is stopped."""
+        """Return the group of this place, and stop its timer."""
         timer = self._timers.pop(place, None)
         if timer is not None:
             timer.cancel()
         return self._groups.get(place)
 
     def remove(self, place: Hashable) -> None:
-        """Its caller has it."""
+        """Forget the group of this place: its caller has it."""
         self._groups.pop(place, None)
 
     def _expire(self, place: Hashable) -> None:

@@ -1,4 +1,4 @@
-"""A member's connection to its host, and what all kinds of connection have in common."""
+"""A rank's connection to its host, and the interface of both kinds of connection."""
 
 import threading
 from functools import partial
@@ -15,24 +15,24 @@ _MADE = 10.0
 
 
 class Link(Protocol):
-    """How a member's frames come to the host."""
+    """Interface by which a rank's frames reach the host."""
 
     address: str
 
     def post(self, frame: bytes | bytearray) -> None:
-        """Send, without waiting; any thread. What cannot be sent any more is dropped."""
+        """Send a frame from any thread, without waiting; drop it if the connection has ended."""
         ...
 
     def reached(self) -> bool:
-        """Whether the host is there, or was."""
+        """Return whether the host has answered, now or earlier."""
         ...
 
     def settle(self, within: float) -> None:
-        """Our coming stands, at the latest in so many seconds: it is not taken back any more."""
+        """Make this rank's joining final within so many seconds: it is not taken back any more."""
         ...
 
     def take_back(self) -> bool:
-        """End as if we had never come; False if it is too late for that, and nothing was done."""
+        """End as if this rank had never joined; False, with nothing done, if it is too late."""
         ...
 
     def close(self, seconds: float) -> None:
@@ -41,7 +41,7 @@ class Link(Protocol):
 
 
 class MemberConnection:
-    """The link of every rank but the host's. Feeds `member` from the line's thread."""
+    """Connection of a rank other than 0. Its thread hands frames to `member`."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class MemberConnection:
             raise
 
     def post(self, frame: bytes | bytearray) -> None:
-        """Send to the host."""
+        """Send a frame to the host."""
         self._spoke.post(0, frame)
 
     def reached(self) -> bool:
-        """Whether the host welcomed us."""
+        """Return whether the host has accepted this rank."""
         return self._is_reached
 
     def settle(self, within: float) -> None:
@@ -79,34 +79,34 @@ class MemberConnection:
         self._spoke.settle(within)
 
     def take_back(self) -> bool:
-        """See `Link`: the host keeps our place, if all had come."""
+        """See `Link`: if all ranks had joined, the host keeps the place."""
         self._spoke.take_back()
         return True
 
     def close(self, seconds: float) -> None:
-        """Hand over, say goodbye."""
+        """Hand over what was posted, say goodbye."""
         self._spoke.close(seconds)
 
     # -- from the line ----------------------------------------------------------------------
 
     def arrived(self, rank: int) -> None:
-        """The host is there."""
+        """Record that the host has accepted this rank."""
         self._is_reached = True
 
     def unsaid(self, rank: int) -> None:
-        """It was not, after all."""
+        """Record that the host has taken back its joining."""
         self._is_reached = False
 
     def message(self, rank: int, body: memoryview) -> None:
-        """A frame from the host."""
+        """Hand a frame of the host to `member`, and post the answers."""
         for answer in self._member.hear(body):
             self._made.wait(_MADE)
             self.post(answer)
 
     def gone(self, rank: int, how: Gone) -> None:
-        """The host's end."""
+        """Record the host's end."""
         self._member.host_gone(how)
 
     def refused(self, rank: int, reason: str) -> None:
-        """The host has this rank already, or never had it."""
+        """Record that the host has this rank already, or never had it."""
         self._member.refuse(RankRefused(rank, reason, "group"))

@@ -1,4 +1,4 @@
-"""How a rank's part in a group ended, and the error that this is to who needs it."""
+"""How a rank's part in a group ended, and the error that follows for calls that need the rank."""
 
 import struct
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ _FACTS = struct.Struct(">BdIQQ")
 
 @dataclass(frozen=True)
 class ExitReason:
-    """What the host tells the others of a rank that is gone."""
+    """End of a rank, as the host reports it to the others."""
 
     rank: int
     how: Gone
     gathers: int = 0
-    """Gathers that it had contributed to: those can still come off without it."""
+    """Number of gathers that it had given an object to: those can still complete without it."""
 
     def error(self, waiting_for: str) -> RefengineError:
-        """For a call that needs this rank."""
+        """Return the error for a call that needs this rank."""
         if self.how.kind == "closed":
             return GroupClosed(f"rank {self.rank}", self.how.lost)
         if self.how.kind == "silent":
@@ -29,13 +29,13 @@ class ExitReason:
         return RankDied(self.rank, self.how.pid, waiting_for)
 
     def pack(self) -> bytes:
-        """As a body."""
+        """Encode as the body of a frame."""
         how = self.how
         kind = _KINDS.index(how.kind)
         return _FACTS.pack(kind, how.seconds, how.pid, max(0, how.lost), self.gathers)
 
     @classmethod
     def unpack(cls, rank: int, body: memoryview) -> "ExitReason":
-        """It again."""
+        """Decode the body of a frame."""
         kind, seconds, pid, lost, gathers = _FACTS.unpack(body)
         return cls(rank, Gone(_KINDS[int(kind)], seconds, lost, pid), gathers)

@@ -37,7 +37,7 @@ def new_key() -> bytes:
 
 
 class Overrides(TypedDict, total=False):
-    """How many seconds a rank may be cut off; what tests and simulations bring."""
+    """Seconds that a rank may be cut off; sockets and clock of tests and simulations."""
 
     silence: float
     sockets: SocketFactory
@@ -45,14 +45,14 @@ class Overrides(TypedDict, total=False):
 
 
 class Group:
-    """One rank's membership, made by `create`; in two steps so that a port 0 can be told.
+    """One rank's membership, made by `create`; or in two steps, so that port 0 can be used.
 
-    Rank 0: `group = Group(host, 0, 0, n, key=key)`, tell the port in `group.address` to the
-    others, then `group.wait_until_ready(60)`.
+    Rank 0: `group = Group(host, 0, 0, n, key=key)`, pass the port in `group.address` to the others,
+    then `group.wait_until_ready(60)`.
 
-    What was sent before a rank left or died arrives; after that, what needs that rank raises:
-    RankDied (killed), PeerSilent (cut off), GroupClosed (left). The others go on, unless it is
-    rank 0: everything goes by way of it. A sender learns of it at its next call.
+    Objects sent before a rank left or died arrive; after that, calls that need that rank raise:
+    RankDied (killed), PeerSilent (cut off), GroupClosed (left). The others go on, unless it is rank 0,
+    by way of which everything goes. A sender learns of it at its next call.
     """
 
     def __init__(
@@ -122,21 +122,21 @@ class Group:
 
     @property
     def rank(self) -> int:
-        """This member's number."""
+        """Number of this rank."""
         return self._context.member.rank
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are."""
+        """Number of ranks."""
         return self._context.member.world_size
 
     @property
     def address(self) -> str:
-        """Where rank 0 listens, such as `tcp://127.0.0.1:4242`."""
+        """Address at which rank 0 listens, such as `tcp://127.0.0.1:4242`."""
         return self._context.link.address
 
     def wait_until_ready(self, timeout: float | None = 300.0) -> None:
-        """Collective: returns when every rank is there; after a deadline it can be retried."""
+        """Wait until every rank has joined (collective); may be called again after a deadline."""
         context = self._context
         if not context.ready:
             if not context.member.tickets[Channel.START].number:  # it can be struck after that
@@ -150,12 +150,12 @@ class Group:
         self._send(pack_object(Kind.LETTER, self.rank, dst, 0, obj), dst)
 
     def recv_obj(self, src: int, timeout: float | None = None) -> Any:
-        """The next object that rank `src` sent to this one."""
+        """Return the next object that rank `src` sent to this one."""
         self._check_other(src)
         return inbox.pop(self._context, Kind.LETTER, src, timeout)
 
     def broadcast_obj(self, obj: object, src: int, timeout: float | None = None) -> Any:
-        """At rank `src`: send `obj` to all others. Elsewhere: the next object it sent so."""
+        """At rank `src`: send `obj` to all others. Elsewhere: return the next object it sent so."""
         if src != self.rank:
             self._check_other(src)
             return inbox.pop(self._context, Kind.CAST, src, timeout)
@@ -164,10 +164,10 @@ class Group:
         return obj
 
     def all_gather_obj(self, obj: object, timeout: float | None = None) -> list[Any]:
-        """Every rank's object, in rank order.
+        """Return every rank's object, in rank order.
 
-        A rank that gives up takes its object back, unless the others have been given it already:
-        then its next call returns what they got.
+        A rank that gives up takes its object back, unless the others have received it already: then
+        its next call returns what they got.
         """
         return wait_all(self._context, Channel.GATHER, obj, timeout)
 
@@ -194,14 +194,14 @@ class Group:
         self.close()
 
     def _take_back(self) -> bool:
-        """Leave as if we had never come; False if all had come, and it is too late for that."""
+        """Leave as if this rank had never joined; False once all ranks have joined."""
         if not self._context.take_back():
             return False
         self._finalizer.cancel()
         return True
 
     def _send(self, frame: bytearray, dst: int | None) -> None:
-        """Look before and after: rank 0 may have left just before it could pass this on."""
+        """Check before and after: rank 0 may have left just before it could pass the frame on."""
         member = self._context.member
         error = member.unable_to_send(dst, "a way to send")
         if error is None:

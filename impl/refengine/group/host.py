@@ -1,4 +1,10 @@
-"""The host: connections to all other ranks, and one thread that routes their frames."""
+"""The host: connections to all other ranks, and one thread that routes frames (SPEC G1-G4).
+
+Callers and connections only put into a queue whose `put` is one step, so that an exception that
+strikes a caller anywhere leaves the router whole (SPEC R9). The router does no I/O: each method
+returns the frames to post, in that order; rank 0 is the host's own member. Nothing is kept of
+the frames that were passed on.
+"""
 
 import logging
 import struct
@@ -22,7 +28,7 @@ _ANSWERED = 10.0
 
 
 class HostServer:
-    """The link of rank 0. Feeds `member`, and everybody else's through the hub."""
+    """Connection of rank 0. Hands frames to `member`, and to the other ranks through the hub."""
 
     def __init__(
         self,
@@ -54,18 +60,18 @@ class HostServer:
             raise
 
     def post(self, frame: bytes | bytearray) -> None:
-        """A frame of our own member."""
+        """Route a frame of the host's own member."""
         self._work.put(lambda: self._router.hear(0, frame))
 
     def reached(self) -> bool:
-        """We are here."""
+        """Return True: this process is the host."""
         return True
 
     def settle(self, within: float) -> None:
-        """See `Link`: we are, with the last rank to come."""
+        """See `Link`: the host's joining is final once the last rank has joined."""
 
     def take_back(self) -> bool:
-        """See `Link`: not once all had come, for some may go on from that."""
+        """See `Link`: False once all ranks have joined, for some may go on from that."""
         answer: SimpleQueue[bool] = SimpleQueue()
 
         def withdraw() -> list[Post]:
@@ -85,7 +91,7 @@ class HostServer:
         return not whole
 
     def close(self, seconds: float) -> None:
-        """Linger until all was passed on that others sent before they knew (SPEC G4)."""
+        """Linger until all frames were passed on that others sent before they knew (SPEC G4)."""
         by = self._clock() + seconds
         self._work.put(self._router.leave)
         self._quiet.wait(seconds * 0.75)
@@ -96,31 +102,31 @@ class HostServer:
     # -- from the lines ---------------------------------------------------------------------
 
     def arrived(self, rank: int) -> None:
-        """A member's line."""
+        """Record a rank's connection."""
         self._work.put(lambda: self._router.arrived(rank))
 
     def unsaid(self, rank: int) -> None:
-        """A member has not come after all."""
+        """Record that a rank has taken back its joining."""
         self._work.put(lambda: self._router.unsaid(rank))
 
     def message(self, rank: int, body: memoryview) -> None:
-        """A frame from a member."""
+        """Route a rank's frame."""
         self._work.put(lambda: self._router.hear(rank, body))
 
     def gone(self, rank: int, how: Gone) -> None:
-        """A member's end."""
+        """Record a rank's end."""
         self._work.put(lambda: self._router.gone(rank, how))
 
     def broken(self, rank: int) -> None:
-        """A member that may be dead already, or come back."""
+        """Record a broken connection: the rank may be dead already, or come back."""
         self._work.put(lambda: self._router.broken(rank))
 
     def back(self, rank: int) -> None:
-        """It has come back."""
+        """Record that a broken connection is back."""
         self._work.put(lambda: self._router.back(rank))
 
     def refused(self, rank: int, reason: str) -> None:
-        """Somebody with the key wanted what is not to be had; it was told so."""
+        """Log that a peer with the key was refused; it has received the reason."""
         _log.warning("rank %d was refused: %s", rank, reason)
 
     # -- the thread -------------------------------------------------------------------------
@@ -148,7 +154,7 @@ _log = logging.getLogger(__name__)
 
 
 class Router:
-    """Belongs to one thread."""
+    """Routing decisions of the host. Belongs to one thread."""
 
     def __init__(self, world_size: int) -> None:
         self._world = range(world_size)
@@ -158,17 +164,17 @@ class Router:
         self._seen: set[int] = set()
 
     def arrived(self, rank: int) -> list[Post]:
-        """A rank's line is there for the first time."""
+        """Record a rank's first connection."""
         self._present.add(rank)
         return []
 
     @property
     def whole(self) -> bool:
-        """Whether all ranks have come once, and were let in."""
+        """True once all ranks have joined."""
         return self._barriers[Channel.START].number > 0
 
     def unsaid(self, rank: int) -> list[Post]:
-        """A rank has taken back that it came, and may come again: nobody is told of an end."""
+        """Record that a rank has taken back its joining and may join again: no end is reported."""
         if not self.whole:
             self._present.discard(rank)
         self._seen.discard(rank)
@@ -177,7 +183,7 @@ class Router:
         )
 
     def hear(self, rank: int, raw: bytes | bytearray | memoryview) -> list[Post]:
-        """A frame from a rank, whose line has proved who it is."""
+        """Route a rank's frame; its connection has proved which rank it is."""
         try:
             frame = unpack(raw)
             if frame.source != rank:
@@ -188,19 +194,19 @@ class Router:
             return []
 
     def broken(self, rank: int) -> list[Post]:
-        """A rank that may be dead: nobody is released on the strength of its having come (G3)."""
+        """Record a rank that may be dead: no barrier is released that counts it as present (G3)."""
         return self._to_the_living(
             [post for barrier in self._barriers.values() for post in barrier.away(rank)]
         )
 
     def back(self, rank: int) -> list[Post]:
-        """That rank lives."""
+        """Record that the rank lives."""
         return self._to_the_living(
             [post for barrier in self._barriers.values() for post in barrier.back(rank)]
         )
 
     def gone(self, rank: int, how: Gone) -> list[Post]:
-        """A rank's line has ended; all that it sent before was heard."""
+        """Report a rank's end to all others; all frames that it sent before have been routed."""
         gather = self._barriers[Channel.GATHER]
         exit_reason = ExitReason(rank, how, gather.number + (rank in gather.came))
         self._gone.add(rank)
@@ -210,13 +216,13 @@ class Router:
         return self._to_the_living([(other, told) for other in self._world])
 
     def leave(self) -> list[Post]:
-        """The host leaves; `quiet` once nobody will send any more."""
+        """Report that the host leaves; `quiet` once no rank will send any more."""
         told = pack(Kind.LEAVING, 0)
         return self._to_the_living([(rank, told) for rank in self._present])
 
     @property
     def quiet(self) -> bool:
-        """Whether every member has said, after `leave`, that it sends no more, or is gone."""
+        """True once every rank has confirmed after `leave` that it sends no more, or has ended."""
         return not self._present - self._seen - self._gone
 
     def _answer(self, frame: Frame, raw: bytes | bytearray | memoryview) -> list[Post]:

@@ -1,4 +1,4 @@
-"""Receiving: the next object of an inbox stays there until the call returns it (SPEC R9, X1)."""
+"""Receiving: the next object stays in its inbox until the call returns it (SPEC R9, X1)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from .protocol import Kind
 
 
 def pop(context: CallContext, kind: Kind, src: int, timeout: float | None) -> Any:
-    """The next object of this kind from rank `src`."""
+    """Take and return the next object of this kind from rank `src`."""
     inbox = context.member.inboxes[kind, src]
     guard = inbox.guard
     what = f"{'an object' if kind is Kind.LETTER else 'a broadcast'} from rank {src}"
@@ -32,15 +32,16 @@ def pop(context: CallContext, kind: Kind, src: int, timeout: float | None) -> An
         return obj  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         if taken is not None:
-            inbox.restore(taken)  # nobody got it: the next call gives it
+            inbox.restore(taken)  # it was not returned: the next call returns it
         guard.leave()
         raise
 
 
 def decode_body(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
-    """The object. Undecodable, once: then it was consumed, and the next call gets the next.
+    """Return the object of a body, decoded in the caller's own thread.
 
-    An error that does not come again came from outside, and leaves the object where it is (R9).
+    Undecodable is raised once: then the object was consumed, and the next call gets the next one.
+    An error that does not recur came from outside, and leaves the object where it is (R9).
     """
     try:
         return decode(take(body))

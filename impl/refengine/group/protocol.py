@@ -1,7 +1,7 @@
-"""What members and their host say to each other: a fixed head, then a body.
+"""Frames between ranks and their host: a fixed head, then a body.
 
-Nobody unpickles a body on the way: the host passes frames on as they are, and a member opens
-them in the call that asked for the object (SPEC S3).
+The host passes frames on as they are and unpickles no body; a rank decodes one in the call that
+asked for the object (SPEC S3).
 """
 
 import struct
@@ -19,22 +19,22 @@ HEAD_BYTES = _HEAD.size
 
 
 class Kind(IntEnum):
-    """The first byte. `target` is the rank for a LETTER, the channel of a meeting below."""
+    """First byte of a frame. `target` is the rank for a LETTER, the channel of a barrier below."""
 
     LETTER = 1  # an object from one rank to one other
     CAST = 2  # an object from one rank to all others
-    COME = 3  # a member has come to a meeting, with its contribution
-    WITHDRAW = 4  # it waits there no longer, as if it had not come
-    ASK = 5  # it wants to know who has come, now and at each change
-    WHO = 6  # the host's answer: the ranks that are there, and those that have given up
-    MET = 7  # all have come: every contribution, in rank order
-    GONE = 8  # the host tells of a rank's end
-    LEAVING = 9  # the host leaves; it still passes on what was sent before this was read
-    SEEN = 10  # and a member has read it, and sends nothing further
+    COME = 3  # a rank has come to a barrier or gather, with its object
+    WITHDRAW = 4  # the rank waits no longer, as if it had not come
+    ASK = 5  # the rank asks which ranks have come, now and at each change
+    WHO = 6  # the host's answer: the ranks that have come, and those that have given up
+    MET = 7  # all have come: every object, in rank order
+    GONE = 8  # the host reports a rank's end
+    LEAVING = 9  # the host leaves; frames sent before a rank reads this are still passed on
+    SEEN = 10  # a rank has read LEAVING, and sends nothing further
 
 
 class Channel(IntEnum):
-    """What members meet for."""
+    """Purpose of a barrier."""
 
     START = 0
     BARRIER = 1
@@ -42,7 +42,7 @@ class Channel(IntEnum):
 
 
 class Frame(NamedTuple):
-    """One message on a line, `source` being the rank that it began at."""
+    """One message of a connection, `source` being the rank that it began at."""
 
     kind: Kind
     source: int
@@ -52,12 +52,12 @@ class Frame(NamedTuple):
 
 
 def pack(kind: Kind, source: int, target: int = 0, number: int = 0, body: bytes = b"") -> bytes:
-    """A frame's bytes."""
+    """Encode a frame."""
     return _HEAD.pack(kind, source, target, number) + body
 
 
 def pack_object(kind: Kind, source: int, target: int, number: int, obj: object) -> bytearray:
-    """A frame with `obj` in it, copied: what the caller changes later is not sent (SPEC Q3)."""
+    """Encode a frame with a copy of `obj`: what the caller changes later is not sent (SPEC Q3)."""
     buffers = Encoder(_LIMITS).encode(obj)
     raw = bytearray(HEAD_BYTES + 1 + total_of([len(b) for b in buffers]))
     _HEAD.pack_into(raw, 0, kind, source, target, number)
@@ -66,7 +66,7 @@ def pack_object(kind: Kind, source: int, target: int, number: int, obj: object) 
 
 
 def unpack(raw: bytes | bytearray | memoryview) -> Frame:
-    """The frame again; ValueError for what is none."""
+    """Decode a frame; ValueError for what is none."""
     if len(raw) < HEAD_BYTES:
         raise ValueError(f"a frame has at least {HEAD_BYTES} bytes, not {len(raw)}")
     kind, source, target, number = _HEAD.unpack_from(raw)
@@ -74,7 +74,7 @@ def unpack(raw: bytes | bytearray | memoryview) -> Frame:
 
 
 def pack_bodies(bodies: Sequence[bytes | memoryview]) -> bytes:
-    """Several bodies as one."""
+    """Join several bodies into one."""
     parts: list[bytes | memoryview] = []
     for body in bodies:
         parts += (_LENGTH.pack(len(body)), body)
@@ -82,7 +82,7 @@ def pack_bodies(bodies: Sequence[bytes | memoryview]) -> bytes:
 
 
 def unpack_bodies(raw: memoryview) -> list[memoryview]:
-    """They again."""
+    """Split a body that `pack_bodies` has joined."""
     bodies: list[memoryview] = []
     at = 0
     while at < len(raw):
@@ -94,10 +94,10 @@ def unpack_bodies(raw: memoryview) -> list[memoryview]:
 
 
 def pack_ranks(ranks: Iterable[int]) -> bytes:
-    """Ranks as a body."""
+    """Encode ranks as a body."""
     return b"".join(_RANK.pack(rank) for rank in ranks)
 
 
 def unpack_ranks(raw: memoryview) -> list[int]:
-    """They again."""
+    """Decode a body of ranks."""
     return [rank for (rank,) in _RANK.iter_unpack(raw)]

@@ -30,22 +30,22 @@ _Numbers = dict[tuple[str, int], int]
 
 
 class Store(Protocol):
-    """What is used of a store."""
+    """Operations used of a store."""
 
     def set(self, key: str, value: Any, /) -> Any:
         """Store these bytes."""
         ...
 
     def get(self, key: str, /) -> bytes:
-        """They again."""
+        """Return the bytes stored for a key."""
         ...
 
     def check(self, keys: list[str], /) -> bool:
-        """Whether all of these are there."""
+        """Return whether all of these keys are there."""
         ...
 
     def delete_key(self, key: str, /) -> bool:
-        """Remove it, if it is there."""
+        """Remove a key, if it is there."""
         ...
 
 
@@ -83,18 +83,18 @@ class StoreGroup:
         self._call("send_obj", lambda: self._post("letter", [dst], obj))
 
     def recv_obj(self, src: int, timeout: float | None = None) -> Any:
-        """The next object that rank `src` sent to this one."""
+        """Return the next object that rank `src` sent to this one."""
         return self._call("recv_obj", lambda: self._take("letter", [src], timeout)[0])
 
     def broadcast_obj(self, obj: object, src: int, timeout: float | None = None) -> Any:
-        """At `src`: send `obj` to all others. Elsewhere: the next object that it sent so."""
+        """At `src`: send `obj` to all others. Elsewhere: return the next object that it sent so."""
         if src != self.rank:
             return self._call("broadcast_obj", lambda: self._take("cast", [src], timeout)[0])
         self._call("broadcast_obj", lambda: self._post("cast", self._others, obj))
         return obj
 
     def all_gather_obj(self, obj: object, timeout: float | None = None) -> list[Any]:
-        """Every rank's object, in rank order; called again, with what was given first."""
+        """Return every rank's object, in rank order; called again, it keeps the first call's object."""
         got = self._call("all_gather_obj", lambda: self._meet("gather", obj, timeout))
         return [*got[: self.rank], obj, *got[self.rank :]]
 
@@ -118,7 +118,7 @@ class StoreGroup:
                 return
 
     def _call(self, operation: str, act: Callable[[], _T]) -> _T:
-        """One at a time; if it raises, what it would have returned is there for the next (R9)."""
+        """Run one call at a time; if it raises, its result stays for the next one (R9)."""
         if self._pid != os.getpid():
             raise ForkedCopy(self._pid, "group")
         guard, before = self._guard, self._taken
@@ -184,7 +184,7 @@ class StoreGroup:
         return objects
 
     def _fetch(self, kind: str, src: int, left: Callable[[], float | None]) -> None:
-        """Into `_kept`, where it stays until the next one replaces it."""
+        """Read the next value into `_kept`, where it stays until the one after replaces it."""
         number = self._taken.get((kind, src), 0)
         place = self._place(kind, src, self.rank, number)
         kept = self._kept.get((kind, src))
@@ -233,7 +233,7 @@ class StoreGroup:
         return f"{self._name}/{kind}/{src}>{dst}/{number}"
 
     def _code(self, place: str, frame: bytearray | memoryview) -> bytes:
-        """Over the place too, so that the store cannot move a value."""
+        """Return the code of a value and its place, so that the store cannot move a value."""
         code = hmac.new(self._keys.secret, f"{len(place)}:{place}".encode(), "sha256")
         code.update(frame)
         return code.digest()

@@ -1,4 +1,4 @@
-"""How a call sleeps until something was heard: any number of threads, safe in signal handlers."""
+"""Waiting for the next frame, in any number of threads; safe in signal handlers."""
 
 import contextlib
 import threading
@@ -8,44 +8,44 @@ _LONGEST = 3600.0
 
 
 class Waker:
-    """Rings once."""
+    """Wakes one sleep, once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
 
     def wake(self) -> None:
-        """Wake the sleeper, who may not sleep yet."""
+        """Wake the sleeper, which may not sleep yet."""
         self._lock.release()
 
     def sleep(self, seconds: float | None) -> None:
-        """Until it rings, at most that long."""
+        """Sleep until `wake`, for at most that long."""
         self._lock.acquire(timeout=_LONGEST if seconds is None else min(seconds, _LONGEST))
 
 
 class Wakers:
-    """All sleepers of one member. Nothing here is held, so an exception leaves nothing held.
+    """All sleepers of one rank. No lock is held, so an exception leaves none held.
 
-    A sleeper hangs up a bell, looks whether there is news, and only then sleeps. Whoever brings
-    news stores it first and rings after: no wake-up is lost.
+    A sleeper adds a waker, checks for news, and only then sleeps. A thread with news stores it
+    first and wakes after: no wake-up is lost.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[Waker] = deque()
 
     def add(self) -> Waker:
-        """A new bell, to be taken down by its owner."""
+        """Return a new waker, to be removed by its owner."""
         waker = Waker()
         self._waiting.append(waker)
         return waker
 
     def remove(self, waker: Waker) -> None:
-        """It need not ring any more."""
+        """Forget a waker, if it has not woken yet."""
         with contextlib.suppress(ValueError):
             self._waiting.remove(waker)
 
     def wake_all(self) -> None:
-        """Wake everybody; each bell rings once."""
+        """Wake every sleeper, each once."""
         with contextlib.suppress(IndexError):
             while True:
                 self._waiting.popleft().wake()
