@@ -207,7 +207,7 @@ class BarrierState:
         return self._released() or self._news()
 
     def leave(self, rank: int) -> list[Post]:
-        """Remove a rank that has ended; its object for a gather stands, its barrier call does not."""
+        """Remove a rank that has ended; its object for a gather stands, its barrier does not."""
         self._curious.discard(rank)
         self._gave_up.discard(rank)
         self._away.discard(rank)

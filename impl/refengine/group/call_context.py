@@ -24,7 +24,7 @@ Obstacle = Callable[[], RefengineError | None]
 
 
 class CallContext:
-    """What a rank's calls share: `member` holds the frames received, `link` sends."""
+    """State that a rank's calls share: `member` holds the frames received, `link` sends."""
 
     def __init__(self, member: Member, link: Link, clock: Clock) -> None:
         self.member, self.link, self.clock = member, link, clock

@@ -1,4 +1,4 @@
-"""How a rank's part in a group ended, and the error that follows for calls that need the rank."""
+"""The end of a rank's part in a group, and the error that it causes in calls that need the rank."""
 
 import struct
 from dataclasses import dataclass

@@ -51,8 +51,8 @@ class Group:
     then `group.wait_until_ready(60)`.
 
     Objects sent before a rank left or died arrive; after that, calls that need that rank raise:
-    RankDied (killed), PeerSilent (cut off), GroupClosed (left). The others go on, unless it is rank 0,
-    by way of which everything goes. A sender learns of it at its next call.
+    RankDied (killed), PeerSilent (cut off), GroupClosed (left). The others go on, unless it is
+    rank 0, by way of which everything goes. A sender learns of it at its next call.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class StoreGroup:
         return obj
 
     def all_gather_obj(self, obj: object, timeout: float | None = None) -> list[Any]:
-        """Return every rank's object, in rank order; called again, it keeps the first call's object."""
+        """Return every rank's object, in rank order; a retried call sends its first object."""
         got = self._call("all_gather_obj", lambda: self._meet("gather", obj, timeout))
         return [*got[: self.rank], obj, *got[self.rank :]]
 

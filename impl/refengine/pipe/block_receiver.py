@@ -1,4 +1,4 @@
-"""What has come of transfers of blocks: whole and in order, or failed; no I/O (SPEC K8).
+"""State of incoming transfers of blocks: whole and in order, or failed; no I/O (SPEC K8).
 
 Belongs to the thread that receives, but for `take` and `put_back`, each of which is one step.
 """
@@ -12,29 +12,29 @@ from ..keeping import keep
 from .protocol import BlockLabel
 
 _PAST_MOST = 4096
-"""Ended transfers that are remembered, so that what comes late is known as such."""
+"""Number of ended transfers remembered, so that late blocks are recognized."""
 _FAILED_MOST = 1024
 
 
 @dataclass(eq=False)
 class Incoming:
-    """One transfer."""
+    """One incoming transfer."""
 
     transfer: bytes
     request: bytes
     count: int
     until: float
-    """When its lease ends, by this side's clock, at the latest."""
+    """Latest end of its lease, by this side's clock."""
     blocks: list[Any] = field(default_factory=lambda: list[Any]())
     nbytes: int = 0
     state: Literal["coming", "whole", "granted", "failed"] = "coming"
     reason: str = ""
     asked: bool = False
-    """Whether the sender was told that it is wanted."""
+    """True once the sender was told that a caller wants it."""
 
 
 class BlockReceiver:
-    """`most`: bytes that may be kept for those who have not asked yet."""
+    """All incoming transfers. At most `most` bytes are kept of blocks not asked for yet."""
 
     def __init__(self, most: int, shape_checksum: Callable[[Any], int]) -> None:
         self._most, self._shape_checksum = most, shape_checksum
@@ -42,16 +42,16 @@ class BlockReceiver:
         self._past: OrderedDict[bytes, None] = OrderedDict()
 
     def of(self, request: bytes) -> Incoming | None:
-        """What there is of a request."""
+        """Return the transfer of a request, if there is one."""
         return self._by_request.get(request)
 
     @property
     def nbytes(self) -> int:
-        """Of all that is kept."""
+        """Bytes of all blocks kept."""
         return sum(each.nbytes for each in list(self._by_request.values()))
 
     def block(self, label: BlockLabel, block: Any, now: float) -> None:
-        """One block has come."""
+        """Add a block to its transfer."""
         if label.transfer in self._past:
             return  # late: its transfer has ended
         found = self._by_request.get(label.request)
@@ -73,20 +73,20 @@ class BlockReceiver:
                 self._fail(found, f"there is no room for more than {self._most} bytes")
 
     def granted(self, transfer: bytes) -> None:
-        """Its sender has given it to us."""
+        """Mark a transfer as granted by its sender: it may be served."""
         found = self._find(transfer)
         if found is not None and found.state == "whole":
             found.state = "granted"
 
     def failed(self, transfer: bytes) -> None:
-        """Its sender has given it up."""
+        """Fail a transfer that its sender has given up."""
         found = self._find(transfer)
         if found is not None and found.state != "granted":
             self._fail(found, "its sender gave it up")
         self._remember(transfer)
 
     def expire(self, now: float) -> float | None:
-        """End what has had its time. Seconds until there is more to end."""
+        """End transfers whose lease is over; return the seconds until the next one ends."""
         for each in list(self._by_request.values()):
             if now >= each.until:
                 self._end(each)
@@ -94,7 +94,7 @@ class BlockReceiver:
         return min(waiting) if waiting else None
 
     def take(self, found: Incoming, taken: list[Incoming]) -> bool:
-        """Into `taken`, for whoever calls; False if another was faster, or its lease has ended."""
+        """Move a transfer to `taken`; False if another caller has it, or its lease has ended."""
         if self._by_request.get(found.request) is not found:
             return False
         try:
@@ -104,7 +104,7 @@ class BlockReceiver:
         return True
 
     def put_back(self, taken: list[Incoming]) -> None:
-        """It was not taken, after all."""
+        """Return transfers that were not taken, after all."""
         while taken:
             self._by_request.setdefault(taken[-1].request, taken[-1])
             taken.pop()

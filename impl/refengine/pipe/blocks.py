@@ -1,8 +1,9 @@
 """KV blocks of requests, over the pipe between two ranks: taken whole within a lease, or failed.
 
-The sender alone decides: a receiver that has all blocks, and somebody who wants them, says so;
-only what the sender then grants is served. So what it has given up, its lease over, is never
-served, however late anything comes, and neither side's clock is compared with the other's.
+The sender alone decides: a receiver that has all blocks, and a caller for them, reports READY;
+only blocks that the sender then grants are served. So blocks that it has given up, their lease
+over, are never served, however late anything comes, and neither side's clock is compared with
+the other's.
 """
 
 import contextlib
@@ -31,40 +32,40 @@ if TYPE_CHECKING:
     import torch
 
 _POLL_INTERVAL = 1.0
-"""Seconds until whoever waits looks whether the thread that would tell it still lives."""
+"""Seconds between checks, by a call that waits, that the receiving thread still lives."""
 _EXIT_SECONDS = 2.0
 _JOIN = 2.0
 """Seconds for the thread to see that the pipe is closed."""
 
 
 class Carrier(Protocol):
-    """A pipe between two ranks, as blocks need it."""
+    """Operations that blocks need of a pipe between two ranks."""
 
     def send_labelled(self, tensor: Any, label: bytes, timeout: float | None = None) -> None:
-        """Send a snapshot."""
+        """Send a snapshot of a tensor, with a label."""
         ...
 
     def recv_labelled(self, timeout: float | None = None) -> tuple[Any, bytes]:
-        """The next one."""
+        """Return the next tensor and its label."""
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Wakes whoever receives."""
+        """Close the pipe; wake a call that receives."""
         ...
 
 
 class _Offer:
-    """A transfer that its sender waits for. `heard` gets what the other side says of it."""
+    """Transfer that its sender waits for. `heard` gets the other side's messages about it."""
 
     def __init__(self) -> None:
         self.heard: SimpleQueue[BlockMessage | None] = SimpleQueue()
 
 
 class BlockPipe:
-    """Takes the pipe over: nobody else sends or receives by it, and it is closed with this.
+    """Sends and receives blocks over a pipe that it owns: it alone uses the pipe, and closes it.
 
-    Any number of threads may send and receive. `most` bytes are kept of blocks that nobody has
-    asked for yet; a transfer for which there is no room is failed.
+    Any number of threads may send and receive. At most `most` bytes are kept of blocks not asked
+    for yet; a transfer for which there is no room is failed.
     """
 
     def __init__(self, pipe: Carrier, *, most: int = 1 << 32, clock: Clock = monotonic) -> None:
@@ -82,10 +83,10 @@ class BlockPipe:
         self._thread.start()
 
     def send_kv(self, request_id: str, blocks: "Sequence[torch.Tensor]", *, lease: float) -> None:
-        """Returns once the other side has been given all of them, for a `recv_kv` that waits.
+        """Return once the other side has been granted all blocks, for a `recv_kv` that waits.
 
-        Raises by the end of the lease, LeaseEnded if nobody asked. After either, nothing reads
-        the blocks any more, and no part of a failed transfer is ever served.
+        Raises by the end of the lease, LeaseEnded if no call asked for them. After either, nothing
+        reads the blocks any more, and no part of a failed transfer is ever served.
         """
         until = self._clock() + lease
         transfer, request = secrets.token_bytes(TRANSFER_ID_BYTES), request_digest(request_id)
@@ -111,9 +112,9 @@ class BlockPipe:
             raise LeaseEnded(request_id, lease)
 
     def recv_kv(self, request_id: str, *, timeout: float | None) -> "list[torch.Tensor]":
-        """All blocks of a request, in order. BlocksFailed, once, if its transfer came to nothing.
+        """Return all blocks of a request, in order; BlocksFailed, once, if their transfer failed.
 
-        DeadlinePassed: nothing changed. What came for nobody is dropped when its lease ends.
+        DeadlinePassed: nothing changed. Blocks not asked for are dropped when their lease ends.
         """
         left, news = countdown(timeout, self._clock), SimpleQueue[None]()
         request = request_digest(request_id)
@@ -143,7 +144,7 @@ class BlockPipe:
             raise
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the pipe, too. Whoever waits is told."""
+        """Close the pipe, too. Calls that wait raise."""
         try:
             self._pipe.close(timeout)
         finally:
@@ -180,7 +181,7 @@ class BlockPipe:
             self._pipe.send_labelled(block, label.pack(), left)
 
     def _hear(self, offer: _Offer, until: float) -> BlockMessage | None:
-        """What the receiver says, or None if it says nothing in time, or the pipe has ended."""
+        """Return the receiver's message; None if none comes in time, or the pipe has ended."""
         if self._end is not None:
             return None
         while True:
@@ -196,7 +197,7 @@ class BlockPipe:
         self._pipe.send_labelled(None, BlockLabel(message, transfer).pack(), timeout)
 
     def _give_up(self, transfer: bytes) -> None:
-        """Tell the other side, if there is a way: else it learns by the lease."""
+        """Send FAILED, if the pipe still works: else the other side learns by the lease."""
         with contextlib.suppress(RefengineError):
             self._send_message(BlockMessage.FAILED, transfer, 0.0)
 
@@ -214,14 +215,14 @@ class BlockPipe:
             self._look()
 
     def _look(self) -> None:
-        """The thread that was struck where it could not even say so is missed here (R9)."""
+        """Notice a thread that was struck where it could not report its own end (R9)."""
         if not self._thread.is_alive():
             self.finish(None)
 
     # -- the thread that receives -------------------------------------------------------------
 
     def heard(self, block: Any, raw: bytes) -> None:
-        """One message has come."""
+        """Handle one message."""
         label = BlockLabel.unpack(raw)
         if label is None:
             return
@@ -242,7 +243,7 @@ class BlockPipe:
             news.put(None)
 
     def finish(self, end: BaseException | None) -> None:
-        """Nothing comes any more: all who wait are told. May be said again."""
+        """End every wait: nothing comes any more. May be called again."""
         if self._end is None:
             self._end = end or PipeClosed("this rank")
         self._ring()
@@ -253,12 +254,12 @@ class BlockPipe:
 def _run(
     whose: "ref[BlockPipe]", pipe: Carrier, block_receiver: BlockReceiver, clock: Clock
 ) -> None:
-    """Receive until the pipe ends. Who has been dropped is not kept by this (L1)."""
+    """Receive until the pipe ends, without keeping a `BlockPipe` that was dropped (L1)."""
     end: BaseException | None = None
     try:
         while True:
             _pass_on(whose, *_next(pipe, block_receiver, clock))
-    except BaseException as error:  # whatever it is: those who wait are told
+    except BaseException as error:  # of any kind: calls that wait raise it
         end = error
     finally:
         blocks = whose()
@@ -267,12 +268,12 @@ def _run(
 
 
 def _next(pipe: Carrier, block_receiver: BlockReceiver, clock: Clock) -> tuple[Any, bytes]:
-    """The next message; what has had its time is ended meanwhile."""
+    """Return the next message; meanwhile end transfers whose lease is over."""
     while True:
         try:
             return pipe.recv_labelled(block_receiver.expire(clock()))
         except (DeadlinePassed, TransferFailed):
-            continue  # what is missing is noticed by what comes after it, or by the lease
+            continue  # a missing block is noticed by the one after it, or by the lease
 
 
 def _pass_on(whose: "ref[BlockPipe]", block: Any, raw: bytes) -> None:
@@ -283,6 +284,6 @@ def _pass_on(whose: "ref[BlockPipe]", block: Any, raw: bytes) -> None:
 
 
 def _leave(pipe: Carrier) -> None:
-    """Nobody is there to hear what was lost."""
+    """Close at exit, where no caller is left to learn what was lost."""
     with contextlib.suppress(Exception):
         pipe.close(_EXIT_SECONDS)

@@ -1,4 +1,11 @@
-"""How two ranks connect: each proves to the other that it knows the key, before anything else (SPEC S3, S4)."""
+"""Two ranks connect: each proves that it knows the key, before anything else (SPEC S3, S4).
+
+Four messages of fixed size: hello, welcome (the server's proof), proof (the client's), verdict.
+Every proof covers both fresh nonces and all messages so far, so none can be used again, and none
+can be turned around. `ClientHandshake` and `ServerHandshake` are the two halves, without I/O;
+`connect_to_server` and `HandshakeServer` own the sockets. An unauthenticated peer is served for a
+bounded time, in bounded memory.
+"""
 
 import hmac
 import os
@@ -17,7 +24,7 @@ from .link import LOCATION_BYTES, Link, Location, PeerInfo
 from .transports.select import agreed_transport
 
 CONTROL = 0xFFFFFFFF
-"""In place of a link's number: the connection by which all meet at rank 0."""
+"""In place of a link's number: the connection by which each rank finds the others, at rank 0."""
 
 _NONCE_BYTES = 32
 _PROOF_BYTES = 32
@@ -34,18 +41,18 @@ VERDICT_BYTES = _VERDICT.size
 
 @dataclass(frozen=True)
 class ClientInfo:
-    """Whoever connects: which rank, what for, where its tensors are."""
+    """Contents of a hello: the client's rank, the link that it wants, its tensors' location."""
 
     rank: int
     size: int
     link: int
-    """The rank that sends over it, or CONTROL."""
+    """Rank that sends over the link, or CONTROL."""
     pid: int
     location: Location
 
 
 class ClientHandshake:
-    """The connecting party's half."""
+    """The client's half."""
 
     def __init__(self, keys: Keys, me: ClientInfo) -> None:
         self._keys = keys
@@ -57,7 +64,7 @@ class ClientHandshake:
         self.pid, self.location = 0, me.location
 
     def proof(self, welcome: bytes) -> bytes | None:
-        """What answers the welcome; None if that does not come from one who knows the key."""
+        """Return the answer to a welcome; None if its sender does not know the key."""
         fields, theirs = welcome[: _WELCOME.size], welcome[_WELCOME.size :]
         self._said = self.hello + fields
         if not hmac.compare_digest(theirs, _digest(self._keys, b"listens", self._said)):
@@ -68,12 +75,12 @@ class ClientHandshake:
 
     @property
     def session(self) -> bytes:
-        """A key that only these two parties have, for this connection."""
+        """Key that only these two ranks have, for this connection."""
         return _digest(self._keys, b"session", self._said)
 
 
 class ServerHandshake:
-    """The listener's half, for one connection."""
+    """The server's half, for one connection."""
 
     def __init__(self, keys: Keys, pid: int, location: Location) -> None:
         self._keys, self._pid, self._location = keys, pid, location
@@ -81,7 +88,7 @@ class ServerHandshake:
         self.client: ClientInfo | None = None
 
     def welcome(self, hello: bytes) -> bytes | None:
-        """What answers a hello; None if that is none."""
+        """Return the answer to a hello; None if it is none."""
         magic, rank, size, link, pid, _, location = _HELLO.unpack(hello)
         if magic != _MAGIC:
             return None
@@ -95,22 +102,22 @@ class ServerHandshake:
         return mine + _digest(self._keys, b"listens", self._said)
 
     def proves(self, proof: bytes) -> bool:
-        """Whether the caller knows the key."""
+        """Return whether the client knows the key."""
         return hmac.compare_digest(proof, _digest(self._keys, b"connects", self._said))
 
     @property
     def session(self) -> bytes:
-        """As the other party has it."""
+        """Key that only these two ranks have, for this connection."""
         return _digest(self._keys, b"session", self._said)
 
 
 def pack_verdict(reason: str = "") -> bytes:
-    """The listener's last word: a reason is a refusal."""
+    """Encode the server's last message: a reason is a refusal."""
     return _VERDICT.pack(bool(reason), reason.encode()[:255])
 
 
 def parse_verdict(said: bytes) -> str:
-    """The reason in a verdict; empty if it is none."""
+    """Return the reason in a verdict; empty if the client was accepted."""
     refused, reason = _VERDICT.unpack(said)
     return reason.rstrip(b"\0").decode(errors="replace") or "no reason" if refused else ""
 
@@ -127,9 +134,10 @@ def connect_to_server(
     left: Callable[[], float],
     sockets: SocketFactory,
 ) -> "Link | str":
-    """A link to the door of `rank`, or why it refused us.
+    """Return a link to the server of `rank`, or the reason of its refusal.
 
-    ConnectionError if nobody is there, or not one of ours; TimeoutError if nothing came in time.
+    ConnectionError if no server listens, or one without the key; TimeoutError if no answer came
+    in time.
     """
     undo = Undo()
     try:
@@ -151,7 +159,7 @@ def connect_to_server(
 
 
 def read_exactly(sock: socket.socket, count: int, left: Callable[[], float]) -> bytes:
-    """Exactly so many bytes; ConnectionError if it ends before."""
+    """Read so many bytes; ConnectionError if the connection ends before."""
     heard = b""
     while len(heard) < count:
         sock.settimeout(left())
@@ -164,7 +172,7 @@ def read_exactly(sock: socket.socket, count: int, left: Callable[[], float]) -> 
 
 _PENDING_MOST = 64
 Expected = tuple[int, int]
-"""A rank, and the link (or CONTROL) that it is to connect."""
+"""Rank, and the link (or CONTROL) that it is to connect."""
 
 
 @dataclass
@@ -179,7 +187,7 @@ class _UnauthenticatedPeer:
 
 
 class HandshakeServer:
-    """Listens at one address, for the callers that are `expected` and no others."""
+    """Listens at one address, for the clients that are `expected` and no others."""
 
     def __init__(
         self,
@@ -200,20 +208,20 @@ class HandshakeServer:
         self._accepted: list[tuple[socket.socket, object]] = []
         self.expected = expected
         self.connected: dict[Expected, Link] = {}
-        self._listener = sockets.listen_tcp(host, port)  # last: whoever has this closes it
+        self._listener = sockets.listen_tcp(host, port)  # last: nothing after it can fail
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port at which it listens."""
         return self._listener.getsockname()[1]
 
     @property
     def missing(self) -> set[Expected]:
-        """Who has not come."""
+        """Links that are expected and not connected yet."""
         return self.expected - self.connected.keys()
 
     def wait(self, seconds: float | None, *others: int) -> None:
-        """Serve one round; returns early if one of the others hangs up."""
+        """Serve one round; return early if one of the other descriptors hangs up."""
         poller = select.poll()
         for fd in (self._listener.fileno(), *(s.sock.fileno() for s in self._connections)):
             poller.register(fd, select.POLLIN)
@@ -229,7 +237,7 @@ class HandshakeServer:
                 self._connections.remove(connection)
 
     def close(self) -> None:
-        """Nobody else; what came stays."""
+        """Stop listening; connected links stay."""
         self._listener.close()
         for connection in self._connections:
             connection.sock.close()
@@ -237,7 +245,7 @@ class HandshakeServer:
             self._accepted.pop()[0].close()
 
     def drop(self) -> None:
-        """Close what came, too."""
+        """Close the connected links, too."""
         self.close()
         for link in self.connected.values():
             link.close()
@@ -245,7 +253,7 @@ class HandshakeServer:
     def _accept(self) -> None:
         while True:
             if len(self._connections) >= _PENDING_MOST:
-                self._connections[0].sock.close()  # the one that has had the longest
+                self._connections[0].sock.close()  # the oldest
                 self._connections.popleft()
             try:
                 keep(self._accepted, self._listener.accept)
@@ -258,7 +266,7 @@ class HandshakeServer:
             self._accepted.clear()
 
     def _hear(self, connection: _UnauthenticatedPeer) -> bool:
-        """Whether it is still one."""
+        """Read from a connection; return whether it is still unauthenticated."""
         wanted = PROOF_BYTES if connection.welcomed else HELLO_BYTES
         have = sum(map(len, connection.received))
         try:
@@ -315,7 +323,7 @@ class HandshakeServer:
 
 
 def _send_whole(sock: socket.socket, what: bytes) -> bool:
-    """Small and first: the kernel always has room for it."""
+    """Send a message small enough, and early enough, for the kernel to have room for it."""
     try:
         return sock.send(what) == len(what)
     except OSError:

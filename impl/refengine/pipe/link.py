@@ -22,22 +22,22 @@ REPLY_BYTES = _REPLY.size
 
 
 class Reply(IntEnum):
-    """What a receiver may say."""
+    """Kind of a receiver's answer."""
 
     DONE = 1
-    """It has this transfer's bytes, which went beside the link."""
+    """The receiver has this transfer's bytes, which went beside the link."""
     REFUSED = 2
-    """It takes nothing any more; why, follows as text."""
+    """The receiver takes nothing any more; the reason follows as text."""
     BYE = 3
 
 
 def pack_reply(kind: Reply, number: int = 0, text: str = "") -> bytes:
-    """As it goes over the link."""
+    """Encode an answer."""
     return _REPLY.pack(kind, number, text.encode()[:247])
 
 
 def parse_reply(raw: bytes) -> tuple[int, int, str]:
-    """(kind, number, text)."""
+    """Decode an answer to (kind, number, text)."""
     kind, number, text = _REPLY.unpack(raw)
     return kind, number, text.rstrip(b"\0").decode(errors="replace")
 
@@ -51,12 +51,12 @@ class Location:
     asked: TransportName
 
     def pack(self) -> bytes:
-        """In so many bytes."""
+        """Encode in `LOCATION_BYTES` bytes."""
         return _LOCATION.pack(self.machine, self.device, _TRANSPORTS.index(self.asked))
 
     @classmethod
     def unpack(cls, raw: bytes) -> "Location":
-        """ValueError for a transport that is not known here."""
+        """Decode; ValueError for a transport that is not known here."""
         fields: tuple[bytes, bytes, int] = _LOCATION.unpack(raw)
         machine, device, asked = fields
         if asked >= len(_TRANSPORTS):
@@ -66,7 +66,7 @@ class Location:
 
 @dataclass(frozen=True)
 class PeerInfo:
-    """Who is at the other end."""
+    """The rank at the other end of a link."""
 
     rank: int
     pid: int
@@ -74,12 +74,12 @@ class PeerInfo:
 
     @property
     def role(self) -> str:
-        """As errors name it."""
+        """Name of the rank in errors."""
         return f"rank {self.rank}"
 
 
 class Link:
-    """Never blocks. A forked child's copy is closed at once, so that an end is seen across."""
+    """Never blocks. A forked child's copy is closed at once, so that the peer sees an end."""
 
     def __init__(self, sock: socket.socket, peer: PeerInfo, session: bytes) -> None:
         self.sock, self.peer, self.session = sock, peer, session
@@ -87,7 +87,7 @@ class Link:
         _links.add(self)
 
     def watch(self, silence: float) -> None:
-        """Have the kernel notice a machine that answers nothing any more; send at once."""
+        """Let the kernel detect a machine that answers nothing any more; send without delay."""
         if self.sock.family == socket.AF_UNIX:
             return  # both ends are this process's
         third = math.ceil(silence / 3)
@@ -102,16 +102,16 @@ class Link:
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def close(self) -> None:
-        """Hang up, for real even if a forked child holds a copy."""
+        """Close the connection, even if a forked child holds a copy."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
 
 def ready(sock: socket.socket, events: int, seconds: float | None, *others: int) -> int:
-    """Wait until it is, or until something can be read from one of the others.
+    """Wait until the socket is ready, or one of the other descriptors can be read.
 
-    What was found of the socket: 0 if nothing was.
+    Returns the events found at the socket, 0 for none.
     """
     poller = select.poll()
     poller.register(sock, events)

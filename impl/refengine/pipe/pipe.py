@@ -28,7 +28,7 @@ _EXIT_SECONDS = 2.0
 
 
 class Overrides(TypedDict, total=False):
-    """What tests bring."""
+    """Sockets and clock of tests."""
 
     sockets: SocketFactory
     clock: Clock
@@ -90,24 +90,24 @@ class Pipe:
 
     @property
     def settings(self) -> PipeSettings:
-        """As it was made."""
+        """Settings that the pipe was made with."""
         return self._settings
 
     @property
     def buffer_size(self) -> int:
-        """Bytes that were handed in and have not been sent; 0 after every outcome (SPEC K2)."""
+        """Bytes handed in and not sent yet; 0 after every outcome (SPEC K2)."""
         return self._ends.sender.send_queue.nbytes()
 
     def send_tensor(self, tensor: "torch.Tensor | None", timeout: float | None = None) -> None:
-        """Send it as it is now; returns once there was room for a copy of its bytes (SPEC K5).
+        """Send a tensor as it is now; return once there was room for a copy of its bytes (SPEC K5).
 
-        Raises what an earlier send met (SendFailed; PeerDied, PeerSilent, PipeClosed for good):
+        Raises the error of an earlier send (SendFailed; PeerDied, PeerSilent, PipeClosed for good):
         then this one was not sent. DeadlinePassed if there was no room in time.
         """
         self.send_labelled(tensor, b"", timeout)
 
     def recv_tensor(self, timeout: float | None = None) -> "torch.Tensor | None":
-        """The next tensor from the rank before.
+        """Return the next tensor from the rank before.
 
         TransferFailed, once, in the place of one that could not be sent. MetadataRefused, PeerDied,
         PeerSilent, PipeClosed: nothing comes any more. DeadlinePassed: nothing changed.
@@ -117,22 +117,22 @@ class Pipe:
     def send_labelled(
         self, tensor: "torch.Tensor | None", label: bytes, timeout: float | None = None
     ) -> None:
-        """The same, with at most 80 bytes that are told with it."""
+        """Send a tensor with a label of at most 80 bytes."""
         self._check_owner()
         ends = self._ends
         nbytes = ends.send_transport.nbytes(tensor)
         ends.sender.send(nbytes, lambda: ends.send_transport.snapshot(tensor, label), timeout)
 
     def recv_labelled(self, timeout: float | None = None) -> "tuple[torch.Tensor | None, bytes]":
-        """The same, with the label, which is padded with zeros to 80 bytes."""
+        """Return the next tensor and its label, padded with zeros to 80 bytes."""
         self._check_owner()
         return self._ends.receiver.receive(timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Hand over what was sent, for at most that long (None: the settings'), and leave.
 
-        Raises what was not told yet, TensorsLost for what could not be handed over. Said again, it
-        does nothing.
+        Raises errors not reported yet, TensorsLost for tensors that could not be handed over.
+        Called again, it does nothing.
         """
         if self._pid == os.getpid():
             try:
@@ -152,7 +152,7 @@ class Pipe:
 
 
 class _Ends:
-    """What a pipe has, without the pipe: its threads must not keep it."""
+    """Parts of a pipe, without the pipe: its threads must not keep it alive."""
 
     def __init__(
         self, neighbours: Neighbours, location: Location, device: str, pipe: Pipe, clock: Clock
@@ -182,7 +182,7 @@ class _Ends:
             raise
 
     def close(self, seconds: float) -> None:
-        """Both directions."""
+        """Close both directions."""
         if self._pid != os.getpid():
             return
         try:
@@ -194,12 +194,12 @@ class _Ends:
                 self.send_transport.close()
 
     def leave(self, seconds: float) -> None:
-        """Without a word of what was lost: nobody is there to hear."""
+        """Close without reporting losses: at exit no caller is left."""
         try:
             self.close(seconds)
         except Exception:
             return
 
     def drop(self) -> None:
-        """Never used."""
+        """Close ends that were never used."""
         self.leave(0.0)

@@ -1,4 +1,10 @@
-"""What goes over a link, byte for byte: types of elements, headers of transfers, labels of blocks."""
+"""The bytes of a link: types of elements, headers of transfers, labels of blocks.
+
+Each transfer begins with one header of fixed size, sealed with the link's key. A receiver takes
+nothing on trust: a header that is damaged, repeated, out of order, contradictory or larger than
+allowed is refused before any memory is taken for its tensor (SPEC K6). Types are named by number,
+and known without torch.
+"""
 
 import hashlib
 import hmac
@@ -43,9 +49,9 @@ DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
 MAX_DIMS = 14
 LABEL_BYTES = 80
 TEXT_MOST = 1024
-"""Bytes of what is said about a failed transfer."""
+"""Most bytes of the reason of a failed transfer."""
 BESIDE_MOST = 4096
-"""Bytes that go by the link when the payload itself does not."""
+"""Most bytes that go by the link when the payload itself does not."""
 
 _FIELDS = struct.Struct(f">4sBBBBQQQ{MAX_DIMS}q{LABEL_BYTES}s")
 _MAGIC = b"RKP1"
@@ -55,53 +61,53 @@ _INT64_MOST = (1 << 63) - 1
 
 
 class Kind(IntEnum):
-    """What a header announces."""
+    """Kind of a transfer."""
 
     TENSOR = 1
     NOTHING = 2
     """None in a tensor's place."""
     FAILED = 3
-    """The sender could not send this one; why, follows as text."""
+    """The sender could not send this one; the reason follows as text."""
     BYE = 4
 
 
 class Way(IntEnum):
-    """How the payload comes."""
+    """Path of a payload."""
 
     INLINE = 0
-    """Right after the header."""
+    """Over the link, right after the header."""
     NCCL = 1
     CUDA_IPC = 2
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """A tensor without its bytes."""
+    """Type and shape of a tensor."""
 
     dtype: str
     shape: tuple[int, ...]
 
     @property
     def nbytes(self) -> int:
-        """Of its elements, one after the other."""
+        """Bytes of its elements, one after the other."""
         return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
 @dataclass(frozen=True)
 class Header:
-    """One transfer as it is announced."""
+    """Header of one transfer."""
 
     kind: Kind
     number: int
     metadata: Metadata | None = None
     way: Way = Way.INLINE
     follows: int = 0
-    """Bytes that come right after it by the link."""
+    """Bytes that come right after the header by the link."""
     label: bytes = b""
-    """What a layer above says of it; at most `LABEL_BYTES`, padded with zeros."""
+    """Label of the layer above; at most `LABEL_BYTES`, padded with zeros."""
 
     def pack(self, key: bytes) -> bytes:
-        """As it goes over the link."""
+        """Encode and seal."""
         told = self.metadata
         code, shape, nbytes = (
             (DTYPE_CODES[told.dtype], told.shape, told.nbytes) if told else (0, (), 0)
@@ -113,7 +119,7 @@ class Header:
     def unpack(
         cls, raw: bytes | bytearray | memoryview, key: bytes, number: int, most: int
     ) -> "Header":
-        """The header that announces transfer `number`; MetadataRefused for anything else.
+        """Decode the header of transfer `number`; MetadataRefused for anything else.
 
         `most`: bytes that its tensor may have.
         """
@@ -139,7 +145,7 @@ class Header:
 
 
 def sealed(key: bytes, what: tuple[int, ...], sizes: tuple[int, ...], label: bytes) -> bytes:
-    """A header with what a `Header` packs, from kind to follows, be it true or not."""
+    """Return a sealed header with these fields, from kind to follows, be they true or not."""
     filled = (*sizes, *(0,) * (MAX_DIMS - len(sizes)))
     fields = _FIELDS.pack(_MAGIC, *what, *filled, label)
     return fields + _seal(key, fields)
@@ -186,41 +192,41 @@ TRANSFER_ID_BYTES = 16
 
 
 class BlockMessage(IntEnum):
-    """The kind of a message."""
+    """Kind of a message about blocks."""
 
     BLOCK = 1
     READY = 2
-    """The receiver has them all, and somebody wants them."""
+    """The receiver has all blocks, and a caller that wants them."""
     GRANT = 3
-    """The sender: they are yours. Only now are they served, so one party alone decides."""
+    """The sender grants the blocks. Only now are they served, so one side alone decides."""
     FAILED = 4
-    """Either: this transfer comes to nothing."""
+    """Either side has given this transfer up."""
 
 
 @dataclass(frozen=True)
 class BlockLabel:
-    """One message of one transfer."""
+    """One message about one transfer of blocks."""
 
     message: BlockMessage
     transfer: bytes
-    """Its own number, drawn by the sender: never used again."""
+    """Random number of the transfer, drawn by the sender: never used again."""
     request: bytes = bytes(16)
     """Digest of the request's id."""
     index: int = 0
     count: int = 0
     lease: float = 0.0
-    """Seconds that were left of it as the block was sent."""
+    """Seconds left of the lease when the block was sent."""
     checksum: int = 0
     """Checksum of the block's type and shape."""
 
     def pack(self) -> bytes:
-        """As the pipe carries it."""
+        """Encode as the label of a tensor."""
         fields = self.message, self.transfer, self.request, self.index, self.count
         return _BLOCK_FIELDS.pack(_BLOCK_MAGIC, *fields, self.lease, self.checksum)
 
     @classmethod
     def unpack(cls, raw: bytes) -> "BlockLabel | None":
-        """None if it is no such label."""
+        """Decode; None if it is no such label."""
         if len(raw) != LABEL_BYTES:
             return None
         magic, message, transfer, request, index, count, lease, checksum = (
@@ -232,11 +238,11 @@ class BlockLabel:
 
 
 def request_digest(request_id: str) -> bytes:
-    """By which a request is known to both."""
+    """Return the digest by which both sides know a request."""
     return hashlib.blake2b(request_id.encode(), digest_size=16).digest()
 
 
 def shape_checksum(block: Any) -> int:
-    """A checksum of its type and shape."""
+    """Return a checksum of a block's type and shape."""
     said = "None" if block is None else f"{block.dtype} {tuple(block.shape)}"
     return zlib.crc32(said.encode())

@@ -1,4 +1,8 @@
-"""The receiver: takes the next tensor off the link from the predecessor, in the caller's thread."""
+"""The receiver: reads the next tensor off the link from the predecessor, in the caller's thread.
+
+A transfer that has come in part stays as it is between calls, so a call that gives up, or is
+struck, changes nothing, and the next one goes on (SPEC X1, R9).
+"""
 
 import select
 from typing import Any
@@ -18,21 +22,21 @@ _RECEIVE = "recv_tensor"
 
 
 class PartialRead:
-    """Memory that fills from its beginning. `came` grows by what comes each time."""
+    """Memory that fills from its beginning. `received` grows by the bytes of each read."""
 
     def __init__(self, memory: memoryview) -> None:
         self.memory = memory
         self.received: list[int] = []
 
     def missing(self) -> memoryview:
-        """Where the next bytes belong; empty once all have come."""
+        """Return the memory for the next bytes; empty once all have come."""
         have = sum(self.received)
         self.received = [have]
         return self.memory[have:]
 
 
 class PartialTransfer:
-    """Transfer `number`, as far as it has come."""
+    """State of transfer `number`, without I/O."""
 
     def __init__(self, number: int, key: bytes, most: int) -> None:
         self.number = number
@@ -42,7 +46,7 @@ class PartialTransfer:
         self.header: Header | None = None
 
     def pending(self, transport: ReceiveTransport) -> PartialRead:
-        """What fills now; if nothing of it is missing, all has come. May raise MetadataRefused."""
+        """Return what fills now; with nothing missing, all has come. May raise MetadataRefused."""
         if self._body is None:
             if len(self._head.missing()):
                 return self._head
@@ -58,7 +62,7 @@ class PartialTransfer:
 
 
 class Receiver:
-    """One caller at a time; another one gets Busy."""
+    """Receives for one caller at a time; another one gets Busy."""
 
     def __init__(
         self, link: Link, transport: ReceiveTransport, most: int, silence: float, clock: Clock
@@ -72,7 +76,7 @@ class Receiver:
         self._wakeup = Wakeup()
 
     def receive(self, timeout: float | None) -> tuple[Any, bytes]:
-        """The next tensor, or None, and its label."""
+        """Return the next tensor, or None, and its label."""
         guard = self._guard
         if guard.inside:
             guard.refuse(_RECEIVE)
@@ -91,10 +95,10 @@ class Receiver:
                 raise found
             return found, header.label  # noqa: TRY300  an exception on the way out is caught, too
         except TransferFailed:
-            raise  # it was given in its tensor's place, which is over
+            raise  # it was raised in its tensor's place, which is over
         except BaseException:
             if taken is not None:
-                self._partial = taken  # nobody got it: the next call gives it
+                self._partial = taken  # it was not returned: the next call returns it
             guard.leave()
             raise
 
@@ -113,7 +117,7 @@ class Receiver:
             guard.leave()
 
     def _whole(self, timeout: float | None) -> tuple[Header, memoryview]:
-        """Until all of the next transfer has come."""
+        """Wait until all of the next transfer has come."""
         left = countdown(timeout, self._clock)
         while True:
             self._check()
@@ -143,7 +147,7 @@ class Receiver:
         return tensor
 
     def _take(self, pending: PartialRead, missing: memoryview) -> bool:
-        """Some bytes into there; False if none have come."""
+        """Read bytes into `missing`; False if none have come."""
         try:
             keep(pending.received, self._link.sock.recv_into, missing)
         except BlockingIOError:
@@ -166,7 +170,7 @@ class Receiver:
             raise self._end
 
     def _ended(self, error: RefengineError) -> RefengineError:
-        """Every call raises this from now on."""
+        """Let every call raise this error from now on."""
         self._end = error
         return error
 
@@ -177,7 +181,7 @@ class Receiver:
         return PeerDied(peer.role, peer.pid, "a tensor")
 
     def _reply(self, kind: Reply, text: str = "", number: int = 0) -> None:
-        """An answer is small, and the sender always reads: there is room, or nobody is there."""
+        """Send an answer: small, and the sender always reads, so there is room, or no sender."""
         try:
             self._link.sock.send(pack_reply(kind, number, text))
         except OSError:

@@ -1,8 +1,8 @@
-"""How the ranks of a pipe find each other and become a ring, all of them or none (SPEC 6).
+"""The ranks of a pipe find each other and become a ring, all of them or none (SPEC 6).
 
-Every rank but 0 connects to rank 0, and says where it listens for its own successor. Once all
-are there, rank 0 tells each where its predecessor listens; each connects to it, and says so; once
-all have, rank 0 tells everybody to go. Of two neighbours the one with the higher rank connects.
+Every rank but 0 connects to rank 0, and reports where it listens for its own successor. Once all
+have, rank 0 sends each the address of its predecessor; each connects to it, and reports that;
+once all have, rank 0 lets all of them go. Of two neighbours the one with the higher rank connects.
 """
 
 import os
@@ -23,7 +23,7 @@ from .link import Link, Location, PeerInfo
 _ADDRESS = struct.Struct(">H62s")
 _READY, _GO = b"R", b"G"
 _RETRY_INTERVAL = 0.03
-"""Seconds until a door that is not open yet is tried again."""
+"""Seconds until the next attempt to connect to a server that does not listen yet."""
 _MEETING = "the meeting of the pipe's ranks"
 
 
@@ -35,7 +35,7 @@ class Neighbours:
     into: Link
 
     def close(self) -> None:
-        """Hang up on both."""
+        """Close both links."""
         self.out.close()
         self.into.close()
 
@@ -56,10 +56,10 @@ class RankInfo:
 
 
 def connect_ring(info: RankInfo, timeout: float | None) -> Neighbours:
-    """Returns once every rank has both its links.
+    """Return once every rank has both its links.
 
     BarrierFailed names the ranks that did not come; PeerDied one that came and went; RankRefused
-    if this one is not wanted.
+    if this rank is refused.
     """
     if info.size == 1:
         return _alone(info)
@@ -91,7 +91,7 @@ def _close_both(pair: tuple[socket.socket, socket.socket]) -> None:
 
 
 class _Rendezvous:
-    """What host and guests have in common."""
+    """Common part of the host and the other ranks."""
 
     def __init__(
         self, info: RankInfo, timeout: float | None, until: float | None, undo: Undo
@@ -101,7 +101,7 @@ class _Rendezvous:
         self._successor = (info.rank + 1) % info.size
 
     def _left(self) -> float:
-        """Seconds; TimeoutError when there are none."""
+        """Return the seconds that are left; TimeoutError when there are none."""
         if self._until is None:
             return 3600.0
         left = self._until - self._info.clock()
@@ -132,7 +132,7 @@ class _Host(_Rendezvous):
     """Rank 0."""
 
     def connect_ring(self) -> Neighbours:
-        """Serve the others until all have said that they are ready."""
+        """Serve the others until all have reported that they are ready."""
         info, last = self._info, self._predecessor
         controls = {(rank, CONTROL) for rank in range(1, info.size)}
         server = self._server(info.host, info.port, controls | {(1, 0), (last, last)})
@@ -161,7 +161,7 @@ class _Host(_Rendezvous):
                 _check(link)
 
     def _hear(self, server: HandshakeServer, count: int) -> dict[int, bytes]:
-        """What each guest says next."""
+        """Return the next message of each rank."""
         said = dict[int, bytes]()
         for (rank, purpose), link in server.connected.items():
             if purpose == CONTROL:
@@ -191,7 +191,7 @@ class _Joiner(_Rendezvous):
         return Neighbours(out, into)
 
     def _link(self, purpose: int, address: tuple[str, int], rank: int) -> Link:
-        """Connect, as often as it takes until somebody listens."""
+        """Connect, as often as it takes until the server listens."""
         info = self._info
         me = ClientInfo(info.rank, info.size, purpose, os.getpid(), info.location)
 
@@ -209,7 +209,7 @@ class _Joiner(_Rendezvous):
             return found
 
     def _open(self, control: Link) -> HandshakeServer | None:
-        """Listen for the successor, unless it is rank 0, and tell rank 0 where."""
+        """Listen for the successor, unless it is rank 0, and report the address to rank 0."""
         mine, host = None, control.sock.getsockname()[0]
         if self._successor:
             mine = self._server(host, 0, {(self._successor, self._info.rank)})
@@ -217,7 +217,7 @@ class _Joiner(_Rendezvous):
         return mine
 
     def _join(self, control: Link) -> Link:
-        """The link from the predecessor."""
+        """Return the link from the predecessor."""
         info, rank = self._info, self._predecessor
         address = info.host, info.port
         if rank:

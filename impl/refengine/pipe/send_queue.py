@@ -1,4 +1,10 @@
-"""The sender's state, without I/O: which transfers have room, in which order they leave, how far one is written."""
+"""The sender's state, without I/O: transfers that have room, and the order in which they leave.
+
+A transfer asks for room; is granted it, in the order of asking; is handed in, with a snapshot of
+its bytes; leaves; and its room is free again, whatever came of it (SPEC K2). Any thread asks,
+hands in and withdraws, each by one append; all else belongs to the sender's thread. Every step
+may be done again, so an exception between two of them loses nothing (SPEC R9).
+"""
 
 from collections import deque
 from queue import SimpleQueue
@@ -7,52 +13,52 @@ from typing import Protocol
 from .protocol import TEXT_MOST, Header, Kind
 
 AT_ONCE_MOST = 1024
-"""Transfers that may be under way, so that those without bytes are bounded, too."""
+"""Most transfers under way, so that those without bytes are bounded, too."""
 
 
 class Snapshot(Protocol):
     """A tensor's bytes as they were when it was sent, ready to go."""
 
     def header(self, number: int) -> Header:
-        """What announces it as that transfer; may raise, if it cannot go."""
+        """Return the header that announces it as that transfer; raise if it cannot go."""
         ...
 
     def follows(self) -> memoryview:
-        """What goes by the link after the header."""
+        """Return the bytes that go by the link after the header."""
         ...
 
     def beside(self) -> bool:
-        """Called once its header has left: begin with what does not go by the link.
+        """Begin to send what does not go by the link; called once its header has left.
 
-        Whether the receiver must say that it has it, before its memory is free.
+        Returns whether the receiver must confirm receipt before its memory is free.
         """
         ...
 
     def free(self) -> None:
-        """It is not needed any more. May be said twice."""
+        """Free its memory. May be called twice."""
         ...
 
 
 class Failure:
-    """A parcel that says, in a tensor's place, why there is none (SPEC K3)."""
+    """Carries, in a tensor's place, the reason why there is none (SPEC K3)."""
 
     def __init__(self, reason: str) -> None:
         self._text = memoryview(reason.encode()[:TEXT_MOST])
 
     def header(self, number: int) -> Header:
-        """What announces the reason."""
+        """Return the header of the reason."""
         return Header(Kind.FAILED, number, follows=len(self._text))
 
     def follows(self) -> memoryview:
-        """The reason."""
+        """Return the reason."""
         return self._text
 
     def beside(self) -> bool:
-        """It goes by the link."""
+        """Return False: all goes by the link."""
         return False
 
     def free(self) -> None:
-        """It holds nothing."""
+        """Do nothing: it holds no memory."""
 
 
 class Transfer:
@@ -61,9 +67,9 @@ class Transfer:
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.news: SimpleQueue[None] = SimpleQueue()
-        """Put to when it was considered, when it was granted, and when it never will be."""
+        """Gets an item when room was considered, when it was granted, and when it never will be."""
         self.considered = False
-        """There was no room for it, when it was looked at first."""
+        """True once the sender's thread has found no room for it."""
         self.withdrawn = False
         self.snapshot: Snapshot | None = None
 
@@ -79,16 +85,16 @@ class SendQueue:
         self._withdrawn: deque[Transfer] = deque()
         self.current: Transfer | None = None
         self.number = 0
-        """Of the next transfer to leave; also how many have left or failed."""
+        """Number of the next transfer to leave; also how many have left or failed."""
 
     # -- any thread -------------------------------------------------------------------------
 
     def nbytes(self) -> int:
-        """Of all that has room."""
+        """Return the bytes of all transfers that have room."""
         return sum(transfer.nbytes for transfer in list(self._granted))
 
     def unsent(self) -> int:
-        """How many were handed in and have not left."""
+        """Return the number of transfers that were handed in and have not left."""
         return len(self._handed_in) + (self.current is not None)
 
     def ask(self, transfer: Transfer) -> None:
@@ -96,23 +102,23 @@ class SendQueue:
         self._asked.append(transfer)
 
     def has(self, transfer: Transfer) -> bool:
-        """Whether it has room."""
+        """Return whether a transfer has room."""
         return transfer in self._granted
 
     def hand_in(self, transfer: Transfer, snapshot: Snapshot) -> None:
-        """From here on it is the sender's thread's."""
+        """Pass a transfer to the sender's thread."""
         transfer.snapshot = snapshot
         self._handed_in.append(transfer)
 
     def withdraw(self, transfer: Transfer) -> None:
-        """It is not to be sent, unless it is leaving already."""
+        """Ask for a transfer not to be sent, unless it is leaving already."""
         transfer.withdrawn = True
         self._withdrawn.append(transfer)
 
     # -- the sender's thread ----------------------------------------------------------------
 
     def advance(self) -> Transfer | None:
-        """Grant what there is room for; the transfer that leaves now, if there is one."""
+        """Grant what there is room for; return the transfer that leaves now, if there is one."""
         while self._withdrawn:
             if self._withdrawn[0] is not self.current:
                 self._let_go(self._withdrawn[0])
@@ -137,7 +143,7 @@ class SendQueue:
         return self.current
 
     def done(self) -> None:
-        """The current one has left, or failed: its room is free."""
+        """Free the room of the current transfer: it has left, or failed."""
         current = self.current
         if current is not None:
             self._let_go(current)
@@ -145,7 +151,7 @@ class SendQueue:
             self.number += 1
 
     def end(self) -> None:
-        """Nothing leaves any more; everybody is woken."""
+        """Drop all transfers and wake their callers: nothing leaves any more."""
         for transfer in [*self._asked, *self._granted, *self._handed_in]:
             self._let_go(transfer)
             transfer.news.put(None)
@@ -168,14 +174,17 @@ class SendQueue:
 
 
 class PartialWrite:
-    """No I/O. `gone` grows by what the link took each time; nothing else changes (SPEC R9)."""
+    """A header and its payload on their way into a link, without I/O.
+
+    `written` grows by the bytes that the link took each time; nothing else changes (SPEC R9).
+    """
 
     def __init__(self, header: bytes, follows: memoryview) -> None:
         self._header, self._follows = memoryview(header), follows
         self.written: list[int] = []
 
     def rest(self) -> memoryview:
-        """What goes next, header and payload apart; empty once all has gone."""
+        """Return what goes next, header and payload apart; empty once all has gone."""
         written = sum(self.written)
         self.written = [written]
         head = len(self._header)

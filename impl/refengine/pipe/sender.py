@@ -18,13 +18,13 @@ from .send_queue import Failure, PartialWrite, SendQueue, Snapshot, Transfer
 from .wakeup import Wakeup
 
 _POLL_INTERVAL = 1.0
-"""Seconds in which the thread, if it lives, has looked at what it was asked."""
+"""Seconds within which a live thread has considered every transfer."""
 _NOTHING = memoryview(b"")
 _TO_LEAVE = "tensors to leave"
 
 
 class Sender:
-    """`send` from any thread; an error that happens later is told by the next call (SPEC K3)."""
+    """`send` from any thread; an error that happens later is raised by the next call (SPEC K3)."""
 
     def __init__(self, link: Link, limit: int, silence: float, clock: Clock) -> None:
         self._link, self._silence, self._clock = link, silence, clock
@@ -39,7 +39,7 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name="refengine-pipe", daemon=True)
 
     def start(self) -> None:
-        """Begin, once."""
+        """Start the thread, once."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -48,7 +48,7 @@ class Sender:
     def send(
         self, nbytes: int, take_snapshot: Callable[[], Snapshot], timeout: float | None
     ) -> None:
-        """Hand in what `snapshot` makes, once there is room for so many bytes.
+        """Hand in what `take_snapshot` returns, once there is room for so many bytes.
 
         An error of the snapshot's own is raised, and handed in, in its place (SPEC K3).
         """
@@ -61,7 +61,7 @@ class Sender:
             self.send_queue.hand_in(transfer, self._made(transfer, take_snapshot))
             self._wakeup.wake()
             if self._end is not None:
-                raise self._end  # nobody may have looked since
+                raise self._end  # the thread may have ended since
         except BaseException:
             if not isinstance(transfer.snapshot, Failure):
                 self.send_queue.withdraw(transfer)
@@ -69,7 +69,7 @@ class Sender:
             raise
 
     def check(self) -> None:
-        """Raise what was not told yet, or what nothing can be sent for any more."""
+        """Raise an error not reported yet, or the one for which nothing can be sent any more."""
         if self._unreported:
             try:
                 raise self._unreported[0]
@@ -81,7 +81,7 @@ class Sender:
             raise self._end
 
     def close(self, seconds: float) -> None:
-        """Hand over what was handed in, for at most that long; raise what was not told."""
+        """Send what was handed in, for at most that long; raise an error not reported yet."""
         if self._close_by is None:
             self._close_by = self._clock() + seconds
         self._wakeup.wake()
@@ -125,7 +125,7 @@ class Sender:
                     timeout=_POLL_INTERVAL if seconds is None else min(seconds, _POLL_INTERVAL)
                 )
             except Empty:
-                if not self._thread.is_alive():  # struck where it could not even say so
+                if not self._thread.is_alive():  # struck where it could not report its end
                     self._finish()
 
     def _no_room(self, timeout: float) -> DeadlinePassed:
@@ -142,10 +142,10 @@ class Sender:
             self._finish()
 
     def _guarded_step(self) -> None:
-        """Of its own: CPython guards no line of a `try` that stands right within another."""
+        """Catch all errors of a step; CPython guards no line of a `try` right within another."""
         try:
             self._step()
-        except BaseException as error:  # whatever it is: nobody else would be told
+        except BaseException as error:  # of any kind: nothing else would report it
             self._fail(error)
 
     def _step(self) -> None:
@@ -169,7 +169,7 @@ class Sender:
         self._partial_write = PartialWrite(header, snapshot.follows())
 
     def _write_some(self, partial: PartialWrite, current: Transfer | None) -> None:
-        """As much as goes; after the last of it, the transfer is over."""
+        """Write as much as goes; after the last of it, end the transfer."""
         rest = partial.rest()
         if len(rest):
             try:
@@ -177,7 +177,7 @@ class Sender:
             except BlockingIOError:
                 self._sleep(select.POLLIN | select.POLLOUT)
             except OSError as error:
-                self._hear()  # it may have said why
+                self._hear()  # the receiver may have sent the reason
                 self._break(error)
         elif current is None or current.snapshot is None:
             self._end = PipeClosed("this rank")  # that was the goodbye
@@ -241,7 +241,7 @@ class Sender:
     # -- ends -------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """A transfer failed: alone, if nothing of it has left; else, nothing can follow it."""
+        """Fail a transfer: alone, if nothing of it has left; else nothing can follow it."""
         number = self.send_queue.number
         told = SendFailed(number, _describe(error))
         told.__cause__ = error
@@ -256,9 +256,9 @@ class Sender:
         self._partial_write = PartialWrite(header, failure.follows())
 
     def _conclude(self, error: RefengineError) -> None:
-        """Nothing can be sent any more, because of this.
+        """Let nothing be sent any more, because of this error.
 
-        Told by the next call; by `close`, too, if something was lost by it or is its fault.
+        The next call raises it; `close`, too, if something was lost by it or is its fault.
         """
         if self._end is None:
             self._end = error  # first: a call that hands in after this sees it
@@ -266,7 +266,7 @@ class Sender:
                 self._unreported.append(error)
 
     def _finish(self) -> None:
-        """Whatever happened: nobody waits, nothing is held. May be done again."""
+        """Wake every caller and release everything, whatever happened. May be called again."""
         if self._end is None and self._close_by is None:
             self._conclude(SendFailed(self.send_queue.number, "the pipe's thread has ended"))
         elif self._end is None:

@@ -7,28 +7,28 @@ from ..descriptors import Descriptors
 
 
 class Wakeup:
-    """Readable from the first ring until it is quieted. Any thread may ring, at any time."""
+    """An eventfd, readable from the first `wake` until `clear`. Any thread may call `wake`."""
 
     def __init__(self) -> None:
         self._own = Descriptors()
         self._fd = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def fileno(self) -> int:
-        """For a poll."""
+        """Return the descriptor, for a poll."""
         return self._fd
 
     def wake(self) -> None:
-        """Wake whoever waits, or is about to."""
+        """Wake a thread that waits, or is about to."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.eventfd_write(self._fd, 1)
 
     def clear(self) -> None:
-        """Forget what was rung; look for what it meant only after this."""
+        """Make it unreadable again; look for news only after this."""
         with contextlib.suppress(OSError):
             os.eventfd_read(self._fd)
 
     def close(self) -> None:
-        """Ringing does nothing from now on."""
+        """Close the descriptor: `wake` does nothing from now on."""
         self._fd = -1
         self._own.close()

@@ -1,4 +1,4 @@
-"""A transport: the interface of its two halves, and the payload of None, which needs no transport."""
+"""Interface of a transport's two halves, and the snapshot of None, which needs no transport."""
 
 from typing import Any, Protocol
 
@@ -10,34 +10,34 @@ class SendTransport(Protocol):
     """The sending half. Called in the threads that send."""
 
     def nbytes(self, tensor: Any) -> int:
-        """What its snapshot will take of the buffer."""
+        """Return the bytes that a tensor's snapshot will take of the buffer."""
         ...
 
     def snapshot(self, tensor: Any, label: bytes) -> Snapshot:
-        """Its bytes as they are now, whatever happens to it later (SPEC K5). None: no bytes.
+        """Return a tensor's bytes as they are now, whatever happens to it later (SPEC K5).
 
-        TensorRefused if it cannot be sent.
+        None has no bytes. TensorRefused if it cannot be sent.
         """
         ...
 
     def close(self) -> None:
-        """No more. May be said twice."""
+        """Release everything. May be called twice."""
         ...
 
 
 class ReceiveTransport(Protocol):
-    """Where the bytes of tensors are put, and how they become tensors."""
+    """The receiving half: memory for the bytes of tensors, and tensors made of them."""
 
     def room(self, header: Header) -> memoryview:
-        """For what follows this header by the link. Its metadata has been judged."""
+        """Return memory for what follows this header by the link; its metadata has been checked."""
         ...
 
     def tensor(self, header: Header, follows: memoryview) -> Any:
-        """The tensor; called once all has come."""
+        """Return the tensor; called once all has come."""
         ...
 
     def close(self) -> None:
-        """No more."""
+        """Release everything."""
         ...
 
 
@@ -45,22 +45,22 @@ _NOTHING = memoryview(b"")
 
 
 class NonePayload:
-    """A parcel without bytes."""
+    """Snapshot of None: no bytes."""
 
     def __init__(self, label: bytes) -> None:
         self._label = label
 
     def header(self, number: int) -> Header:
-        """All there is to say."""
+        """Return the header, which is all."""
         return Header(Kind.NOTHING, number, label=self._label)
 
     def follows(self) -> memoryview:
-        """No bytes."""
+        """Return no bytes."""
         return _NOTHING
 
     def beside(self) -> bool:
-        """Nothing else is carried."""
+        """Return False: all goes by the link."""
         return False
 
     def free(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds no memory."""

@@ -17,7 +17,7 @@ _NOTHING = memoryview(b"")
 
 
 class InlineSnapshot:
-    """A parcel: metadata, and a copy of the bytes on loan from the shelf."""
+    """Metadata, and a copy of the bytes in memory on loan from the shelf."""
 
     def __init__(self, metadata: Metadata | None, label: bytes, shelf: Shelf) -> None:
         self._metadata, self._label, self._shelf = metadata, label, shelf
@@ -26,22 +26,22 @@ class InlineSnapshot:
 
     @property
     def memory(self) -> memoryview:
-        """Where the bytes are."""
+        """Memory that holds the bytes."""
         return self._memory
 
     def header(self, number: int) -> Header:
-        """What announces it."""
+        """Return the header that announces it."""
         if self._metadata is None:
             return Header(Kind.NOTHING, number, label=self._label)
         nbytes = len(self._memory)
         return Header(Kind.TENSOR, number, self._metadata, follows=nbytes, label=self._label)
 
     def follows(self) -> memoryview:
-        """The bytes."""
+        """Return the bytes."""
         return self._memory
 
     def beside(self) -> bool:
-        """All goes by the link."""
+        """Return False: all goes by the link."""
         return False
 
     def free(self) -> None:
@@ -52,18 +52,18 @@ class InlineSnapshot:
 
 
 class InlineSendTransport:
-    """`most`: bytes a tensor may have."""
+    """The sending half. `most`: bytes that a tensor may have."""
 
     def __init__(self, shelf: Shelf, most: int) -> None:
         self._shelf, self._most = shelf, most
 
     def nbytes(self, tensor: Any) -> int:
-        """Of its elements; none if the snapshot will refuse it."""
+        """Return the bytes of a tensor's elements; 0 if the snapshot will refuse it."""
         nbytes = 0 if tensor is None else bytes_of(tensor)
         return nbytes if nbytes <= self._most else 0
 
     def snapshot(self, tensor: Any, label: bytes) -> InlineSnapshot:
-        """A copy in memory that was used before, if there is some: fresh memory is slow."""
+        """Return a copy in memory used before, if there is some: fresh memory is slow."""
         if tensor is None:
             return InlineSnapshot(None, label, self._shelf)
         metadata = describe(tensor)
@@ -75,25 +75,25 @@ class InlineSendTransport:
         return snapshot
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._shelf.clear()
 
 
 class InlineReceiveTransport:
-    """Tensors arrive where they stay; on a GPU after one more copy."""
+    """The receiving half: tensors arrive where they stay; on a GPU after one more copy."""
 
     def __init__(self, device: str, most_idle: int) -> None:
         self._recycler, self._device = Recycler(most_idle), torch.device(device)
 
     def room(self, header: Header) -> memoryview:
-        """Memory that the tensor will keep."""
+        """Return memory that the tensor will keep."""
         return self._recycler.take(header.follows) if header.follows else _NOTHING
 
     def tensor(self, header: Header, follows: memoryview) -> Any:
-        """Made of that memory."""
+        """Return the tensor made of that memory."""
         assert header.metadata is not None
         return within_memory(header.metadata, follows).to(self._device)
 
     def close(self) -> None:
-        """Let go of the memory that no tensor has."""
+        """Release the memory that no tensor has."""
         self._recycler = Recycler(0)

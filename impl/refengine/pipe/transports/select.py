@@ -1,4 +1,7 @@
-"""Which transport a link uses: agreed by both ends' locations; only the one in use is imported."""
+"""The transport of a link: ranks report their locations, and both ends derive the same transport.
+
+Only the transport in use is imported, with its torch.
+"""
 
 import hashlib
 import os
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def device_id(device: str) -> bytes:
-    """A device's own number, the same in every process that sees it; zeros for the processors."""
+    """Return a device's own number, equal in every process that sees it; zeros for processors."""
     if device == "cpu":
         return CPU
     import torch
@@ -32,7 +35,7 @@ def device_id(device: str) -> bytes:
 
 
 def choose_transport(link: Link, mine: Location) -> str:
-    """The transport of a link, if it is possible there."""
+    """Return the transport of a link; TransportUnavailable if it is not possible there."""
     found = agreed_transport(mine, link.peer.location)
     theirs = link.peer.location
     if found == "group":
@@ -50,7 +53,7 @@ def choose_transport(link: Link, mine: Location) -> str:
 def make_send_transport(
     name: str, link: Link, settings: PipeSettings, device: str, in_use: Callable[[], int]
 ) -> "SendTransport":
-    """The sending half."""
+    """Return the sending half."""
     most = settings.max_tensor_bytes
     if name == "nccl":
         from .nccl import NcclSendTransport
@@ -69,7 +72,7 @@ def make_send_transport(
 def make_receive_transport(
     name: str, link: Link, settings: PipeSettings, device: str
 ) -> "ReceiveTransport":
-    """The receiving half."""
+    """Return the receiving half."""
     if name == "nccl":
         from .nccl import NcclReceiveTransport
 
@@ -84,7 +87,7 @@ def make_receive_transport(
 
 
 def machine_id() -> bytes:
-    """One for each boot of a kernel: processes with the same one can share a device's memory."""
+    """Return a number of this boot of the kernel: equal ones can share a device's memory."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
     except OSError:
@@ -93,7 +96,7 @@ def machine_id() -> bytes:
 
 
 def agreed_transport(one: Location, other: Location) -> str:
-    """The transport of a link between two places; ValueError if they do not agree."""
+    """Return the transport between two locations; ValueError if the ends disagree."""
     if one.asked != other.asked:
         raise ValueError(f"one end wants the transport {one.asked!r}, the other {other.asked!r}")
     if one.asked != "auto":
