@@ -19,11 +19,11 @@ from typing import Any, Self, TypedDict, Unpack
 from ..clock import Clock, monotonic
 from ..keeping import Undo, keep
 from ..security import Keys, SocketFactory
-from . import inbox
 from .barrier import wait_all
 from .call_context import CallContext, OrphanedGroups
 from .connection import Link, MemberConnection
 from .host import HostServer
+from .inbox import pop
 from .member import Member
 from .protocol import Channel, Kind, pack_object
 
@@ -82,7 +82,7 @@ class Group:
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
             self._finalizer = Finalize(self, self._context.close, (_EXIT_SECONDS,), exitpriority=20)
         except BaseException:
-            undo.close()  # its threads would listen, or knock, for ever (R9)
+            undo.close()  # its threads would listen, or connect, for ever (R9)
             raise
 
     @classmethod
@@ -152,13 +152,13 @@ class Group:
     def recv_obj(self, src: int, timeout: float | None = None) -> Any:
         """Return the next object that rank `src` sent to this one."""
         self._check_other(src)
-        return inbox.pop(self._context, Kind.LETTER, src, timeout)
+        return pop(self._context, Kind.LETTER, src, timeout)
 
     def broadcast_obj(self, obj: object, src: int, timeout: float | None = None) -> Any:
         """At rank `src`: send `obj` to all others. Elsewhere: return the next object it sent so."""
         if src != self.rank:
             self._check_other(src)
-            return inbox.pop(self._context, Kind.CAST, src, timeout)
+            return pop(self._context, Kind.CAST, src, timeout)
         self._context.enter("broadcast_obj")
         self._send(pack_object(Kind.CAST, src, 0, 0, obj), None)
         return obj

@@ -1,4 +1,4 @@
-"""Whether a call may go on, and how it waits: told by a bell, never later than its deadline."""
+"""Which calls may start, and how they wait: until they are woken, at most until the deadline."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How blocks are taken: asked for once, given back by a call that is struck, late ones known."""
+"""Taking blocks: READY is sent once, a struck call gives them back, late ones are recognized."""
 
 from functools import partial
 from types import SimpleNamespace

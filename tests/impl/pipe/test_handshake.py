@@ -1,3 +1,7 @@
+"""A handshake without sockets: proofs, verdicts, locations, and reads of exact size."""
+
+from typing import Any
+
 import pytest
 
 from refengine.pipe.handshake import (
@@ -10,6 +14,7 @@ from refengine.pipe.handshake import (
     ServerHandshake,
     pack_verdict,
     parse_verdict,
+    read_exactly,
 )
 from refengine.pipe.link import LOCATION_BYTES, Location
 from refengine.pipe.transports.select import agreed_transport, machine_id
@@ -113,3 +118,26 @@ def test_the_way_follows_from_where_devices_are(one: Location, other: Location, 
 def test_ends_that_want_different_ways_do_not_agree():
     with pytest.raises(ValueError, match="one end wants the transport 'auto', the other 'nccl'"):
         agreed_transport(HERE, THERE)
+
+
+class Slow:
+    """Gives two bytes at a time, whatever it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.times: list[float] = []
+
+    def settimeout(self, seconds: float) -> None:
+        self.times.append(seconds)
+
+    def recv(self, count: int) -> bytes:
+        self.asked.append(count)
+        return b"ab"[:count]
+
+
+def test_no_byte_is_read_that_belongs_to_the_next_word():
+    sock: Any = Slow()
+    left = iter([3.0, 2.0, 1.0])
+    assert read_exactly(sock, 5, lambda: next(left)) == b"ababa"
+    assert sock.asked == [5, 3, 1]
+    assert sock.times == [3.0, 2.0, 1.0]

@@ -1,4 +1,4 @@
-"""A door by itself, in a thread and a time that the test holds: who may stay before it."""
+"""A handshake server alone, with the test's thread and clock: which connections it keeps open."""
 
 import socket
 import struct

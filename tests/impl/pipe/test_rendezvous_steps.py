@@ -1,4 +1,4 @@
-"""What a rank says of a meeting that failed, and how: with doors that nobody stands behind."""
+"""Errors of a rendezvous that fails, with handshake servers that nobody reaches."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from .test_rendezvous import rank_info
 
 
 class Shut:
-    """A door before which nobody else will come, until the time is over."""
+    """A server to which no other rank connects until the time is over."""
 
     def __init__(self, came: dict[tuple[int, int], Link], expected: set[tuple[int, int]]) -> None:
         self.connected, self.expected = came, expected

@@ -131,7 +131,7 @@ _LIES: dict[str, tuple[int, tuple[int, ...], int]] = {
 
 
 class _Forgery:
-    """A parcel whose header lies; 64 bytes follow."""
+    """A snapshot whose header lies; 64 bytes follow."""
 
     def __init__(self, lie: str) -> None:
         self._lie = lie
