@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from refengine.errors import GroupClosed, PeerSilent, RankDied
-from refengine.group.departure import Departure
-from refengine.group.frames import Channel, Kind
+from refengine.group.exit_reason import ExitReason
+from refengine.group.protocol import Channel, Kind
 from refengine.lines import Gone
 from refengine.ownership import SHM, Owner, new_name
 from refengine.queue import MessageQueue
@@ -114,15 +114,15 @@ def test_sizes_are_rounded_up_by_an_eighth_at_most(nbytes: int):
     ],
 )
 def test_a_departure_arrives_as_it_was(how: Gone, error: type[Exception]):
-    whole = Departure(3, how, 7)
-    again = Departure.unpack(3, memoryview(whole.pack()))
+    whole = ExitReason(3, how, 7)
+    again = ExitReason.unpack(3, memoryview(whole.pack()))
     assert again == whole
     assert isinstance(again.error("a barrier"), error)
 
 
 def test_what_is_not_known_to_be_lost_travels_as_none_lost():
-    unknown = Departure(1, Gone("closed", 0.0, -1, 0))
-    assert Departure.unpack(1, memoryview(unknown.pack())).how.lost == 0
+    unknown = ExitReason(1, Gone("closed", 0.0, -1, 0))
+    assert ExitReason.unpack(1, memoryview(unknown.pack())).how.lost == 0
 
 
 def test_every_kind_of_frame_is_another_byte():

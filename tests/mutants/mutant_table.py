@@ -466,7 +466,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "g4_who_is_silent_is_not_said",
         "G4/cut-past-silence-is-told",
         "no-error",
-        "group/departure.py",
+        "group/exit_reason.py",
         '            return PeerSilent(f"rank {self.rank}", self.how.seconds, waiting_for)\n',
         '            return PeerSilent("somebody", self.how.seconds, "something")\n',
     ),
@@ -764,7 +764,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s4_each_caller_is_worth_a_line",
         "S4/pipe-flood",
         "exposure",
-        "pipe/door.py",
+        "pipe/handshake.py",
         "            sock, _ = self._accepted[0]\n",
         "            sock, _ = self._accepted[0]\n"
         '            os.write(2, b"a caller came to the pipe that has proved nothing so far\\n")\n',

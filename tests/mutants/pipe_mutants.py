@@ -11,17 +11,17 @@ PIPE: tuple[Mutant, ...] = (
         ("exposure",),
         (
             Edit(
-                "pipe/door.py",
-                "            keep(stranger.heard, stranger.sock.recv, wanted - have)\n",
-                "            _looked_into(stranger.sock.recv(1 << 16, socket.MSG_PEEK))\n"
-                "            keep(stranger.heard, stranger.sock.recv, wanted - have)\n",
+                "pipe/handshake.py",
+                "            keep(connection.received, connection.sock.recv, wanted - have)\n",
+                "            _looked_into(connection.sock.recv(1 << 16, socket.MSG_PEEK))\n"
+                "            keep(connection.received, connection.sock.recv, wanted - have)\n",
             ),
             Edit(
-                "pipe/door.py",
-                "def _say(",
+                "pipe/handshake.py",
+                "def _send_whole(",
                 "def _looked_into(body: bytes) -> None:\n    import contextlib\n"
                 "    import pickle\n\n    with contextlib.suppress(Exception):\n"
-                "        pickle.loads(body)\n\n\ndef _say(",
+                "        pickle.loads(body)\n\n\ndef _send_whole(",
             ),
         ),
     ),
@@ -30,8 +30,8 @@ PIPE: tuple[Mutant, ...] = (
         "S3/pipe-keys-unseen",
         "exposure",
         "pipe/pipe.py",
-        "        party = Party(\n",
-        '        os.environ["PIPE_KEY"] = key.hex()\n        party = Party(\n',
+        "        info = RankInfo(\n",
+        '        os.environ["PIPE_KEY"] = key.hex()\n        info = RankInfo(\n',
     ),
     one(
         "k1_views_go_out_as_they_lie",
@@ -63,7 +63,7 @@ PIPE: tuple[Mutant, ...] = (
         "k2_room_is_never_free_again",
         "K2/empty-after-every-tensor",
         "leak",
-        "pipe/outgoing.py",
+        "pipe/send_queue.py",
         "            self._let_go(current)\n            self.current = None\n",
         "            self.current = None\n",
     ),
@@ -71,7 +71,7 @@ PIPE: tuple[Mutant, ...] = (
         "k2_what_is_large_never_fits",
         "K2/larger-than-the-limit",
         "hang",
-        "pipe/outgoing.py",
+        "pipe/send_queue.py",
         "        return used == 0 or used + transfer.nbytes <= self._limit\n",
         "        return used + transfer.nbytes <= self._limit\n",
     ),
@@ -79,7 +79,7 @@ PIPE: tuple[Mutant, ...] = (
         "k2_everything_fits",
         "K2/memory-is-bounded",
         "growth",
-        "pipe/outgoing.py",
+        "pipe/send_queue.py",
         "        return used == 0 or used + transfer.nbytes <= self._limit\n",
         "        return used >= 0\n",
     ),
@@ -95,9 +95,9 @@ PIPE: tuple[Mutant, ...] = (
                 "    return tensor.numel() * tensor.element_size()\n",
             ),
             Edit(
-                "pipe/outgoing.py",
+                "pipe/send_queue.py",
                 "            self._let_go(current)\n            self.current = None\n",
-                "            if not isinstance(current.parcel, Failure):\n"
+                "            if not isinstance(current.snapshot, Failure):\n"
                 "                self._let_go(current)\n            self.current = None\n",
             ),
         ),
@@ -106,39 +106,40 @@ PIPE: tuple[Mutant, ...] = (
         "k3_the_sender_is_not_told",
         "K3/send-fails-once",
         "no-error",
-        "pipe/sending.py",
-        "            self.outgoing.hand_in(transfer, Failure(_told(error)))\n            raise\n",
-        "            return Failure(_told(error))\n",
+        "pipe/sender.py",
+        "            self.send_queue.hand_in(transfer, Failure(_describe(error)))\n"
+        "            raise\n",
+        "            return Failure(_describe(error))\n",
     ),
     one(
         "k3_a_reset_is_waited_out",
         "K3/links-reset",
         "hang late",
-        "pipe/receiving.py",
+        "pipe/receiver.py",
         "        except OSError as error:\n"
         "            raise self._ended(self._broken(error)) from None\n",
         "        except OSError:\n"
-        "            ready(self._bell, select.POLLIN, 60.0)\n            return False\n",
+        "            ready(self._wakeup, select.POLLIN, 60.0)\n            return False\n",
     ),
     one(
         "k3_a_deadline_forgets_what_had_come",
         "K3/links-cut-and-healed",
         "lost wrong-data hang",
-        "pipe/receiving.py",
+        "pipe/receiver.py",
         "            raise DeadlinePassed(f",
-        "            at, key = self._arrival.number, self._link.session\n"
-        "            self._arrival = Arrival(at, key, self._most)\n"
+        "            at, key = self._partial.number, self._link.session\n"
+        "            self._partial = PartialTransfer(at, key, self._most)\n"
         "            raise DeadlinePassed(f",
     ),
     one(
         "k3_half_a_tensor_is_served_at_the_deadline",
         "K3/links-half-open",
         "wrong-data",
-        "pipe/receiving.py",
-        "            if not self._take(filling, missing):\n",
+        "pipe/receiver.py",
+        "            if not self._take(pending, missing):\n",
         "            if header is not None and timeout is not None and (left() or 0) <= 0:\n"
-        "                return header, filling.memory\n"
-        "            if not self._take(filling, missing):\n",
+        "                return header, pending.memory\n"
+        "            if not self._take(pending, missing):\n",
     ),
     Mutant(
         "k3_a_close_takes_the_time_it_takes",
@@ -146,13 +147,13 @@ PIPE: tuple[Mutant, ...] = (
         ("late", "hang"),
         (
             Edit(
-                "pipe/sending.py",
+                "pipe/sender.py",
                 "        if seconds is not None and seconds <= 0:\n            lost",
                 "        if seconds is not None and seconds <= -60:\n            lost",
             ),
             Edit(
-                "pipe/sending.py",
-                "            self._thread.join(seconds + _A_LOOK)\n",
+                "pipe/sender.py",
+                "            self._thread.join(seconds + _POLL_INTERVAL)\n",
                 "            self._thread.join()\n",
             ),
         ),
@@ -161,27 +162,27 @@ PIPE: tuple[Mutant, ...] = (
         "k4_an_end_of_file_is_waited_for",
         "K4/first-killed-while-the-other-waits",
         "hang",
-        "pipe/receiving.py",
-        "        if not filling.came[-1]:\n"
+        "pipe/receiver.py",
+        "        if not pending.received[-1]:\n"
         "            raise self._ended(self._broken(None))\n        return True\n",
-        "        if not filling.came[-1]:\n"
-        "            self._bell.quiet()\n            ready(self._bell, select.POLLIN, 60.0)\n"
+        "        if not pending.received[-1]:\n"
+        "            self._wakeup.clear()\n            ready(self._wakeup, select.POLLIN, 60.0)\n"
         "        return True\n",
     ),
     one(
         "k4_a_death_is_told_late",
         "K4/killed-while-the-other-sends",
         "late",
-        "pipe/sending.py",
-        "        across = self._link.across\n        if isinstance(error, TimeoutError):\n",
-        "        across = self._link.across\n        threading.Event().wait(2.6)\n"
+        "pipe/sender.py",
+        "        peer = self._link.peer\n        if isinstance(error, TimeoutError):\n",
+        "        peer = self._link.peer\n        threading.Event().wait(2.6)\n"
         "        if isinstance(error, TimeoutError):\n",
     ),
     one(
         "k5_what_leaves_is_the_callers",
         "K5/overwritten-before-it-is-taken",
         "wrong-data",
-        "pipe/transports/group.py",
+        "pipe/transports/inline.py",
         "        if len(snapshot.memory):\n            copy_into(tensor, snapshot.memory)\n",
         "        if len(snapshot.memory) and tensor.is_contiguous():\n"
         "            raw = tensor.detach().reshape(-1).view(torch.uint8).numpy()\n"
@@ -194,7 +195,7 @@ PIPE: tuple[Mutant, ...] = (
         ("wrong-data",),
         (
             Edit(
-                "pipe/frames.py",
+                "pipe/protocol.py",
                 "        fits = follows == nbytes\n",
                 "        fits = follows <= nbytes\n",
             ),
@@ -213,10 +214,12 @@ PIPE: tuple[Mutant, ...] = (
         (
             Edit(
                 "pipe/pipe.py",
-                "        ends.sender.send(nbytes, lambda: ends.outlet.snapshot(tensor, label), "
-                "timeout)\n",
+                "        ends.sender.send(nbytes, lambda: ends.send_transport.snapshot(tensor, "
+                "label), timeout)\n",
                 "        with _ONE:\n            ends.sender.send(\n"
-                "                nbytes, lambda: ends.outlet.snapshot(tensor, label), timeout\n"
+                "                nbytes,\n"
+                "                lambda: ends.send_transport.snapshot(tensor, label),\n"
+                "                timeout,\n"
                 "            )\n",
             ),
             Edit(
@@ -235,7 +238,7 @@ PIPE: tuple[Mutant, ...] = (
         "k8_whoever_asks_gets_what_there_is",
         "K8/taken-in-another-order",
         "wrong-data",
-        "pipe/block_arrivals.py",
+        "pipe/block_receiver.py",
         "        return self._by_request.get(request)\n",
         "        return next(iter(list(self._by_request.values())), None)\n",
     ),
@@ -251,7 +254,7 @@ PIPE: tuple[Mutant, ...] = (
         "k8_blocks_are_served_twice",
         "K8/asked-for-twice",
         "duplicate",
-        "pipe/block_arrivals.py",
+        "pipe/block_receiver.py",
         "            keep(taken, self._by_request.pop, found.request)\n",
         "            keep(taken, self._by_request.get, found.request)\n",
     ),
@@ -259,7 +262,7 @@ PIPE: tuple[Mutant, ...] = (
         "k8_blocks_are_served_as_they_come",
         "K8/blocks-harmed-on-their-way",
         "wrong-data",
-        "pipe/block_arrivals.py",
+        "pipe/block_receiver.py",
         "        due = len(found.blocks)\n",
         "        due = label.index\n",
     ),
@@ -267,15 +270,15 @@ PIPE: tuple[Mutant, ...] = (
         "k8_any_shape_will_do",
         "K8/blocks-harmed-on-their-way",
         "wrong-data",
-        "pipe/block_arrivals.py",
-        "        if label.looks != self._looks_of(block):\n",
-        "        if not self._looks_of(block):\n",
+        "pipe/block_receiver.py",
+        "        if label.checksum != self._shape_checksum(block):\n",
+        "        if not self._shape_checksum(block):\n",
     ),
     one(
         "k8_what_has_ended_is_forgotten",
         "K8/blocks-too-late",
         "lost",
-        "pipe/block_arrivals.py",
+        "pipe/block_receiver.py",
         "        if label.transfer in self._past:\n",
         "        if not self._past:\n",
     ),

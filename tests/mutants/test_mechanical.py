@@ -109,7 +109,7 @@ def test_every_module_of_the_reference_is_in_exactly_one_area() -> None:
 def test_areas_are_files_of_the_reference_and_words_that_name_nothing_are_refused() -> None:
     areas = files_of([], HOME)
     assert list(areas) == list(AREAS)
-    assert "group/store.py" in areas["group"]
+    assert "group/store_group.py" in areas["group"]
     assert files_of(["waiting/"], HOME)["waiting/"][-1] == "waiting/yielding.py"
     with pytest.raises(BadUsage, match=r"rign.*ring, queue, group"):
         files_of(["rign"], HOME)

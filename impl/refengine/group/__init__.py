@@ -1,6 +1,6 @@
-"""Process groups (SPEC 4): `Group` over authenticated lines, `StoreGroup` over a store."""
+"""Process groups (SPEC 4): `Group` over authenticated connections, `StoreGroup` over a store."""
 
 from .group import Group, new_key
-from .store import StoreGroup
+from .store_group import StoreGroup
 
 __all__ = ["Group", "StoreGroup", "new_key"]

@@ -19,14 +19,13 @@ from typing import Any, Self, TypedDict, Unpack
 from ..clock import Clock, monotonic
 from ..keeping import Undo, keep
 from ..security import Keys, SocketFactory
-from .attending import meet
-from .frames import Channel, Kind, pack_object
-from .hosting import Hosting
-from .joining import Joined, Link
+from .barrier import wait_all
+from .call_context import CallContext, OrphanedGroups
+from .connection import Link, MemberConnection
+from .host import HostServer
+from .inbox import pop
 from .member import Member
-from .seat import Seat
-from .standing import Standing
-from .taking import take_next
+from .protocol import Channel, Kind, pack_object
 
 _EXIT_SECONDS = 2.0
 _SILENCE = 10.0
@@ -37,8 +36,8 @@ def new_key() -> bytes:
     return Keys.fresh().secret
 
 
-class Seams(TypedDict, total=False):
-    """How many seconds a rank may be cut off; what tests and simulations bring."""
+class Overrides(TypedDict, total=False):
+    """Seconds that a rank may be cut off; sockets and clock of tests and simulations."""
 
     silence: float
     sockets: SocketFactory
@@ -46,14 +45,14 @@ class Seams(TypedDict, total=False):
 
 
 class Group:
-    """One rank's membership, made by `create`; in two steps so that a port 0 can be told.
+    """One rank's membership, made by `create`; or in two steps, so that port 0 can be used.
 
-    Rank 0: `group = Group(host, 0, 0, n, key=key)`, tell the port in `group.address` to the
-    others, then `group.wait_until_ready(60)`.
+    Rank 0: `group = Group(host, 0, 0, n, key=key)`, pass the port in `group.address` to the others,
+    then `group.wait_until_ready(60)`.
 
-    What was sent before a rank left or died arrives; after that, what needs that rank raises:
+    Objects sent before a rank left or died arrive; after that, calls that need that rank raise:
     RankDied (killed), PeerSilent (cut off), GroupClosed (left). The others go on, unless it is
-    rank 0: everything goes by way of it. A sender learns of it at its next call.
+    rank 0, by way of which everything goes. A sender learns of it at its next call.
     """
 
     def __init__(
@@ -64,26 +63,26 @@ class Group:
         world_size: int,
         *,
         key: bytes,
-        **seams: Unpack[Seams],
+        **overrides: Unpack[Overrides],
     ) -> None:
         _check(port, rank, world_size)
-        silence, clock = seams.get("silence", _SILENCE), seams.get("clock", monotonic)
+        silence, clock = overrides.get("silence", _SILENCE), overrides.get("clock", monotonic)
         parts = Keys.from_secret(key), Member(rank, world_size)
         bare = host.removeprefix("[").removesuffix("]")
-        sockets = seams.get("sockets") or SocketFactory()
+        sockets = overrides.get("sockets") or SocketFactory()
         if rank == 0:
-            make = partial(Hosting, bare, port)
+            make = partial(HostServer, bare, port)
         else:
             address = f"tcp://[{bare}]:{port}" if ":" in bare else f"tcp://{bare}:{port}"
-            make = partial(Joined, address)
+            make = partial(MemberConnection, address)
         make = partial(make, *parts, sockets=sockets, clock=clock, silence=silence)
         undo = Undo()
         try:
-            self._seat = Seat(parts[1], undo.made(_drop, make), clock)
+            self._context = CallContext(parts[1], undo.made(_drop, make), clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
-            self._finalizer = Finalize(self, self._seat.close, (_EXIT_SECONDS,), exitpriority=20)
+            self._finalizer = Finalize(self, self._context.close, (_EXIT_SECONDS,), exitpriority=20)
         except BaseException:
-            undo.close()  # its threads would listen, or knock, for ever (R9)
+            undo.close()  # its threads would listen, or connect, for ever (R9)
             raise
 
     @classmethod
@@ -96,7 +95,7 @@ class Group:
         *,
         key: bytes,
         timeout: float | None = 300.0,
-        **seams: Unpack[Seams],
+        **overrides: Unpack[Overrides],
     ) -> Self:
         """Become a member; returns once all ranks are. DeadlinePassed names the absent ones.
 
@@ -107,70 +106,70 @@ class Group:
         place = os.getpid(), cls, host, port, rank, world_size, key
         made: list[Self] = []
         try:
-            group = _standing.find(place)
+            group = _orphaned.find(place)
             if group is None:
-                keep(made, partial(cls, host, port, rank, world_size, key=key, **seams))
+                keep(made, partial(cls, host, port, rank, world_size, key=key, **overrides))
                 group = made[0]
             group.wait_until_ready(timeout)
-            _standing.give(place)
+            _orphaned.remove(place)
             return group  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException:
             for group in made:
                 if not group._take_back():
-                    _standing.add(place, group)
-            _standing.wind(place, seams.get("silence", _SILENCE))
+                    _orphaned.add(place, group)
+            _orphaned.start_timer(place, overrides.get("silence", _SILENCE))
             raise
 
     @property
     def rank(self) -> int:
-        """This member's number."""
-        return self._seat.member.rank
+        """Number of this rank."""
+        return self._context.member.rank
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are."""
-        return self._seat.member.world_size
+        """Number of ranks."""
+        return self._context.member.world_size
 
     @property
     def address(self) -> str:
-        """Where rank 0 listens, such as `tcp://127.0.0.1:4242`."""
-        return self._seat.link.address
+        """Address at which rank 0 listens, such as `tcp://127.0.0.1:4242`."""
+        return self._context.link.address
 
     def wait_until_ready(self, timeout: float | None = 300.0) -> None:
-        """Collective: returns when every rank is there; after a deadline it can be retried."""
-        seat = self._seat
-        if not seat.ready:
-            if not seat.member.attendances[Channel.START].number:  # it can be struck after that
-                meet(seat, Channel.START, None, timeout)
-            seat.begin()
+        """Wait until every rank has joined (collective); may be called again after a deadline."""
+        context = self._context
+        if not context.ready:
+            if not context.member.tickets[Channel.START].number:  # it can be struck after that
+                wait_all(context, Channel.START, None, timeout)
+            context.begin()
 
     def send_obj(self, obj: object, dst: int) -> None:
         """Send to rank `dst`, without waiting for it."""
         self._check_other(dst)
-        self._seat.enter("send_obj")
+        self._context.enter("send_obj")
         self._send(pack_object(Kind.LETTER, self.rank, dst, 0, obj), dst)
 
     def recv_obj(self, src: int, timeout: float | None = None) -> Any:
-        """The next object that rank `src` sent to this one."""
+        """Return the next object that rank `src` sent to this one."""
         self._check_other(src)
-        return take_next(self._seat, Kind.LETTER, src, timeout)
+        return pop(self._context, Kind.LETTER, src, timeout)
 
     def broadcast_obj(self, obj: object, src: int, timeout: float | None = None) -> Any:
-        """At rank `src`: send `obj` to all others. Elsewhere: the next object it sent so."""
+        """At rank `src`: send `obj` to all others. Elsewhere: return the next object it sent so."""
         if src != self.rank:
             self._check_other(src)
-            return take_next(self._seat, Kind.CAST, src, timeout)
-        self._seat.enter("broadcast_obj")
+            return pop(self._context, Kind.CAST, src, timeout)
+        self._context.enter("broadcast_obj")
         self._send(pack_object(Kind.CAST, src, 0, 0, obj), None)
         return obj
 
     def all_gather_obj(self, obj: object, timeout: float | None = None) -> list[Any]:
-        """Every rank's object, in rank order.
+        """Return every rank's object, in rank order.
 
-        A rank that gives up takes its object back, unless the others have been given it already:
-        then its next call returns what they got.
+        A rank that gives up takes its object back, unless the others have received it already: then
+        its next call returns what they got.
         """
-        return meet(self._seat, Channel.GATHER, obj, timeout)
+        return wait_all(self._context, Channel.GATHER, obj, timeout)
 
     def barrier(self, timeout: float | None = 30.0) -> None:
         """Return once every rank has called it; BarrierFailed names those that have not.
@@ -178,14 +177,14 @@ class Group:
         After that it can be called again, for the same barrier. If the others were released
         while this rank gave up, that call returns at once.
         """
-        meet(self._seat, Channel.BARRIER, None, timeout)
+        wait_all(self._context, Channel.BARRIER, None, timeout)
 
     def close(self, timeout: float = 5.0) -> None:
         """Leave, within about `timeout`: hand over what was sent, say goodbye. Idempotent.
 
         Rank 0 lingers until the others have taken in what was sent to them, by it or through it.
         """
-        self._seat.close(timeout)
+        self._context.close(timeout)
         self._finalizer.cancel()
 
     def __enter__(self) -> Self:
@@ -195,18 +194,18 @@ class Group:
         self.close()
 
     def _take_back(self) -> bool:
-        """Leave as if we had never come; False if all had come, and it is too late for that."""
-        if not self._seat.take_back():
+        """Leave as if this rank had never joined; False once all ranks have joined."""
+        if not self._context.take_back():
             return False
         self._finalizer.cancel()
         return True
 
     def _send(self, frame: bytearray, dst: int | None) -> None:
-        """Look before and after: rank 0 may have left just before it could pass this on."""
-        member = self._seat.member
+        """Check before and after: rank 0 may have left just before it could pass the frame on."""
+        member = self._context.member
         error = member.unable_to_send(dst, "a way to send")
         if error is None:
-            self._seat.link.post(frame)
+            self._context.link.post(frame)
             error = member.unable_to_send(None, "a way to send")
         if error is not None:
             raise error
@@ -218,7 +217,7 @@ class Group:
             )
 
 
-_standing: Standing[Any] = Standing()
+_orphaned: OrphanedGroups[Any] = OrphanedGroups()
 
 
 def _drop(link: Link) -> None:

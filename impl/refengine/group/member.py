@@ -1,7 +1,7 @@
-"""What one rank has heard: an inbox for each source and kind, meetings that came off, who is gone.
+"""State of one rank: an inbox for each source and kind, barriers released, ranks that have ended.
 
-One thread hears; callers' threads read. There is no lock between them: each change is one store
-or one append, and every frame is kept until the call that returns it takes it (SPEC R9).
+One thread receives; callers' threads read. There is no lock between them: each change is one
+store or one append, and every frame is kept until the call that returns it takes it (SPEC R9).
 """
 
 import logging
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from ..errors import RefengineError
 from ..guard import Guard
 from ..lines import Gone
-from .bells import Bells
-from .departure import Departure
-from .frames import Channel, Frame, Kind, pack, unpack, unpack_bodies, unpack_ranks
+from .exit_reason import ExitReason
+from .protocol import Channel, Frame, Kind, pack, unpack, unpack_bodies, unpack_ranks
+from .wakers import Wakers
 
 _log = logging.getLogger(__name__)
 
@@ -28,53 +28,53 @@ class Inbox:
     guard: Guard = field(default_factory=Guard)
 
     def any(self) -> bool:
-        """Whether something can be taken."""
+        """Return whether an object is there."""
         return bool(self.bodies)
 
     def drop(self) -> None:
-        """The first one was taken."""
+        """Remove the first object: it was taken."""
         self.taken += 1
         self.bodies.popleft()
 
     def restore(self, body: memoryview) -> None:
-        """It was not, after all."""
+        """Put an object back: it was not taken, after all."""
         if not (self.bodies and self.bodies[0] is body):
             self.taken -= 1
             self.bodies.appendleft(body)
 
 
 @dataclass
-class Attendance:
-    """A member's side of the meetings of one channel."""
+class BarrierTicket:
+    """A rank's side of the barriers of one channel."""
 
     number: int = 0
-    """Of the meeting that the caller has not come back from."""
+    """Number of the barrier that the caller has not returned from."""
     met: Frame | None = None
-    """What came off, until the caller has taken it."""
+    """Release of a barrier, until the caller has taken it."""
     who: Frame | None = None
-    """Who was there, as the host said last."""
+    """Ranks that have come, as the host reported last."""
     guard: Guard = field(default_factory=Guard)
 
     def result(self) -> Frame | None:
-        """The meeting that the caller waits for, if it came off."""
+        """Return the release of the barrier that the caller waits for, if it has come."""
         met = self.met
         return met if met is not None and met.number == self.number else None
 
     def is_met(self) -> bool:
-        """Whether it came off."""
+        """Return whether the release has come."""
         return self.result() is not None
 
     def finish(self) -> None:
-        """The caller has its result."""
+        """Go on to the next barrier: the caller has its result."""
         self.number += 1
         self.met = None
 
     def resume(self, met: Frame) -> None:
-        """It has not, after all."""
+        """Restore a release: the caller has not got it, after all."""
         self.met, self.number = met, met.number
 
     def absent(self, world_size: int, own: int) -> list[int]:
-        """Who was not known to have come; if all had, who had given up again."""
+        """Return the ranks not known to have come; if all had, those that had given up again."""
         who = self.who
         there: set[int] = set()
         gave_up: set[int] = set()
@@ -85,23 +85,23 @@ class Attendance:
 
 
 class Member:
-    """`hear` and `host_gone` belong to the line's thread; everything else is anybody's."""
+    """One rank's state. `hear` and `host_gone` belong to the connection's thread."""
 
     def __init__(self, rank: int, world_size: int) -> None:
         self.rank, self.world_size = rank, world_size
-        self.bells = Bells()
+        self.wakers = Wakers()
         self.inboxes = {
             (kind, source): Inbox()
             for source in range(world_size)
             for kind in (Kind.LETTER, Kind.CAST)
         }
-        self.attendances = {channel: Attendance() for channel in Channel}
-        self.departures: dict[int, Departure] = {}
-        self.host_end: Departure | None = None  # nothing can come any more, from anybody
+        self.tickets = {channel: BarrierTicket() for channel in Channel}
+        self.exits: dict[int, ExitReason] = {}
+        self.host_end: ExitReason | None = None  # nothing can come any more, from any rank
         self.refusal: RefengineError | None = None
 
     def hear(self, raw: bytes | bytearray | memoryview) -> list[bytes]:
-        """A frame from the host; what to answer it."""
+        """Store a frame from the host; return the answers to it."""
         answers: list[bytes] = []
         try:
             frame = unpack(raw)
@@ -110,54 +110,54 @@ class Member:
             answers = self._file(frame)
         except (ValueError, struct.error) as error:
             _log.warning("the host sent what is no frame (%s); it was dropped", error)
-        self.bells.ring()
+        self.wakers.wake_all()
         return answers
 
     def host_gone(self, how: Gone) -> None:
-        """The line to the host has ended; all that it passed on was heard."""
-        self.host_end = Departure(0, how)
-        self.departures.setdefault(0, self.host_end)
-        self.bells.ring()
+        """Record the end of the connection to the host; all that it passed on was stored."""
+        self.host_end = ExitReason(0, how)
+        self.exits.setdefault(0, self.host_end)
+        self.wakers.wake_all()
 
     def refuse(self, error: RefengineError) -> None:
-        """Every call raises this from now on."""
+        """Let every call raise this error from now on."""
         self.refusal = error
-        self.bells.ring()
+        self.wakers.wake_all()
 
     def _file(self, frame: Frame) -> list[bytes]:
         kind = frame.kind
         if kind in (Kind.LETTER, Kind.CAST):
             self.inboxes[kind, frame.source].bodies.append(frame.body)
         elif kind is Kind.MET:
-            self.attendances[Channel(frame.target)].met = frame
+            self.tickets[Channel(frame.target)].met = frame
         elif kind is Kind.WHO:
-            self.attendances[Channel(frame.target)].who = frame
+            self.tickets[Channel(frame.target)].who = frame
         elif kind is Kind.GONE:
-            self.departures[frame.source] = Departure.unpack(frame.source, frame.body)
+            self.exits[frame.source] = ExitReason.unpack(frame.source, frame.body)
         elif kind is Kind.LEAVING:
-            self.departures[0] = Departure(0, Gone("closed"))
+            self.exits[0] = ExitReason(0, Gone("closed"))
             return [pack(Kind.SEEN, self.rank)]
         return []
 
     # -- why a call cannot succeed ----------------------------------------------------------
 
     def without(self, rank: int, waiting_for: str) -> RefengineError | None:
-        """For a call that needs this rank, and has found nothing that it had sent before."""
-        departure = self.departures.get(rank, self.host_end)
-        return None if departure is None else departure.error(waiting_for)
+        """Return the error for a call that needs this rank, and has found nothing sent earlier."""
+        exit_reason = self.exits.get(rank, self.host_end)
+        return None if exit_reason is None else exit_reason.error(waiting_for)
 
     def unable_to_send(self, rank: int | None, waiting_for: str) -> RefengineError | None:
-        """For a call that sends to a rank (None: to all that are left)."""
-        departure = self.departures.get(0)  # no host, no way
-        if departure is None and rank is not None:
-            departure = self.departures.get(rank)
-        return None if departure is None else departure.error(waiting_for)
+        """Return the error for a call that sends to a rank (None: to all that are left)."""
+        exit_reason = self.exits.get(0)  # no host, no way
+        if exit_reason is None and rank is not None:
+            exit_reason = self.exits.get(rank)
+        return None if exit_reason is None else exit_reason.error(waiting_for)
 
     def unable_to_meet(self, channel: Channel, waiting_for: str) -> RefengineError | None:
-        """For a meeting that has not come off."""
-        number = self.attendances[channel].number
-        for departure in list(self.departures.values()):
-            if channel is Channel.GATHER and departure.gathers > number and self.host_end is None:
+        """Return the error for a barrier or gather that is not released."""
+        number = self.tickets[channel].number
+        for exit_reason in list(self.exits.values()):
+            if channel is Channel.GATHER and exit_reason.gathers > number and self.host_end is None:
                 continue
-            return departure.error(waiting_for)
+            return exit_reason.error(waiting_for)
         return None

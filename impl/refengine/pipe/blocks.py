@@ -1,8 +1,9 @@
 """KV blocks of requests, over the pipe between two ranks: taken whole within a lease, or failed.
 
-The sender alone decides: a receiver that has all blocks, and somebody who wants them, says so;
-only what the sender then grants is served. So what it has given up, its lease over, is never
-served, however late anything comes, and neither side's clock is compared with the other's.
+The sender alone decides: a receiver that has all blocks, and a caller for them, reports READY;
+only blocks that the sender then grants are served. So blocks that it has given up, their lease
+over, are never served, however late anything comes, and neither side's clock is compared with
+the other's.
 """
 
 import contextlib
@@ -17,58 +18,64 @@ from weakref import ref
 from ..clock import Clock, monotonic
 from ..end import countdown
 from ..errors import DeadlinePassed, RefengineError
-from .block_arrivals import BlockArrivals, Incoming
-from .block_labels import ID_BYTES, BlockLabel, Say, digest_of, looks_of
+from .block_receiver import BlockReceiver, Incoming
 from .errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
+from .protocol import (
+    TRANSFER_ID_BYTES,
+    BlockLabel,
+    BlockMessage,
+    request_digest,
+    shape_checksum,
+)
 
 if TYPE_CHECKING:
     import torch
 
-_A_LOOK = 1.0
-"""Seconds until whoever waits looks whether the thread that would tell it still lives."""
+_POLL_INTERVAL = 1.0
+"""Seconds between checks, by a call that waits, that the receiving thread still lives."""
 _EXIT_SECONDS = 2.0
 _JOIN = 2.0
 """Seconds for the thread to see that the pipe is closed."""
 
 
 class Carrier(Protocol):
-    """A pipe between two ranks, as blocks need it."""
+    """Operations that blocks need of a pipe between two ranks."""
 
     def send_labelled(self, tensor: Any, label: bytes, timeout: float | None = None) -> None:
-        """Send a snapshot."""
+        """Send a snapshot of a tensor, with a label."""
         ...
 
     def recv_labelled(self, timeout: float | None = None) -> tuple[Any, bytes]:
-        """The next one."""
+        """Return the next tensor and its label."""
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Wakes whoever receives."""
+        """Close the pipe; wake a call that receives."""
         ...
 
 
 class _Offer:
-    """A transfer that its sender waits for. `heard` gets what the other side says of it."""
+    """Transfer that its sender waits for. `heard` gets the other side's messages about it."""
 
     def __init__(self) -> None:
-        self.heard: SimpleQueue[Say | None] = SimpleQueue()
+        self.heard: SimpleQueue[BlockMessage | None] = SimpleQueue()
 
 
 class BlockPipe:
-    """Takes the pipe over: nobody else sends or receives by it, and it is closed with this.
+    """Sends and receives blocks over a pipe that it owns: it alone uses the pipe, and closes it.
 
-    Any number of threads may send and receive. `most` bytes are kept of blocks that nobody has
-    asked for yet; a transfer for which there is no room is failed.
+    Any number of threads may send and receive. At most `most` bytes are kept of blocks not asked
+    for yet; a transfer for which there is no room is failed.
     """
 
     def __init__(self, pipe: Carrier, *, most: int = 1 << 32, clock: Clock = monotonic) -> None:
         self._pipe, self._clock = pipe, clock
-        self._arrivals = BlockArrivals(most, looks_of)
+        self._block_receiver = BlockReceiver(most, shape_checksum)
         self._offers: dict[bytes, _Offer] = {}
         self._waiting: dict[SimpleQueue[None], None] = {}
         self._end: BaseException | None = None
         self._thread = threading.Thread(
-            target=_run, args=(ref(self), pipe, self._arrivals, clock), daemon=True
+            target=_run, args=(ref(self), pipe, self._block_receiver, clock), daemon=True
         )
         self._thread.name = "refengine-blocks"
         # Before the pipe's own: that one must not end first, at exit.
@@ -76,22 +83,22 @@ class BlockPipe:
         self._thread.start()
 
     def send_kv(self, request_id: str, blocks: "Sequence[torch.Tensor]", *, lease: float) -> None:
-        """Returns once the other side has been given all of them, for a `recv_kv` that waits.
+        """Return once the other side has been granted all blocks, for a `recv_kv` that waits.
 
-        Raises by the end of the lease, LeaseEnded if nobody asked. After either, nothing reads
-        the blocks any more, and no part of a failed transfer is ever served.
+        Raises by the end of the lease, LeaseEnded if no call asked for them. After either, nothing
+        reads the blocks any more, and no part of a failed transfer is ever served.
         """
         until = self._clock() + lease
-        transfer, request = secrets.token_bytes(ID_BYTES), digest_of(request_id)
+        transfer, request = secrets.token_bytes(TRANSFER_ID_BYTES), request_digest(request_id)
         offer, granted = _Offer(), False
         try:
             self._offers[transfer] = offer
             self._send_all(transfer, request, blocks, until)
             said = self._hear(offer, until)
-            if said is Say.READY:
-                self._say(Say.GRANT, transfer, self._left(until))
+            if said is BlockMessage.READY:
+                self._send_message(BlockMessage.GRANT, transfer, self._left(until))
                 granted = True
-            elif said is Say.FAILED:
+            elif said is BlockMessage.FAILED:
                 raise BlocksFailed(request_id, "the receiver did not get them whole")
             elif self._end is not None:
                 raise self._end
@@ -105,25 +112,25 @@ class BlockPipe:
             raise LeaseEnded(request_id, lease)
 
     def recv_kv(self, request_id: str, *, timeout: float | None) -> "list[torch.Tensor]":
-        """All blocks of a request, in order. BlocksFailed, once, if its transfer came to nothing.
+        """Return all blocks of a request, in order; BlocksFailed, once, if their transfer failed.
 
-        DeadlinePassed: nothing changed. What came for nobody is dropped when its lease ends.
+        DeadlinePassed: nothing changed. Blocks not asked for are dropped when their lease ends.
         """
         left, news = countdown(timeout, self._clock), SimpleQueue[None]()
-        request = digest_of(request_id)
+        request = request_digest(request_id)
         taken: list[Incoming] = []
         try:
             self._waiting[news] = None
             while True:
-                found = self._arrivals.of(request)
+                found = self._block_receiver.of(request)
                 if found is not None and found.state in ("failed", "granted"):
-                    if self._arrivals.take(found, taken):
+                    if self._block_receiver.take(found, taken):
                         served = self._served(found, request_id)
                         self._waiting.pop(news, None)
                         return served  # no `finally`: struck in one, it would be lost
                     continue
                 if found is not None and found.state == "whole" and not found.asked:
-                    self._say(Say.READY, found.transfer, left())
+                    self._send_message(BlockMessage.READY, found.transfer, left())
                     found.asked = True
                 if self._end is not None:
                     raise self._end
@@ -132,12 +139,12 @@ class BlockPipe:
             self._waiting.pop(news, None)
             raise
         except BaseException:
-            self._arrivals.put_back(taken)
+            self._block_receiver.put_back(taken)
             self._waiting.pop(news, None)
             raise
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the pipe, too. Whoever waits is told."""
+        """Close the pipe, too. Calls that wait raise."""
         try:
             self._pipe.close(timeout)
         finally:
@@ -163,30 +170,36 @@ class BlockPipe:
         for index, block in enumerate(blocks or (None,)):
             left = self._left(until)
             label = BlockLabel(
-                Say.BLOCK, transfer, request, index, len(blocks), left, looks_of(block)
+                BlockMessage.BLOCK,
+                transfer,
+                request,
+                index,
+                len(blocks),
+                left,
+                shape_checksum(block),
             )
             self._pipe.send_labelled(block, label.pack(), left)
 
-    def _hear(self, offer: _Offer, until: float) -> Say | None:
-        """What the receiver says, or None if it says nothing in time, or the pipe has ended."""
+    def _hear(self, offer: _Offer, until: float) -> BlockMessage | None:
+        """Return the receiver's message; None if none comes in time, or the pipe has ended."""
         if self._end is not None:
             return None
         while True:
             left = self._left(until)
             try:
-                return offer.heard.get(timeout=min(left, _A_LOOK))
+                return offer.heard.get(timeout=min(left, _POLL_INTERVAL))
             except Empty:
-                if left <= _A_LOOK:
+                if left <= _POLL_INTERVAL:
                     return None
                 self._look()
 
-    def _say(self, say: Say, transfer: bytes, timeout: float | None) -> None:
-        self._pipe.send_labelled(None, BlockLabel(say, transfer).pack(), timeout)
+    def _send_message(self, message: BlockMessage, transfer: bytes, timeout: float | None) -> None:
+        self._pipe.send_labelled(None, BlockLabel(message, transfer).pack(), timeout)
 
     def _give_up(self, transfer: bytes) -> None:
-        """Tell the other side, if there is a way: else it learns by the lease."""
+        """Send FAILED, if the pipe still works: else the other side learns by the lease."""
         with contextlib.suppress(RefengineError):
-            self._say(Say.FAILED, transfer, 0.0)
+            self._send_message(BlockMessage.FAILED, transfer, 0.0)
 
     def _left(self, until: float) -> float:
         return max(0.0, until - self._clock())
@@ -197,32 +210,32 @@ class BlockPipe:
         if seconds is not None and seconds <= 0:
             raise DeadlinePassed(f"the blocks of {request_id!r}", timeout or 0)
         try:
-            news.get(timeout=_A_LOOK if seconds is None else min(seconds, _A_LOOK))
+            news.get(timeout=_POLL_INTERVAL if seconds is None else min(seconds, _POLL_INTERVAL))
         except Empty:
             self._look()
 
     def _look(self) -> None:
-        """The thread that was struck where it could not even say so is missed here (R9)."""
+        """Notice a thread that was struck where it could not report its own end (R9)."""
         if not self._thread.is_alive():
             self.finish(None)
 
     # -- the thread that receives -------------------------------------------------------------
 
     def heard(self, block: Any, raw: bytes) -> None:
-        """One message has come."""
+        """Handle one message."""
         label = BlockLabel.unpack(raw)
         if label is None:
             return
-        if label.say is Say.BLOCK:
-            self._arrivals.block(label, block, self._clock())
-        elif label.say is Say.GRANT:
-            self._arrivals.granted(label.transfer)
+        if label.message is BlockMessage.BLOCK:
+            self._block_receiver.block(label, block, self._clock())
+        elif label.message is BlockMessage.GRANT:
+            self._block_receiver.granted(label.transfer)
         else:
             offer = self._offers.get(label.transfer)
             if offer is not None:
-                offer.heard.put(label.say)
-            elif label.say is Say.FAILED:
-                self._arrivals.failed(label.transfer)
+                offer.heard.put(label.message)
+            elif label.message is BlockMessage.FAILED:
+                self._block_receiver.failed(label.transfer)
         self._ring()
 
     def _ring(self) -> None:
@@ -230,7 +243,7 @@ class BlockPipe:
             news.put(None)
 
     def finish(self, end: BaseException | None) -> None:
-        """Nothing comes any more: all who wait are told. May be said again."""
+        """End every wait: nothing comes any more. May be called again."""
         if self._end is None:
             self._end = end or PipeClosed("this rank")
         self._ring()
@@ -238,13 +251,15 @@ class BlockPipe:
             offer.heard.put(None)
 
 
-def _run(whose: "ref[BlockPipe]", pipe: Carrier, arrivals: BlockArrivals, clock: Clock) -> None:
-    """Receive until the pipe ends. Who has been dropped is not kept by this (L1)."""
+def _run(
+    whose: "ref[BlockPipe]", pipe: Carrier, block_receiver: BlockReceiver, clock: Clock
+) -> None:
+    """Receive until the pipe ends, without keeping a `BlockPipe` that was dropped (L1)."""
     end: BaseException | None = None
     try:
         while True:
-            _pass_on(whose, *_next(pipe, arrivals, clock))
-    except BaseException as error:  # whatever it is: those who wait are told
+            _pass_on(whose, *_next(pipe, block_receiver, clock))
+    except BaseException as error:  # of any kind: calls that wait raise it
         end = error
     finally:
         blocks = whose()
@@ -252,13 +267,13 @@ def _run(whose: "ref[BlockPipe]", pipe: Carrier, arrivals: BlockArrivals, clock:
             blocks.finish(end)
 
 
-def _next(pipe: Carrier, arrivals: BlockArrivals, clock: Clock) -> tuple[Any, bytes]:
-    """The next message; what has had its time is ended meanwhile."""
+def _next(pipe: Carrier, block_receiver: BlockReceiver, clock: Clock) -> tuple[Any, bytes]:
+    """Return the next message; meanwhile end transfers whose lease is over."""
     while True:
         try:
-            return pipe.recv_labelled(arrivals.expire(clock()))
+            return pipe.recv_labelled(block_receiver.expire(clock()))
         except (DeadlinePassed, TransferFailed):
-            continue  # what is missing is noticed by what comes after it, or by the lease
+            continue  # a missing block is noticed by the one after it, or by the lease
 
 
 def _pass_on(whose: "ref[BlockPipe]", block: Any, raw: bytes) -> None:
@@ -269,6 +284,6 @@ def _pass_on(whose: "ref[BlockPipe]", block: Any, raw: bytes) -> None:
 
 
 def _leave(pipe: Carrier) -> None:
-    """Nobody is there to hear what was lost."""
+    """Close at exit, where no caller is left to learn what was lost."""
     with contextlib.suppress(Exception):
         pipe.close(_EXIT_SECONDS)

@@ -1,10 +1,10 @@
-"""What can go wrong with a transfer, beside what can go wrong with any peer."""
+"""Errors of transfers, beside those that any peer can cause."""
 
 from ..errors import RefengineError
 
 
 class PipeClosed(RefengineError):
-    """This end, or the one across, has closed the pipe: nothing more comes, or is taken."""
+    """This end, or the one across, has closed the pipe: nothing more is received or sent."""
 
     def __init__(self, who: str) -> None:
         self.who = who
@@ -12,7 +12,7 @@ class PipeClosed(RefengineError):
 
 
 class SendFailed(RefengineError):
-    """An earlier send did not come about (see __cause__); the receiver is told, too (SPEC K3)."""
+    """An earlier send failed (see __cause__); the receiver learns of it, too (SPEC K3)."""
 
     def __init__(self, number: int, reason: str) -> None:
         self.number, self.reason = number, reason
@@ -21,7 +21,7 @@ class SendFailed(RefengineError):
 
 
 class TransferFailed(RefengineError):
-    """The sender could not send this one; raised once, in its place (SPEC K3)."""
+    """The sender could not send this tensor; raised once, in its place (SPEC K3)."""
 
     def __init__(self, number: int, reason: str) -> None:
         self.number, self.reason = number, reason
@@ -29,7 +29,7 @@ class TransferFailed(RefengineError):
 
 
 class TensorsLost(RefengineError):
-    """Closed before these could be handed over (SPEC K3)."""
+    """The pipe was closed before these tensors were handed over (SPEC K3)."""
 
     def __init__(self, count: int, reason: str) -> None:
         self.count, self.reason = count, reason
@@ -37,7 +37,7 @@ class TensorsLost(RefengineError):
 
 
 class MetadataRefused(RefengineError):
-    """What describes a tensor is damaged or hostile; no memory was taken for it (SPEC K6)."""
+    """A tensor's metadata is damaged or hostile; no memory was taken for it (SPEC K6)."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -54,7 +54,7 @@ class TensorRefused(RefengineError, ValueError):
 
 
 class TransportUnavailable(RefengineError):
-    """This way for payloads is not possible here."""
+    """This transport is not possible here."""
 
     def __init__(self, transport: str, reason: str) -> None:
         self.transport, self.reason = transport, reason
@@ -62,7 +62,7 @@ class TransportUnavailable(RefengineError):
 
 
 class BlocksFailed(RefengineError):
-    """The blocks of a request did not come whole and in order; none of them is served (SPEC K8)."""
+    """The blocks of a request did not come whole and in order; none is served (SPEC K8)."""
 
     def __init__(self, request_id: str, reason: str) -> None:
         self.request_id, self.reason = request_id, reason
@@ -70,7 +70,7 @@ class BlocksFailed(RefengineError):
 
 
 class LeaseEnded(BlocksFailed):
-    """They were not taken in time, and never will be: compute or send them anew (SPEC K8)."""
+    """The blocks were not taken in time, and never will be: compute or send them anew (SPEC K8)."""
 
     def __init__(self, request_id: str, lease: float) -> None:
         super().__init__(request_id, f"nobody had taken them when their lease of {lease:g} s ended")

@@ -10,57 +10,84 @@ import weakref
 from dataclasses import dataclass
 from enum import IntEnum
 
-from .places import Place
+from .settings import TransportName
 
-_ANSWER = struct.Struct(">BQ247s")
-ANSWER_BYTES = _ANSWER.size
+_LOCATION = struct.Struct(">16s16sB31x")
+LOCATION_BYTES = _LOCATION.size
+_TRANSPORTS: tuple[TransportName, ...] = ("auto", "group", "nccl", "cuda_ipc")
+CPU = bytes(16)
+
+_REPLY = struct.Struct(">BQ247s")
+REPLY_BYTES = _REPLY.size
 
 
-class Answer(IntEnum):
-    """What a receiver may say."""
+class Reply(IntEnum):
+    """Kind of a receiver's answer."""
 
     DONE = 1
-    """It has this transfer's bytes, which went beside the link."""
+    """The receiver has this transfer's bytes, which went beside the link."""
     REFUSED = 2
-    """It takes nothing any more; why, follows as text."""
+    """The receiver takes nothing any more; the reason follows as text."""
     BYE = 3
 
 
-def answer(kind: Answer, number: int = 0, text: str = "") -> bytes:
-    """As it goes over the link."""
-    return _ANSWER.pack(kind, number, text.encode()[:247])
+def pack_reply(kind: Reply, number: int = 0, text: str = "") -> bytes:
+    """Encode an answer."""
+    return _REPLY.pack(kind, number, text.encode()[:247])
 
 
-def answered(raw: bytes) -> tuple[int, int, str]:
-    """(kind, number, text)."""
-    kind, number, text = _ANSWER.unpack(raw)
+def parse_reply(raw: bytes) -> tuple[int, int, str]:
+    """Decode an answer to (kind, number, text)."""
+    kind, number, text = _REPLY.unpack(raw)
     return kind, number, text.rstrip(b"\0").decode(errors="replace")
 
 
 @dataclass(frozen=True)
-class Across:
-    """Who is at the other end."""
+class Location:
+    """A machine, a device on it (zeros: its processors), and the transport that was asked for."""
+
+    machine: bytes
+    device: bytes
+    asked: TransportName
+
+    def pack(self) -> bytes:
+        """Encode in `LOCATION_BYTES` bytes."""
+        return _LOCATION.pack(self.machine, self.device, _TRANSPORTS.index(self.asked))
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> "Location":
+        """Decode; ValueError for a transport that is not known here."""
+        fields: tuple[bytes, bytes, int] = _LOCATION.unpack(raw)
+        machine, device, asked = fields
+        if asked >= len(_TRANSPORTS):
+            raise ValueError("it wants a transport that is not known here")
+        return cls(machine, device, _TRANSPORTS[asked])
+
+
+@dataclass(frozen=True)
+class PeerInfo:
+    """The rank at the other end of a link."""
 
     rank: int
     pid: int
-    place: Place
+    location: Location
 
     @property
     def role(self) -> str:
-        """As errors name it."""
+        """Name of the rank in errors."""
         return f"rank {self.rank}"
 
 
 class Link:
-    """Never blocks. A forked child's copy is closed at once, so that an end is seen across."""
+    """Never blocks. A forked child's copy is closed at once, so that the peer sees an end."""
 
-    def __init__(self, sock: socket.socket, across: Across, session: bytes) -> None:
-        self.sock, self.across, self.session = sock, across, session
+    def __init__(self, sock: socket.socket, peer: PeerInfo, session: bytes) -> None:
+        self.sock, self.peer, self.session = sock, peer, session
         self.sock.setblocking(False)
         _links.add(self)
 
     def watch(self, silence: float) -> None:
-        """Have the kernel notice a machine that answers nothing any more; send at once."""
+        """Let the kernel detect a machine that answers nothing any more; send without delay."""
         if self.sock.family == socket.AF_UNIX:
             return  # both ends are this process's
         third = math.ceil(silence / 3)
@@ -75,16 +102,16 @@ class Link:
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def close(self) -> None:
-        """Hang up, for real even if a forked child holds a copy."""
+        """Close the connection, even if a forked child holds a copy."""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
 
 def ready(sock: socket.socket, events: int, seconds: float | None, *others: int) -> int:
-    """Wait until it is, or until something can be read from one of the others.
+    """Wait until the socket is ready, or one of the other descriptors can be read.
 
-    What was found of the socket: 0 if nothing was.
+    Returns the events found at the socket, 0 for none.
     """
     poller = select.poll()
     poller.register(sock, events)

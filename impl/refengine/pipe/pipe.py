@@ -8,12 +8,18 @@ from ..clock import Clock, monotonic
 from ..errors import ForkedCopy
 from ..keeping import Undo
 from ..security import Keys, SocketFactory
-from .choice import device_of, inlet, outlet, way
-from .meeting import Neighbours, Party, meet
-from .places import Place, this_machine
-from .receiving import Receiver
-from .sending import Sender
+from .link import Location
+from .receiver import Receiver
+from .rendezvous import Neighbours, RankInfo, connect_ring
+from .sender import Sender
 from .settings import PipeSettings
+from .transports.select import (
+    choose_transport,
+    device_id,
+    machine_id,
+    make_receive_transport,
+    make_send_transport,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -21,8 +27,8 @@ if TYPE_CHECKING:
 _EXIT_SECONDS = 2.0
 
 
-class Seams(TypedDict, total=False):
-    """What tests bring."""
+class Overrides(TypedDict, total=False):
+    """Sockets and clock of tests."""
 
     sockets: SocketFactory
     clock: Clock
@@ -49,7 +55,7 @@ class Pipe:
         device: str = "cpu",
         settings: PipeSettings | None = None,
         timeout: float | None = 300.0,
-        **seams: Unpack[Seams],
+        **overrides: Unpack[Overrides],
     ) -> None:
         if not 0 <= rank < size:
             raise ValueError(f"rank {rank} is not below the size {size}")
@@ -58,23 +64,23 @@ class Pipe:
         self.rank, self.size = rank, size
         self._settings = settings or PipeSettings()
         self._pid = os.getpid()
-        clock = seams.get("clock", monotonic)
-        place = Place(this_machine(), device_of(device), self._settings.transport)
-        party = Party(
+        clock = overrides.get("clock", monotonic)
+        location = Location(machine_id(), device_id(device), self._settings.transport)
+        info = RankInfo(
             host.removeprefix("[").removesuffix("]"),
             port,
             rank,
             size,
             Keys.from_secret(key),
-            place,
+            location,
             self._settings.handshake,
-            seams.get("sockets") or SocketFactory(),
+            overrides.get("sockets") or SocketFactory(),
             clock,
         )
         undo = Undo()
         try:
-            neighbours = undo.made(Neighbours.close, meet, party, timeout)
-            self._ends = undo.made(_Ends.drop, _Ends, neighbours, place, device, self, clock)
+            neighbours = undo.made(Neighbours.close, connect_ring, info, timeout)
+            self._ends = undo.made(_Ends.drop, _Ends, neighbours, location, device, self, clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
             self._finalizer = Finalize(self, self._ends.leave, (_EXIT_SECONDS,), exitpriority=20)
             self._ends.sender.start()
@@ -84,24 +90,24 @@ class Pipe:
 
     @property
     def settings(self) -> PipeSettings:
-        """As it was made."""
+        """Settings that the pipe was made with."""
         return self._settings
 
     @property
     def buffer_size(self) -> int:
-        """Bytes that were handed in and have not been sent; 0 after every outcome (SPEC K2)."""
-        return self._ends.sender.outgoing.nbytes()
+        """Bytes handed in and not sent yet; 0 after every outcome (SPEC K2)."""
+        return self._ends.sender.send_queue.nbytes()
 
     def send_tensor(self, tensor: "torch.Tensor | None", timeout: float | None = None) -> None:
-        """Send it as it is now; returns once there was room for a copy of its bytes (SPEC K5).
+        """Send a tensor as it is now; return once there was room for a copy of its bytes (SPEC K5).
 
-        Raises what an earlier send met (SendFailed; PeerDied, PeerSilent, PipeClosed for good):
+        Raises the error of an earlier send (SendFailed; PeerDied, PeerSilent, PipeClosed for good):
         then this one was not sent. DeadlinePassed if there was no room in time.
         """
         self.send_labelled(tensor, b"", timeout)
 
     def recv_tensor(self, timeout: float | None = None) -> "torch.Tensor | None":
-        """The next tensor from the rank before.
+        """Return the next tensor from the rank before.
 
         TransferFailed, once, in the place of one that could not be sent. MetadataRefused, PeerDied,
         PeerSilent, PipeClosed: nothing comes any more. DeadlinePassed: nothing changed.
@@ -111,22 +117,22 @@ class Pipe:
     def send_labelled(
         self, tensor: "torch.Tensor | None", label: bytes, timeout: float | None = None
     ) -> None:
-        """The same, with at most 80 bytes that are told with it."""
+        """Send a tensor with a label of at most 80 bytes."""
         self._check_owner()
         ends = self._ends
-        nbytes = ends.outlet.nbytes(tensor)
-        ends.sender.send(nbytes, lambda: ends.outlet.snapshot(tensor, label), timeout)
+        nbytes = ends.send_transport.nbytes(tensor)
+        ends.sender.send(nbytes, lambda: ends.send_transport.snapshot(tensor, label), timeout)
 
     def recv_labelled(self, timeout: float | None = None) -> "tuple[torch.Tensor | None, bytes]":
-        """The same, with the label, which is padded with zeros to 80 bytes."""
+        """Return the next tensor and its label, padded with zeros to 80 bytes."""
         self._check_owner()
         return self._ends.receiver.receive(timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Hand over what was sent, for at most that long (None: the settings'), and leave.
 
-        Raises what was not told yet, TensorsLost for what could not be handed over. Said again, it
-        does nothing.
+        Raises errors not reported yet, TensorsLost for tensors that could not be handed over.
+        Called again, it does nothing.
         """
         if self._pid == os.getpid():
             try:
@@ -146,10 +152,10 @@ class Pipe:
 
 
 class _Ends:
-    """What a pipe has, without the pipe: its threads must not keep it."""
+    """Parts of a pipe, without the pipe: its threads must not keep it alive."""
 
     def __init__(
-        self, neighbours: Neighbours, place: Place, device: str, pipe: Pipe, clock: Clock
+        self, neighbours: Neighbours, location: Location, device: str, pipe: Pipe, clock: Clock
     ) -> None:
         settings, out, into = pipe.settings, neighbours.out, neighbours.into
         self._pid = os.getpid()
@@ -158,13 +164,15 @@ class _Ends:
         undo = Undo()
         try:
             self.sender = undo.made(
-                Sender.cut, Sender, out, settings.buffer_bytes, settings.silence, clock
+                Sender.close_now, Sender, out, settings.buffer_bytes, settings.silence, clock
             )
-            in_use = self.sender.outgoing.nbytes
-            self.outlet = outlet(way(out, place), out, settings, device, in_use)
+            in_use = self.sender.send_queue.nbytes
+            self.send_transport = make_send_transport(
+                choose_transport(out, location), out, settings, device, in_use
+            )
             self.receiver = Receiver(
                 into,
-                inlet(way(into, place), into, settings, device),
+                make_receive_transport(choose_transport(into, location), into, settings, device),
                 settings.max_tensor_bytes,
                 settings.silence,
                 clock,
@@ -174,7 +182,7 @@ class _Ends:
             raise
 
     def close(self, seconds: float) -> None:
-        """Both directions."""
+        """Close both directions."""
         if self._pid != os.getpid():
             return
         try:
@@ -183,15 +191,15 @@ class _Ends:
             try:
                 self.sender.close(seconds)
             finally:
-                self.outlet.close()
+                self.send_transport.close()
 
     def leave(self, seconds: float) -> None:
-        """Without a word of what was lost: nobody is there to hear."""
+        """Close without reporting losses: at exit no caller is left."""
         try:
             self.close(seconds)
         except Exception:
             return
 
     def drop(self) -> None:
-        """Never used."""
+        """Close ends that were never used."""
         self.leave(0.0)

@@ -5,18 +5,17 @@ from typing import Any, cast
 
 import torch
 
-from .dtypes import CODES
 from .errors import TensorRefused
-from .frames import MAX_DIMS, Metadata
+from .protocol import DTYPE_CODES, MAX_DIMS, Metadata
 
 _TORCH: dict[str, torch.dtype] = {
-    name: getattr(torch, name) for name in CODES if hasattr(torch, name)
+    name: getattr(torch, name) for name in DTYPE_CODES if hasattr(torch, name)
 }
 _NAMES = {dtype: name for name, dtype in _TORCH.items()}
 
 
 def describe(tensor: torch.Tensor) -> Metadata:
-    """What is said of it; TensorRefused if it is none that can be sent."""
+    """Return a tensor's metadata; TensorRefused if it cannot be sent."""
     if tensor.layout is not torch.strided or tensor.is_quantized:
         raise TensorRefused(f"only dense tensors can be sent, not {tensor.layout}")
     if tensor.dtype not in _NAMES:
@@ -29,7 +28,7 @@ def describe(tensor: torch.Tensor) -> Metadata:
 
 
 def bytes_of(tensor: torch.Tensor) -> int:
-    """Of its elements; 0 if it has none to send."""
+    """Return the bytes of a tensor's elements; 0 if it has none to send."""
     try:
         return describe(tensor).nbytes
     except TensorRefused:
@@ -37,12 +36,12 @@ def bytes_of(tensor: torch.Tensor) -> int:
 
 
 def resolved(tensor: torch.Tensor) -> torch.Tensor:
-    """Without a history of gradients, and with conjugation and sign carried out."""
+    """Return a tensor without gradient history, with conjugation and sign carried out."""
     return tensor.detach().resolve_conj().resolve_neg()
 
 
 def copy_into(tensor: torch.Tensor, memory: memoryview) -> None:
-    """Its elements, one after the other, whatever its layout and device."""
+    """Copy a tensor's elements, one after the other, whatever its layout and device."""
     plain = resolved(tensor)
     if plain.device.type == "cpu" and plain.is_contiguous():
         # Unlike a slice's assignment, this lets other threads run meanwhile.
@@ -52,7 +51,7 @@ def copy_into(tensor: torch.Tensor, memory: memoryview) -> None:
 
 
 def within_memory(metadata: Metadata, memory: memoryview) -> torch.Tensor:
-    """A tensor whose elements are these bytes; it keeps the memory."""
+    """Return a tensor whose elements are these bytes; it keeps the memory alive."""
     dtype = _TORCH.get(metadata.dtype)
     if dtype is None:
         raise TensorRefused(f"this torch has no {metadata.dtype}")

@@ -19,12 +19,12 @@ def port_of(group: Group) -> int:
 
 
 @contextlib.contextmanager
-def members(n: int, host: str = "127.0.0.1", **seams: Any) -> Iterator[list[Group]]:
+def members(n: int, host: str = "127.0.0.1", **overrides: Any) -> Iterator[list[Group]]:
     """A whole group in this process; each operation needs a thread for each rank (`together`)."""
     with ExitStack() as undo:
-        groups = [undo.enter_context(Group(host, 0, 0, n, key=KEY, **seams))]
+        groups = [undo.enter_context(Group(host, 0, 0, n, key=KEY, **overrides))]
         for rank in range(1, n):
-            group = Group(host, port_of(groups[0]), rank, n, key=KEY, **seams)
+            group = Group(host, port_of(groups[0]), rank, n, key=KEY, **overrides)
             groups.append(undo.enter_context(group))
         together(groups, lambda group: group.wait_until_ready(20))
         undo.callback(lambda: together(groups, lambda group: group.close(2)))
@@ -52,13 +52,13 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @contextlib.contextmanager
 def processes(
-    n: int, work: Callable[[Any, Group], None], host: str = "127.0.0.1", **seams: Any
+    n: int, work: Callable[[Any, Group], None], host: str = "127.0.0.1", **overrides: Any
 ) -> Iterator[list[Role]]:
     """Each rank a process that runs `work(say, group)`, then leaves."""
     port = free_port(host)
 
     def member(say: Any, rank: int) -> None:
-        with Group.create(host, port, rank, n, key=KEY, timeout=20, **seams) as group:
+        with Group.create(host, port, rank, n, key=KEY, timeout=20, **overrides) as group:
             work(say, group)
 
     with ExitStack() as undo:

@@ -144,13 +144,13 @@ def test_a_gather_that_gave_up_takes_its_object_back():
 
 def test_a_release_that_crossed_the_withdrawal_is_found_by_the_next_call():
     with members(2) as groups:
-        seat = groups[1]._seat
-        hear, held = seat.member.hear, []
-        seat.member.hear = lambda raw: held.append(bytes(raw)) or []
+        context = groups[1]._context
+        hear, held = context.member.hear, []
+        context.member.hear = lambda raw: held.append(bytes(raw)) or []
         outcome = together(groups, lambda g: g.all_gather_obj(g.rank, 0.3 if g.rank else 10))
         assert outcome[0] == [0, 1]
         assert isinstance(outcome[1], DeadlinePassed)
-        seat.member.hear = hear
+        context.member.hear = hear
         for raw in held:
             hear(raw)
         assert groups[1].all_gather_obj("another", 0) == [0, 1]
@@ -185,7 +185,7 @@ def test_two_receivers_of_one_source_are_told_and_others_are_not():
     with members(3) as groups:
         waiting = threading.Thread(target=lambda: groups[0].recv_obj(1, 10))
         waiting.start()
-        until(lambda: groups[0]._seat.member.bells._hanging)
+        until(lambda: groups[0]._context.member.wakers._waiting)
         with pytest.raises(Busy):
             groups[0].recv_obj(1, 0)
         with pytest.raises(DeadlinePassed):
@@ -206,7 +206,7 @@ def test_a_close_wakes_who_waits():
 
         waiting = threading.Thread(target=wait)
         waiting.start()
-        until(lambda: groups[0]._seat.member.bells._hanging)
+        until(lambda: groups[0]._context.member.wakers._waiting)
         groups[0].close(1)
         waiting.join(2)
         assert isinstance(outcome[0], GroupClosed)
@@ -253,7 +253,7 @@ def test_nothing_is_unpickled_before_it_is_asked_for(tmp_path: Any):
     with members(2) as groups:
         groups[1].send_obj(Touch(str(tmp_path / "mark")), 0)
         groups[1].send_obj("after", 0)
-        until(lambda: len(groups[0]._seat.member.inboxes[1, 1].bodies) == 2)
+        until(lambda: len(groups[0]._context.member.inboxes[1, 1].bodies) == 2)
         assert not (tmp_path / "mark").exists()
         groups[0].recv_obj(1, 10)
         assert (tmp_path / "mark").exists()
@@ -270,7 +270,7 @@ class Touch:
 def test_the_key_shows_nowhere():
     key = new_key()
     with Group("127.0.0.1", 0, 0, 2, key=key) as group:
-        shown = repr(group) + repr(vars(group)) + repr(vars(group._seat.link))
+        shown = repr(group) + repr(vars(group)) + repr(vars(group._context.link))
         try:
             group.wait_until_ready(0)
         except DeadlinePassed as error:
@@ -352,7 +352,7 @@ def test_the_memory_does_not_grow_with_the_messages():
                     assert receiver.recv_obj(1, 10) == (batch, i)
                 assert [g.broadcast_obj(0, 1, 10) for g in (host, receiver)] == ["all"] * 2
                 together(groups, lambda g: g.all_gather_obj(b"x" * 1000, 10))
-            until(lambda: all(not g._seat.member.bells._hanging for g in groups))
+            until(lambda: all(not g._context.member.wakers._waiting for g in groups))
             gc.collect()
             return sys.getallocatedblocks()
 

@@ -18,7 +18,7 @@ from .test_store_group import Shelf
 
 def test_a_receive_takes_its_object_or_leaves_it():
     with members(2) as groups:
-        inbox = groups[0]._seat.member.inboxes[1, 1]
+        inbox = groups[0]._context.member.inboxes[1, 1]
         for at, striker in enumerate(strikes()):
             groups[1].send_obj(("x", at), 0)
             until(inbox.any)

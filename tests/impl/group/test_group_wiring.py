@@ -9,11 +9,11 @@ import pytest
 from refengine.clock import monotonic
 from refengine.errors import DeadlinePassed, GroupClosed, NotReady
 from refengine.group import Group, StoreGroup, group
-from refengine.group.departure import Departure
-from refengine.group.frames import Channel, Frame, Kind, pack, unpack
-from refengine.group.joining import Link
+from refengine.group.call_context import OrphanedGroups
+from refengine.group.connection import Link
+from refengine.group.exit_reason import ExitReason
 from refengine.group.member import Member
-from refengine.group.standing import Standing
+from refengine.group.protocol import Channel, Frame, Kind, pack, unpack
 from refengine.lines import Gone
 from refengine.security import SocketFactory
 
@@ -66,15 +66,15 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[Noting]:
 
         return make
 
-    monkeypatch.setattr(group, "Hosting", maker("host"))
-    monkeypatch.setattr(group, "Joined", maker("member"))
-    monkeypatch.setattr(group, "_standing", Standing())
+    monkeypatch.setattr(group, "HostServer", maker("host"))
+    monkeypatch.setattr(group, "MemberConnection", maker("member"))
+    monkeypatch.setattr(group, "_orphaned", OrphanedGroups())
     return made
 
 
-def a_group(rank: int = 1, n: int = 3, **seams: Any) -> Group:
-    made = Group("there", 1, rank, n, key=KEY, **seams)
-    made._seat.ready = True
+def a_group(rank: int = 1, n: int = 3, **overrides: Any) -> Group:
+    made = Group("there", 1, rank, n, key=KEY, **overrides)
+    made._context.ready = True
     return made
 
 
@@ -85,7 +85,7 @@ def test_rank_0_hosts_and_the_others_join(links: list[Noting], rank: int, kind: 
     assert link.kind == kind
     assert (made.rank, made.world_size, made.address) == (rank, 3, "tcp://there:1")
     assert (link.member.rank, link.member.world_size) == (rank, 3)
-    assert made._seat.link is link
+    assert made._context.link is link
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_what_is_not_given_is_ten_seconds_real_sockets_and_the_clock(links: list
 @pytest.mark.parametrize("rank", [0, 1])
 def test_what_tests_bring_is_passed_on(links: list[Noting], rank: int):
     sockets = SocketFactory()
-    seams = {"silence": 3.0, "clock": lambda: 5.0, "sockets": sockets}
-    made = a_group(rank, **seams)
-    assert links[0].named == seams
-    assert made._seat.clock is seams["clock"]
+    overrides = {"silence": 3.0, "clock": lambda: 5.0, "sockets": sockets}
+    made = a_group(rank, **overrides)
+    assert links[0].named == overrides
+    assert made._context.clock is overrides["clock"]
 
 
 def test_the_defaults_are_those_that_are_told():
@@ -191,7 +191,7 @@ def test_ranks_at_the_edge_can_be_sent_to(links: list[Noting]):
 
 def test_nothing_is_sent_before_the_group_is_ready(links: list[Noting]):
     made = a_group()
-    made._seat.ready = False
+    made._context.ready = False
     for call, name in (
         (lambda: made.send_obj("x", 2), "send_obj"),
         (lambda: made.broadcast_obj("x", 1), "broadcast_obj"),
@@ -202,7 +202,7 @@ def test_nothing_is_sent_before_the_group_is_ready(links: list[Noting]):
 
 
 def gone(link: Noting, rank: int) -> None:
-    told = Departure(rank, Gone("closed")).pack()
+    told = ExitReason(rank, Gone("closed")).pack()
     link.member.hear(pack(Kind.GONE, rank, body=told))
 
 
@@ -226,7 +226,7 @@ def test_a_host_that_leaves_while_it_is_sent_to_is_told_at_once(links: list[Noti
 
 def test_a_group_becomes_ready_once_and_stays_so(links: list[Noting]):
     made = a_group()
-    made._seat.ready = False
+    made._context.ready = False
     link = links[0]
     link.answer = lambda: link.member.hear(pack(Kind.MET, 0, Channel.START, 0))
     for _ in range(2):
@@ -250,7 +250,7 @@ def too_late(links: list[Noting], silence: float) -> None:
 
 
 def create(links: list[Noting], silence: float, port: int = 1) -> Group:
-    group.Hosting = late_maker(links)
+    group.HostServer = late_maker(links)
     return Group.create("there", port, 0, 2, key=KEY, timeout=0, silence=silence)
 
 
@@ -270,7 +270,7 @@ def test_a_host_that_cannot_go_back_stands_until_it_is_asked_for_again(links: li
     link = links[0]
     link.answer = lambda: link.member.hear(pack(Kind.MET, 0, Channel.START, 0))
     made = create(links, 60.0)
-    assert (made._seat.link, made._seat.ready, link.closed) == (link, True, [])
+    assert (made._context.link, made._context.ready, link.closed) == (link, True, [])
     assert made._finalizer.still_active()
     with pytest.raises(DeadlinePassed):
         create(links, 0.01)
@@ -292,10 +292,10 @@ def test_a_group_that_nobody_asks_for_is_left_after_the_silence(links: list[Noti
 
 def test_a_group_that_was_struck_after_all_had_met_is_ready_when_called_again(links: list[Noting]):
     made = a_group()
-    made._seat.ready = False
-    made._seat.member.attendances[Channel.START].number = 1
+    made._context.ready = False
+    made._context.member.tickets[Channel.START].number = 1
     made.wait_until_ready(0)
-    assert (made._seat.ready, links[0].posts, links[0].settled) == (True, [], [1.0])
+    assert (made._context.ready, links[0].posts, links[0].settled) == (True, [], [1.0])
 
 
 def test_one_that_was_left_is_not_left_again_at_exit(links: list[Noting]):

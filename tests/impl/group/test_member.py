@@ -5,14 +5,14 @@ import logging
 import pytest
 
 from refengine.errors import GroupClosed, PeerSilent, RankDied
-from refengine.group.departure import Departure
-from refengine.group.frames import Channel, Kind, pack, pack_bodies, pack_ranks, unpack
-from refengine.group.member import Attendance, Inbox, Member
+from refengine.group.exit_reason import ExitReason
+from refengine.group.member import BarrierTicket, Inbox, Member
+from refengine.group.protocol import Channel, Kind, pack, pack_bodies, pack_ranks, unpack
 from refengine.lines import Gone
 
 
 def gone(rank: int, kind: str = "died", gathers: int = 0) -> bytes:
-    return pack(Kind.GONE, rank, body=Departure(rank, Gone(kind), gathers).pack())
+    return pack(Kind.GONE, rank, body=ExitReason(rank, Gone(kind), gathers).pack())
 
 
 def test_letters_and_broadcasts_of_each_rank_are_kept_apart_in_order():
@@ -57,7 +57,7 @@ def test_a_gather_that_the_dead_rank_gave_to_is_still_waited_for():
     member = Member(0, 3)
     member.hear(gone(2, gathers=1))
     assert member.unable_to_meet(Channel.GATHER, "x") is None
-    member.attendances[Channel.GATHER].number = 1
+    member.tickets[Channel.GATHER].number = 1
     assert member.unable_to_meet(Channel.GATHER, "x")
 
 
@@ -91,12 +91,12 @@ def test_absent_are_those_who_never_came_or_else_those_who_gave_up():
         return pack(Kind.WHO, 0, Channel.BARRIER, 0, body)
 
     member = Member(1, 4)
-    attendance = member.attendances[Channel.BARRIER]
-    assert attendance.absent(4, 1) == [0, 2, 3]
+    ticket = member.tickets[Channel.BARRIER]
+    assert ticket.absent(4, 1) == [0, 2, 3]
     member.hear(who([0, 1], [2]))
-    assert attendance.absent(4, 1) == [3]
+    assert ticket.absent(4, 1) == [3]
     member.hear(who([1], [0, 2, 3]))
-    assert attendance.absent(4, 1) == [0, 2, 3]
+    assert ticket.absent(4, 1) == [0, 2, 3]
 
 
 def test_an_inbox_counts_what_was_taken_from_it():
@@ -127,31 +127,31 @@ def test_what_is_restored_is_first_again_and_only_once():
 
 
 def test_an_attendance_has_a_result_of_its_own_number_alone():
-    attendance = Attendance()
-    assert (attendance.number, attendance.is_met(), attendance.result()) == (0, False, None)
+    ticket = BarrierTicket()
+    assert (ticket.number, ticket.is_met(), ticket.result()) == (0, False, None)
     for number in (1, 0):
-        met = attendance.met = unpack(pack(Kind.MET, 0, Channel.GATHER, number))
-        assert attendance.is_met() is (number == 0)
-        assert attendance.result() is (met if number == 0 else None)
+        met = ticket.met = unpack(pack(Kind.MET, 0, Channel.GATHER, number))
+        assert ticket.is_met() is (number == 0)
+        assert ticket.result() is (met if number == 0 else None)
 
 
 def test_a_finished_attendance_goes_on_and_a_resumed_one_goes_back():
-    attendance = Attendance(number=4)
-    met = attendance.met = unpack(pack(Kind.MET, 0, Channel.GATHER, 4))
-    attendance.finish()
-    assert (attendance.number, attendance.met) == (5, None)
-    attendance.resume(met)
-    assert attendance.number == 4
-    assert attendance.result() is met
+    ticket = BarrierTicket(number=4)
+    met = ticket.met = unpack(pack(Kind.MET, 0, Channel.GATHER, 4))
+    ticket.finish()
+    assert (ticket.number, ticket.met) == (5, None)
+    ticket.resume(met)
+    assert ticket.number == 4
+    assert ticket.result() is met
 
 
 def test_what_was_said_of_another_meeting_does_not_count():
     body = pack_bodies([pack_ranks([0, 1, 2]), pack_ranks([])])
     for number in (0, 2):
         who = unpack(pack(Kind.WHO, 0, Channel.BARRIER, number, body))
-        assert Attendance(number=1, who=who).absent(4, 1) == [0, 2, 3]
+        assert BarrierTicket(number=1, who=who).absent(4, 1) == [0, 2, 3]
     who = unpack(pack(Kind.WHO, 0, Channel.BARRIER, 1, body))
-    assert Attendance(number=1, who=who).absent(4, 1) == [3]
+    assert BarrierTicket(number=1, who=who).absent(4, 1) == [3]
 
 
 def test_a_channel_hears_of_its_own_meetings_alone():
@@ -159,9 +159,9 @@ def test_a_channel_hears_of_its_own_meetings_alone():
         member = Member(0, 2)
         member.hear(pack(Kind.MET, 0, channel, 0))
         member.hear(pack(Kind.WHO, 0, channel, 0))
-        for each, attendance in member.attendances.items():
-            assert attendance.is_met() is (each is channel)
-            assert (attendance.who is not None) is (each is channel)
+        for each, ticket in member.tickets.items():
+            assert ticket.is_met() is (each is channel)
+            assert (ticket.who is not None) is (each is channel)
 
 
 def test_news_of_any_kind_wakes_those_who_wait():
@@ -172,9 +172,9 @@ def test_news_of_any_kind_wakes_those_who_wait():
         lambda: member.host_gone(Gone("died")),
         lambda: member.refuse(GroupClosed("x")),
     ):
-        bell = member.bells.hang()
+        waker = member.wakers.add()
         news()
-        assert bell._lock.acquire(timeout=0)
+        assert waker._lock.acquire(timeout=0)
 
 
 def test_a_frame_of_a_rank_that_is_none_is_dropped_and_logged(caplog: pytest.LogCaptureFixture):
@@ -183,7 +183,7 @@ def test_a_frame_of_a_rank_that_is_none_is_dropped_and_logged(caplog: pytest.Log
         for source in (3, 4):
             assert member.hear(gone(source)) == []
         assert member.hear(gone(2)) == []
-    assert list(member.departures) == [2]
+    assert list(member.exits) == [2]
     assert "there is no rank 3" in caplog.text
     assert len(caplog.records) == 2
 
@@ -191,12 +191,12 @@ def test_a_frame_of_a_rank_that_is_none_is_dropped_and_logged(caplog: pytest.Log
 def test_a_hosts_end_is_of_rank_0_and_does_not_replace_what_it_said_of_itself():
     member = Member(1, 3)
     member.host_gone(Gone("died", pid=4))
-    end = Departure(0, Gone("died", pid=4))
-    assert (member.host_end, member.departures) == (end, {0: end})
+    end = ExitReason(0, Gone("died", pid=4))
+    assert (member.host_end, member.exits) == (end, {0: end})
     member = Member(1, 3)
     member.hear(pack(Kind.LEAVING, 0))
     member.host_gone(Gone("died", pid=4))
-    assert (member.host_end, member.departures) == (end, {0: Departure(0, Gone("closed"))})
+    assert (member.host_end, member.exits) == (end, {0: ExitReason(0, Gone("closed"))})
 
 
 def test_each_death_is_asked_whether_the_gather_needs_that_rank():

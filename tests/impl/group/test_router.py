@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from refengine.group.departure import Departure
-from refengine.group.frames import Channel, Kind, pack, pack_object, unpack
-from refengine.group.meeting import Post
-from refengine.group.router import Router
+from refengine.group.barrier import Post
+from refengine.group.exit_reason import ExitReason
+from refengine.group.host import Router
+from refengine.group.protocol import Channel, Kind, pack, pack_object, unpack
 from refengine.lines import Gone
 
 
@@ -44,7 +44,7 @@ def test_an_end_is_told_to_all_others_and_nothing_goes_there_any_more():
     posts = router.gone(2, Gone("died", 1.5, pid=77))
     assert told(posts) == [(rank, Kind.GONE) for rank in (0, 1, 3)]
     frame = unpack(posts[0][1])
-    assert Departure.unpack(2, frame.body) == Departure(2, Gone("died", 1.5, pid=77))
+    assert ExitReason.unpack(2, frame.body) == ExitReason(2, Gone("died", 1.5, pid=77))
     assert router.hear(1, pack_object(Kind.LETTER, 1, 2, 0, "late")) == []
     assert told(router.hear(1, pack_object(Kind.CAST, 1, 0, 0, "x"))) == [
         (0, Kind.CAST),
@@ -58,7 +58,7 @@ def test_an_end_says_how_many_gathers_do_not_need_that_rank_any_more():
         router.hear(rank, pack(Kind.COME, rank, Channel.GATHER, 0))
     router.hear(1, pack(Kind.COME, 1, Channel.GATHER, 1))
     ((_, frame),) = router.gone(1, Gone("died"))
-    assert Departure.unpack(1, unpack(frame).body).gathers == 2
+    assert ExitReason.unpack(1, unpack(frame).body).gathers == 2
 
 
 def test_a_leaving_host_is_quiet_once_all_who_came_have_said_so_or_are_gone():
@@ -78,8 +78,8 @@ def test_a_host_keeps_nothing_of_what_it_passed_on():
     router = Router(3)
 
     def size() -> int:
-        meetings = router._meetings.values()
-        return sum(len(part) for m in meetings for part in (m._came, m._gave_up, m._curious))
+        barriers = router._barriers.values()
+        return sum(len(part) for m in barriers for part in (m._came, m._gave_up, m._curious))
 
     for i in range(20_000):
         router.hear(1, pack(Kind.LETTER, 1, 2, 0, b"x" * 100))
@@ -136,7 +136,7 @@ def test_an_end_before_any_gather_says_none_and_one_within_counts_only_a_gift():
         if gave:
             router.hear(2, pack(Kind.COME, 2, Channel.GATHER, 0))
         posts = router.gone(2, Gone("died"))
-        gathers = {Departure.unpack(2, unpack(frame).body).gathers for _, frame in posts}
+        gathers = {ExitReason.unpack(2, unpack(frame).body).gathers for _, frame in posts}
         assert gathers == {int(gave)}
 
 

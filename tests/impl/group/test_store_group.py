@@ -19,8 +19,8 @@ from refengine.errors import (
     Undecodable,
 )
 from refengine.group import StoreGroup, new_key
-from refengine.group import store as store_module
-from refengine.group.frames import Kind, unpack
+from refengine.group import store_group as store_module
+from refengine.group.protocol import Kind, unpack
 
 KEY = new_key()
 
@@ -41,9 +41,9 @@ class Shelf(dict[str, bytes]):
         return self.pop(key, None) is not None
 
 
-def ranks(n: int, shelf: Any = None, **seams: Any) -> list[StoreGroup]:
+def ranks(n: int, shelf: Any = None, **overrides: Any) -> list[StoreGroup]:
     shelf = Shelf() if shelf is None else shelf
-    return [StoreGroup(shelf, rank, n, key=KEY, **seams) for rank in range(n)]
+    return [StoreGroup(shelf, rank, n, key=KEY, **overrides) for rank in range(n)]
 
 
 def together(groups: list[StoreGroup], act: Any) -> list[Any]:

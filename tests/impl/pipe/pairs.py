@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from refengine.clock import monotonic
-from refengine.pipe.frames import Header, Kind, Metadata
-from refengine.pipe.link import Across, Link
-from refengine.pipe.places import CPU, Place
-from refengine.pipe.receiving import Receiver
-from refengine.pipe.sending import Sender
+from refengine.pipe.link import CPU, Link, Location, PeerInfo
+from refengine.pipe.protocol import Header, Kind, Metadata
+from refengine.pipe.receiver import Receiver
+from refengine.pipe.sender import Sender
 
 KEY = bytes(range(32))
-HERE = Place(bytes(16), CPU, "auto")
+HERE = Location(bytes(16), CPU, "auto")
 SESSION = b"s" * 32
 GIVEN = 10.0
 
@@ -23,7 +22,7 @@ GIVEN = 10.0
 def links() -> tuple[Link, Link]:
     """From rank 0 to rank 1."""
     one, other = socket.socketpair()
-    to, of = Across(1, os.getpid(), HERE), Across(0, os.getpid(), HERE)
+    to, of = PeerInfo(1, os.getpid(), HERE), PeerInfo(0, os.getpid(), HERE)
     return Link(one, to, SESSION), Link(other, of, SESSION)
 
 
@@ -76,8 +75,8 @@ def receiver(link: Link, most: int = 1 << 20) -> Receiver:
 
 
 def put(end: Sender, data: bytes | Bytes, timeout: float | None = GIVEN) -> None:
-    parcel = data if isinstance(data, Bytes) else Bytes(data)
-    end.send(len(parcel.data), lambda: parcel, timeout)
+    snapshot = data if isinstance(data, Bytes) else Bytes(data)
+    end.send(len(snapshot.data), lambda: snapshot, timeout)
 
 
 @contextlib.contextmanager
@@ -88,7 +87,7 @@ def ends(limit: int = 1 << 20, most: int = 1 << 20) -> Iterator[tuple[Sender, Re
     try:
         yield one, other
     finally:
-        one.cut()
+        one.close_now()
         other.close(1.0)
 
 

@@ -12,10 +12,9 @@ import pytest
 
 from refengine.errors import DeadlinePassed
 from refengine.pipe import blocks as blocks_module
-from refengine.pipe.block_labels import BlockLabel, Say
 from refengine.pipe.blocks import BlockPipe
 from refengine.pipe.errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
-from refengine.pipe.frames import LABEL_BYTES
+from refengine.pipe.protocol import LABEL_BYTES, BlockLabel, BlockMessage
 
 from ..striking import Struck, strikes
 from .pairs import Beside
@@ -83,7 +82,7 @@ def said(message: Message) -> BlockLabel:
 def on_block(index: int, change: Callable[[Message], list[Message]]) -> Meddle:
     def meddle(message: Message) -> list[Message]:
         label = said(message)
-        hit = label.say is Say.BLOCK and label.index == index
+        hit = label.message is BlockMessage.BLOCK and label.index == index
         return change(message) if hit else [message]
 
     return meddle
@@ -147,7 +146,7 @@ def test_swapped_blocks_are_failed():
 
     def swap(message: Message) -> list[Message]:
         label = said(message)
-        if label.say is Say.BLOCK and label.index == 0:
+        if label.message is BlockMessage.BLOCK and label.index == 0:
             held.append(message)
             return []
         return [message, held.pop()] if held else [message]
@@ -167,7 +166,7 @@ def test_what_nobody_asks_for_ends_with_its_lease_and_is_never_served():
             sender.send_kv("a", BLOCKS, lease=0.1)
         with pytest.raises((DeadlinePassed, BlocksFailed)):
             receiver.recv_kv("a", timeout=0.1)
-        assert receiver._arrivals.nbytes == 0
+        assert receiver._block_receiver.nbytes == 0
 
 
 def test_what_comes_after_its_sender_gave_up_is_not_served():
@@ -181,7 +180,11 @@ def test_what_comes_after_its_sender_gave_up_is_not_served():
         one.meddle = hold
         with pytest.raises(LeaseEnded):
             sender.send_kv("a", BLOCKS, lease=0.1)
-        assert [said(each).say for each in late] == [Say.BLOCK, Say.BLOCK, Say.FAILED]
+        assert [said(each).message for each in late] == [
+            BlockMessage.BLOCK,
+            BlockMessage.BLOCK,
+            BlockMessage.FAILED,
+        ]
         takes = Beside(lambda: receiver.recv_kv("a", timeout=0.3))
         for each in late[:2]:
             other.inbox.put(each)
@@ -226,7 +229,7 @@ def test_a_call_that_gives_up_can_be_made_again():
         held: list[Message] = []
 
         def hold_the_grant(message: Message) -> list[Message]:
-            if said(message).say is Say.GRANT:
+            if said(message).message is BlockMessage.GRANT:
                 held.append(message)
                 granted.set()
                 return []
@@ -260,7 +263,9 @@ def test_whoever_waits_is_told_of_the_end():
 def test_what_is_no_message_of_ours_is_passed_over():
     with pair() as (sender, receiver, _, other):
         other.inbox.put((None, bytes(LABEL_BYTES)))
-        other.inbox.put((None, BlockLabel(Say.READY, b"x" * 16).pack().ljust(LABEL_BYTES, b"\0")))
+        other.inbox.put(
+            (None, BlockLabel(BlockMessage.READY, b"x" * 16).pack().ljust(LABEL_BYTES, b"\0"))
+        )
         takes = Beside(lambda: receiver.recv_kv("a", timeout=5.0))
         sender.send_kv("a", BLOCKS, lease=5.0)
         assert takes.result() == BLOCKS
@@ -295,7 +300,7 @@ def test_a_lease_is_kept_to_the_moment_and_a_block_leaves_its_pipe():
     one.other, other.other = other, one
     began = time.monotonic()
     with BlockPipe(one) as sender:
-        assert sender._arrivals._most == 1 << 32
+        assert sender._block_receiver._most == 1 << 32
         with pytest.raises(LeaseEnded):
             sender.send_kv("a", BLOCKS, lease=0.05)
     assert time.monotonic() - began < 0.9

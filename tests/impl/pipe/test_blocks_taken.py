@@ -1,4 +1,4 @@
-"""How blocks are taken: asked for once, given back by a call that is struck, late ones known."""
+"""Taking blocks: READY is sent once, a struck call gives them back, late ones are recognized."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -8,18 +8,18 @@ import pytest
 
 from refengine.clock import monotonic
 from refengine.errors import DeadlinePassed
-from refengine.pipe.block_arrivals import Incoming
-from refengine.pipe.block_labels import BlockLabel, Say, looks_of
+from refengine.pipe.block_receiver import Incoming
 from refengine.pipe.errors import BlocksFailed
+from refengine.pipe.protocol import BlockLabel, BlockMessage, shape_checksum
 
 from ..striking import strikes
 from .pairs import Beside
-from .test_block_arrivals import BLOCK, ONE, TWO, A, B, arrivals, label, state, whole
+from .test_block_receiver import BLOCK, ONE, TWO, A, B, block_receiver, label, state, whole
 from .test_blocks import BLOCKS, Message, pair, said
 
 
 def test_what_comes_of_a_failed_transfer_after_it_was_told_is_late():
-    found = arrivals()
+    found = block_receiver()
     found.block(label(1), BLOCK, 0.0)
     one = found.of(A)
     assert one is not None
@@ -29,7 +29,7 @@ def test_what_comes_of_a_failed_transfer_after_it_was_told_is_late():
 
 
 def test_all_that_was_taken_is_put_back():
-    found = arrivals()
+    found = block_receiver()
     taken: list[Incoming] = []
     for transfer, request in ((ONE, A), (TWO, B)):
         found.block(label(0, 1, transfer=transfer, request=request), BLOCK, 0.0)
@@ -44,7 +44,7 @@ def test_all_that_was_taken_is_put_back():
 
 
 def test_room_is_enough_if_all_fits_to_the_byte():
-    found = arrivals(most=32)
+    found = block_receiver(most=32)
     found.block(label(0), BLOCK, 0.0)
     found.block(label(1), BLOCK, 0.0)
     assert state(found) == ("whole", "")
@@ -53,9 +53,9 @@ def test_room_is_enough_if_all_fits_to_the_byte():
 def granted(receiver: Any) -> None:
     """All blocks of a have come, and were granted."""
     for index, block in enumerate(BLOCKS):
-        told = label(index, looks=looks_of(block), lease=60.0)
-        receiver._arrivals.block(told, block, receiver._clock())
-    receiver._arrivals.granted(ONE)
+        told = label(index, checksum=shape_checksum(block), lease=60.0)
+        receiver._block_receiver.block(told, block, receiver._clock())
+    receiver._block_receiver.granted(ONE)
 
 
 def test_what_a_struck_call_had_taken_is_there_for_the_next():
@@ -74,27 +74,27 @@ def test_what_a_struck_call_had_taken_is_there_for_the_next():
 
 
 def test_a_sender_is_told_once_that_its_blocks_are_wanted():
-    asks: list[Say] = []
+    asks: list[BlockMessage] = []
 
     def hold(message: Message) -> list[Message]:
-        asks.append(said(message).say)
+        asks.append(said(message).message)
         return []
 
     with pair() as (_, receiver, _one, other):
         other.meddle = hold
-        receiver._arrivals._by_request = dict(whole()._by_request)
-        found = receiver._arrivals.of(A)
+        receiver._block_receiver._by_request = dict(whole()._by_request)
+        found = receiver._block_receiver.of(A)
         assert found is not None
         found.until = receiver._clock() + 60.0
         takes = Beside(lambda: receiver.recv_kv("a", timeout=60.0))
         while not found.asked:
             assert takes.is_alive()
-        strangers = BlockLabel(Say.GRANT, TWO).pack()
+        strangers = BlockLabel(BlockMessage.GRANT, TWO).pack()
         for _ in range(3):
             other.inbox.put((None, strangers.ljust(80, b"\0")))  # each wakes who waits
-        other.inbox.put((None, BlockLabel(Say.GRANT, ONE).pack().ljust(80, b"\0")))
+        other.inbox.put((None, BlockLabel(BlockMessage.GRANT, ONE).pack().ljust(80, b"\0")))
         assert takes.result() == found.blocks
-    assert asks == [Say.READY]
+    assert asks == [BlockMessage.READY]
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0])
@@ -132,8 +132,10 @@ def message(told: BlockLabel, block: Any = None) -> Message:
 def test_what_its_sender_gave_up_is_failed_and_nobody_waits_for_it_any_more():
     with pair() as (_, receiver, _one, other):
         for index, block in enumerate(BLOCKS):
-            other.inbox.put(message(label(index, looks=looks_of(block), lease=60.0), block))
-        other.inbox.put(message(BlockLabel(Say.FAILED, ONE)))
+            other.inbox.put(
+                message(label(index, checksum=shape_checksum(block), lease=60.0), block)
+            )
+        other.inbox.put(message(BlockLabel(BlockMessage.FAILED, ONE)))
         with pytest.raises(BlocksFailed, match="its sender gave it up"):
             receiver.recv_kv("a", timeout=5.0)
         assert not receiver._waiting
@@ -142,8 +144,10 @@ def test_what_its_sender_gave_up_is_failed_and_nobody_waits_for_it_any_more():
 def test_a_word_that_is_for_a_sender_fails_nothing_that_comes():
     with pair() as (_, receiver, _one, other):
         for index, block in enumerate(BLOCKS):
-            other.inbox.put(message(label(index, looks=looks_of(block), lease=60.0), block))
-        for say in (Say.READY, Say.GRANT):
+            other.inbox.put(
+                message(label(index, checksum=shape_checksum(block), lease=60.0), block)
+            )
+        for say in (BlockMessage.READY, BlockMessage.GRANT):
             other.inbox.put(message(BlockLabel(say, ONE)))
         assert receiver.recv_kv("a", timeout=5.0) == BLOCKS
 
@@ -154,7 +158,7 @@ def test_a_sender_is_told_that_they_did_not_come_whole_and_gives_up_at_once():
         send = one.send_labelled
 
         def timed(tensor: Any, raw: bytes, timeout: float | None = None) -> None:
-            if said((tensor, raw.ljust(80, b"\0"))).say is Say.FAILED:
+            if said((tensor, raw.ljust(80, b"\0"))).message is BlockMessage.FAILED:
                 times.append(timeout)
             send(tensor, raw, timeout)
 
@@ -163,7 +167,7 @@ def test_a_sender_is_told_that_they_did_not_come_whole_and_gives_up_at_once():
         while not sender._offers:
             assert sends.is_alive()
         (transfer,) = sender._offers
-        one.inbox.put(message(BlockLabel(Say.FAILED, transfer)))
+        one.inbox.put(message(BlockLabel(BlockMessage.FAILED, transfer)))
         with pytest.raises(BlocksFailed, match="the receiver did not get them whole"):
             sends.result()
     assert times == [0.0]

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from refengine.pipe.bell import Bell
 from refengine.pipe.errors import (
     BlocksFailed,
     LeaseEnded,
@@ -24,13 +23,14 @@ from refengine.pipe.errors import (
     TransferFailed,
     TransportUnavailable,
 )
-from refengine.pipe.frames import Header, Kind, Metadata
-from refengine.pipe.leaving import Leaving
-from refengine.pipe.link import ANSWER_BYTES, Across, Answer, Link, answer, answered, ready
+from refengine.pipe.link import REPLY_BYTES, Link, PeerInfo, Reply, pack_reply, parse_reply, ready
 from refengine.pipe.pipe import Pipe
+from refengine.pipe.protocol import Header, Kind, Metadata
+from refengine.pipe.send_queue import PartialWrite
 from refengine.pipe.settings import PipeSettings
 from refengine.pipe.shelf import Shelf
-from refengine.pipe.transports.group import GroupInlet, GroupOutlet
+from refengine.pipe.transports.inline import InlineReceiveTransport, InlineSendTransport
+from refengine.pipe.wakeup import Wakeup
 
 from .pairs import HERE, KEY, Beside, free_port
 
@@ -92,64 +92,64 @@ def test_errors_have_the_facts_in_them():
 
 
 def test_a_bell_is_heard_until_it_is_quieted():
-    bell = Bell()
+    wakeup = Wakeup()
     poller = select.poll()
-    poller.register(bell.fileno(), select.POLLIN)
+    poller.register(wakeup.fileno(), select.POLLIN)
     assert not poller.poll(0)
-    bell.quiet()
+    wakeup.clear()
     assert not poller.poll(0)
-    bell.ring()
-    bell.ring()
+    wakeup.wake()
+    wakeup.wake()
     assert poller.poll(0)
-    bell.quiet()
+    wakeup.clear()
     assert not poller.poll(0)
-    fd = bell.fileno()
-    bell.close()
-    bell.close()
-    bell.ring()
-    assert bell.fileno() == -1
+    fd = wakeup.fileno()
+    wakeup.close()
+    wakeup.close()
+    wakeup.wake()
+    assert wakeup.fileno() == -1
     with pytest.raises(OSError, match="Bad file"):
         socket.socket(fileno=fd)
 
 
 def test_a_bell_rings_by_any_descriptor_the_first_one_too(monkeypatch: pytest.MonkeyPatch):
     rung: list[tuple[int, int]] = []
-    bell = Bell()
+    wakeup = Wakeup()
     with monkeypatch.context() as patched:
         patched.setattr(os, "eventfd_write", lambda fd, times: rung.append((fd, times)))
-        bell._fd = 0  # where a process has no standard input
-        bell.ring()
+        wakeup._fd = 0  # where a process has no standard input
+        wakeup.wake()
     assert rung == [(0, 1)]
-    bell.close()
+    wakeup.close()
 
 
 def test_what_leaves_goes_header_first_and_piece_by_piece():
-    leaving = Leaving(b"head", memoryview(b"payload"))
-    assert bytes(leaving.rest()) == b"head"
-    leaving.gone.append(3)
-    assert bytes(leaving.rest()) == b"d"
-    leaving.gone.append(1)
-    assert bytes(leaving.rest()) == b"payload"
-    leaving.gone += [2, 3]
-    assert bytes(leaving.rest()) == b"ad"
-    assert leaving.gone == [9]
-    leaving.gone.append(2)
-    assert not len(leaving.rest())
+    partial = PartialWrite(b"head", memoryview(b"payload"))
+    assert bytes(partial.rest()) == b"head"
+    partial.written.append(3)
+    assert bytes(partial.rest()) == b"d"
+    partial.written.append(1)
+    assert bytes(partial.rest()) == b"payload"
+    partial.written += [2, 3]
+    assert bytes(partial.rest()) == b"ad"
+    assert partial.written == [9]
+    partial.written.append(2)
+    assert not len(partial.rest())
 
 
 def test_an_answer_is_of_one_size_and_its_text_fits():
-    said = answer(Answer.REFUSED, 7, "x" * 400)
-    assert len(said) == ANSWER_BYTES
-    assert answered(said) == (Answer.REFUSED, 7, "x" * 247)
-    assert answered(answer(Answer.DONE, 3)) == (Answer.DONE, 3, "")
-    assert answered(answer(Answer.BYE)) == (Answer.BYE, 0, "")
+    said = pack_reply(Reply.REFUSED, 7, "x" * 400)
+    assert len(said) == REPLY_BYTES
+    assert parse_reply(said) == (Reply.REFUSED, 7, "x" * 247)
+    assert parse_reply(pack_reply(Reply.DONE, 3)) == (Reply.DONE, 3, "")
+    assert parse_reply(pack_reply(Reply.BYE)) == (Reply.BYE, 0, "")
 
 
 def test_a_link_has_the_kernel_watch_its_peer():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sock = socket.create_connection(listener.getsockname())
         other, _ = listener.accept()
-    link = Link(sock, Across(1, 2, HERE), KEY)
+    link = Link(sock, PeerInfo(1, 2, HERE), KEY)
     link.watch(10.0)
     assert not sock.getblocking()
     options = {
@@ -174,10 +174,10 @@ def test_a_link_has_the_kernel_watch_its_peer():
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 1
     assert ready(sock, select.POLLIN, 0.0) == 0
     assert ready(sock, select.POLLOUT, None) == select.POLLOUT
-    bell = Bell()
-    bell.ring()
-    assert ready(sock, select.POLLIN, None, bell.fileno()) == 0
-    bell.close()
+    wakeup = Wakeup()
+    wakeup.wake()
+    assert ready(sock, select.POLLIN, None, wakeup.fileno()) == 0
+    wakeup.close()
     copy = sock.dup()
     link.close()
     assert other.recv(1) == b""  # though somebody has a copy
@@ -188,10 +188,10 @@ def test_a_link_has_the_kernel_watch_its_peer():
 
 def test_snapshots_lie_in_memory_that_comes_back():
     shelf = Shelf(4 * MIB, lambda: 0)
-    outlet = GroupOutlet(shelf, MIB)
+    transport = InlineSendTransport(shelf, MIB)
     tensor = torch.full((MIB,), 7, dtype=torch.uint8)
-    assert outlet.nbytes(tensor) == MIB
-    first = outlet.snapshot(tensor, b"label")
+    assert transport.nbytes(tensor) == MIB
+    first = transport.snapshot(tensor, b"label")
     assert bytes(first.follows()[:3]) == b"\7\7\7"
     header = first.header(5)
     assert header == Header(Kind.TENSOR, 5, Metadata("uint8", (MIB,)), follows=MIB, label=b"label")
@@ -200,44 +200,44 @@ def test_snapshots_lie_in_memory_that_comes_back():
     assert shelf.nbytes == MIB
     first.free()
     assert shelf.nbytes == MIB
-    second = outlet.snapshot(tensor, b"")
+    second = transport.snapshot(tensor, b"")
     assert shelf.nbytes == 0
     assert not second.beside()
     second.free()
-    outlet.close()
+    transport.close()
     assert shelf.nbytes == 0
 
 
 def test_nothing_and_what_is_empty_take_no_memory():
     shelf = Shelf(4 * MIB, lambda: 0)
-    outlet = GroupOutlet(shelf, MIB)
+    transport = InlineSendTransport(shelf, MIB)
     for tensor in (None, torch.empty(0)):
-        parcel = outlet.snapshot(tensor, b"")
-        assert not len(parcel.follows())
-        parcel.free()
-        assert outlet.nbytes(tensor) == 0
+        snapshot = transport.snapshot(tensor, b"")
+        assert not len(snapshot.follows())
+        snapshot.free()
+        assert transport.nbytes(tensor) == 0
     assert shelf.nbytes == 0
-    assert outlet.nbytes(torch.empty(MIB + 1, dtype=torch.uint8)) == 0
-    assert outlet.nbytes(torch.ones(3).to_sparse()) == 0
+    assert transport.nbytes(torch.empty(MIB + 1, dtype=torch.uint8)) == 0
+    assert transport.nbytes(torch.ones(3).to_sparse()) == 0
 
 
 def test_a_tensor_that_arrived_keeps_its_memory_as_long_as_it_lives():
-    inlet = GroupInlet("cpu", 8 * MIB)
+    transport = InlineReceiveTransport("cpu", 8 * MIB)
     header = Header(Kind.TENSOR, 0, Metadata("uint8", (MIB,)), follows=MIB)
     addresses: list[int] = []
     kept = None
     for keep in (True, False, False):
-        room = inlet.room(header)
+        room = transport.room(header)
         assert len(room) == MIB
-        tensor = inlet.tensor(header, room)
+        tensor = transport.tensor(header, room)
         addresses.append(tensor.data_ptr())
         if keep:
             kept = tensor
         del room, tensor
     assert addresses[0] != addresses[1] == addresses[2]
     assert kept is not None
-    inlet.close()
-    assert not len(inlet.room(Header(Kind.TENSOR, 0, Metadata("uint8", (0,)))))
+    transport.close()
+    assert not len(transport.room(Header(Kind.TENSOR, 0, Metadata("uint8", (0,)))))
 
 
 def test_a_closed_pipe_has_nothing_left_to_do_at_exit():

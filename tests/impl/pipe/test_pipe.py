@@ -19,13 +19,13 @@ from refengine.pipe import (
     TransferFailed,
     TransportUnavailable,
 )
-from refengine.pipe.dtypes import CODES
+from refengine.pipe.protocol import DTYPE_CODES
 
 from ..striking import strikes
 from .pairs import KEY, Beside, free_port
 
 MIB = 1 << 20
-DTYPES = [getattr(torch, name) for name in CODES if hasattr(torch, name)]
+DTYPES = [getattr(torch, name) for name in DTYPE_CODES if hasattr(torch, name)]
 
 
 def make(port: int, rank: int, size: int, settings: PipeSettings | None = None) -> Pipe:
@@ -258,7 +258,7 @@ def test_a_peer_that_is_killed_is_told_within_two_seconds():
         assert time.monotonic() - began < 2.0
         os.waitpid(pid, 0)
         assert drained(pipe) == 0
-        pipe._ends.sender._untold.clear()
+        pipe._ends.sender._unreported.clear()
 
 
 def test_nothing_is_left_of_one_that_was_dropped():
@@ -292,7 +292,7 @@ def test_a_pipe_that_cannot_be_made_leaves_nothing(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("can't start new thread")
 
     before, port = (open_descriptors(), threading.active_count()), free_port()
-    monkeypatch.setattr("refengine.pipe.sending.Sender.start", fail)
+    monkeypatch.setattr("refengine.pipe.sender.Sender.start", fail)
     began = time.monotonic()
     for each in [Beside(make, port, rank, 2) for rank in (0, 1)]:
         with pytest.raises(RuntimeError, match="new thread"):

@@ -11,25 +11,25 @@ import torch
 
 from refengine.errors import Busy, DeadlinePassed, ForkedCopy, PeerDied
 from refengine.keeping import Undo
-from refengine.pipe import choice, meeting
-from refengine.pipe.block_arrivals import BlockArrivals
-from refengine.pipe.block_labels import looks_of
+from refengine.pipe import rendezvous
+from refengine.pipe.block_receiver import BlockReceiver
 from refengine.pipe.errors import PipeClosed, TensorRefused, TransportUnavailable
-from refengine.pipe.frames import Header, Kind, Metadata
-from refengine.pipe.knock import read
+from refengine.pipe.handshake import read_exactly
 from refengine.pipe.pipe import Pipe
-from refengine.pipe.places import this_machine
-from refengine.pipe.receiving import Receiver
+from refengine.pipe.protocol import Header, Kind, Metadata, shape_checksum
+from refengine.pipe.receiver import Receiver
 from refengine.pipe.settings import PipeSettings
 from refengine.pipe.tensors import describe, within_memory
-from refengine.pipe.transports.cuda_ipc import IpcInlet, IpcOutlet
+from refengine.pipe.transports import select as selection
+from refengine.pipe.transports.cuda_ipc import IpcReceiveTransport, IpcSendTransport
+from refengine.pipe.transports.select import machine_id
 
 from ..striking import strikes
 from .pairs import KEY, Beside, free_port, links, receiver
-from .test_block_arrivals import BLOCK, A, label
+from .test_block_receiver import BLOCK, A, label
 from .test_blocks import BLOCKS, pair
-from .test_meeting import party
 from .test_pipe import drained
+from .test_rendezvous import rank_info
 
 
 class Raced(dict[bytes, Any]):
@@ -40,7 +40,7 @@ class Raced(dict[bytes, Any]):
 
 
 def test_of_two_takers_the_slower_gets_nothing():
-    found = BlockArrivals(1000, looks_of)
+    found = BlockReceiver(1000, shape_checksum)
     found.block(label(0), BLOCK, 0.0)
     found._by_request = Raced(found._by_request)
     one = found.of(A)
@@ -50,9 +50,9 @@ def test_of_two_takers_the_slower_gets_nothing():
 
 def test_a_taker_that_was_too_slow_goes_on_waiting(monkeypatch: pytest.MonkeyPatch):
     with pair() as (sender, receives, *_):
-        take, lost = receives._arrivals.take, [True]
+        take, lost = receives._block_receiver.take, [True]
         monkeypatch.setattr(
-            receives._arrivals, "take", lambda *args: not lost.pop() if lost else take(*args)
+            receives._block_receiver, "take", lambda *args: not lost.pop() if lost else take(*args)
         )
         takes = Beside(lambda: receives.recv_kv("a", timeout=5.0))
         sender.send_kv("a", BLOCKS, lease=5.0)
@@ -85,13 +85,18 @@ def test_a_call_is_refused_while_another_is_on_its_way_in():
 def test_each_transport_has_its_own_ends():
     one, other = links()
     settings = PipeSettings()
-    assert isinstance(choice.outlet("cuda_ipc", one, settings, "cuda:0", lambda: 0), IpcOutlet)
-    assert isinstance(choice.inlet("cuda_ipc", one, settings, "cuda:0"), IpcInlet)
+    assert isinstance(
+        selection.make_send_transport("cuda_ipc", one, settings, "cuda:0", lambda: 0),
+        IpcSendTransport,
+    )
+    assert isinstance(
+        selection.make_receive_transport("cuda_ipc", one, settings, "cuda:0"), IpcReceiveTransport
+    )
     if not torch.distributed.is_nccl_available():
         with pytest.raises(TransportUnavailable):
-            choice.outlet("nccl", one, settings, "cuda:0", lambda: 0)
+            selection.make_send_transport("nccl", one, settings, "cuda:0", lambda: 0)
         with pytest.raises(TransportUnavailable):
-            choice.inlet("nccl", one, settings, "cuda:0")
+            selection.make_receive_transport("nccl", one, settings, "cuda:0")
     one.close()
     other.close()
 
@@ -102,7 +107,7 @@ def test_a_gpu_is_known_by_its_own_number(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Properties)
-    assert choice.device_of("cuda:0") == bytes(range(1, 17))
+    assert selection.device_id("cuda:0") == bytes(range(1, 17))
 
 
 def test_a_machine_without_a_number_is_like_no_other(monkeypatch: pytest.MonkeyPatch):
@@ -110,7 +115,7 @@ def test_a_machine_without_a_number_is_like_no_other(monkeypatch: pytest.MonkeyP
         raise FileNotFoundError
 
     monkeypatch.setattr(Path, "read_bytes", gone)
-    assert this_machine() != this_machine()
+    assert machine_id() != machine_id()
 
 
 def test_types_that_no_header_can_name_are_refused():
@@ -121,20 +126,20 @@ def test_types_that_no_header_can_name_are_refused():
 
 
 def test_a_meeting_has_the_time_that_is_left_to_it():
-    still = replace(party(5000, 1, 2), clock=lambda: 5.0)
-    assert meeting._Meeting(still, None, None, Undo())._left() == 3600.0
-    assert meeting._Meeting(still, 1.0, 5.5, Undo())._left() == 0.5
+    still = replace(rank_info(5000, 1, 2), clock=lambda: 5.0)
+    assert rendezvous._Rendezvous(still, None, None, Undo())._left() == 3600.0
+    assert rendezvous._Rendezvous(still, 1.0, 5.5, Undo())._left() == 0.5
     with pytest.raises(TimeoutError):
-        meeting._Meeting(still, 1.0, 5.0, Undo())._left()
+        rendezvous._Rendezvous(still, 1.0, 5.0, Undo())._left()
 
 
 def test_a_rank_that_cannot_be_told_is_called_dead():
     one, other = links()
     other.close()
     with pytest.raises(PeerDied, match="rank 1"):
-        meeting._tell(one, b"x")
+        rendezvous._tell(one, b"x")
     with pytest.raises(ConnectionError, match="it hung up"):
-        read(one.sock, 1, lambda: 1.0)
+        read_exactly(one.sock, 1, lambda: 1.0)
     one.close()
 
 
@@ -150,7 +155,7 @@ def test_a_rank_alone_that_is_struck_leaves_no_socket_open(monkeypatch: pytest.M
 
     monkeypatch.setattr(socket, "socketpair", remembered)
     for striker in strikes():
-        for each in striker.during(lambda: meeting.meet(party(5000, 0, 1), 1.0)):
+        for each in striker.during(lambda: rendezvous.connect_ring(rank_info(5000, 0, 1), 1.0)):
             each.close()
         assert all(each.fileno() == -1 for each in made), striker.where
 
@@ -160,13 +165,13 @@ def test_a_pipe_whose_other_half_cannot_be_made_cuts_the_first(monkeypatch: pyte
         raise RuntimeError("no inlet")
 
     cuts: list[object] = []
-    monkeypatch.setattr("refengine.pipe.pipe.inlet", fail)
-    monkeypatch.setattr("refengine.pipe.sending.Sender.cut", cuts.append)
+    monkeypatch.setattr("refengine.pipe.pipe.make_receive_transport", fail)
+    monkeypatch.setattr("refengine.pipe.sender.Sender.close_now", cuts.append)
     with pytest.raises(RuntimeError, match="no inlet"):
         Pipe("127.0.0.1", free_port(), 0, 1, key=KEY)
     (sender,) = cuts
     sender._link.close()
-    sender._bell.close()
+    sender._wakeup.close()
 
 
 def test_a_copy_in_another_process_may_not_receive_either():
@@ -197,7 +202,7 @@ def test_a_pipe_is_closed_as_its_block_is_left_and_holds_no_memory():
         got = pipe.recv_tensor(10.0)
         assert got is not None
         assert drained(pipe) == 0
-        shelf = pipe._ends.outlet._shelf
+        shelf = pipe._ends.send_transport._shelf
         assert shelf.nbytes == 1 << 20
     assert shelf.nbytes == 0
     with pytest.raises(PipeClosed, match="this rank"):
@@ -209,10 +214,10 @@ def test_only_a_tensor_takes_memory_of_the_inlets():
     end: Receiver = receiver(into)
     out.sock.send(Header(Kind.NOTHING, 0).pack(into.session))
     assert end.receive(1.0)[0] is None
-    assert end._inlet.rooms == []
+    assert end._transport.rooms == []
     out.sock.send(Header(Kind.TENSOR, 1, Metadata("uint8", (1,)), follows=1).pack(into.session))
     out.sock.send(b"x")
     assert end.receive(1.0)[0] == b"x"
-    assert end._inlet.rooms == [1]
+    assert end._transport.rooms == [1]
     end.close(1.0)
     out.close()

@@ -6,8 +6,8 @@ import pytest
 
 from refengine.errors import Busy, DeadlinePassed, PeerDied, PeerSilent
 from refengine.pipe.errors import MetadataRefused, PipeClosed, TransferFailed
-from refengine.pipe.frames import Header, Kind, Metadata, Way
-from refengine.pipe.link import ANSWER_BYTES, Answer, answered
+from refengine.pipe.link import REPLY_BYTES, Reply, parse_reply
+from refengine.pipe.protocol import Header, Kind, Metadata, Way
 
 from ..striking import strikes
 from .pairs import SESSION, Beside, links, receiver
@@ -85,9 +85,9 @@ def test_what_is_refused_takes_no_memory_and_both_are_told():
     for _ in range(2):
         with pytest.raises(MetadataRefused, match="6 bytes, of at most 5"):
             end.receive(1.0)
-    assert end._inlet.rooms == []
-    kind, _, text = answered(out.sock.recv(ANSWER_BYTES))
-    assert (kind, text) == (Answer.REFUSED, "6 bytes, of at most 5")
+    assert end._transport.rooms == []
+    kind, _, text = parse_reply(out.sock.recv(REPLY_BYTES))
+    assert (kind, text) == (Reply.REFUSED, "6 bytes, of at most 5")
     end.close(1.0)
     out.close()
 
@@ -99,7 +99,7 @@ def test_what_came_beside_the_link_is_acknowledged():
     header = Header(Kind.TENSOR, 0, told, way=Way.CUDA_IPC, follows=4)
     out.sock.send(header.pack(SESSION) + b"hand")
     assert end.receive(1.0)[0] == b"hand"
-    assert answered(out.sock.recv(ANSWER_BYTES))[:2] == (Answer.DONE, 0)
+    assert parse_reply(out.sock.recv(REPLY_BYTES))[:2] == (Reply.DONE, 0)
     end.close(1.0)
     out.close()
 
@@ -111,9 +111,9 @@ def test_close_says_goodbye_wakes_who_waits_and_may_be_said_again():
     end.close(1.0)
     with pytest.raises(PipeClosed, match="this rank"):
         waits.result()
-    assert answered(out.sock.recv(ANSWER_BYTES)) == (Answer.BYE, 0, "")
+    assert parse_reply(out.sock.recv(REPLY_BYTES)) == (Reply.BYE, 0, "")
     assert out.sock.recv(1) == b""
-    assert end._inlet.closed == 1
+    assert end._transport.closed == 1
     end.close(1.0)
     for receive in (partial(end.receive, 1.0), Beside(end.receive, 1.0).result):
         with pytest.raises(PipeClosed, match="this rank"):
@@ -168,7 +168,7 @@ def test_an_exception_in_close_leaves_it_to_be_said_again():
         striker.during(partial(end.close, 1.0))
         end.close(1.0)
         assert into.sock.fileno() == -1, striker.where
-        assert end._bell.fileno() == -1, striker.where
+        assert end._wakeup.fileno() == -1, striker.where
         out.close()
 
 

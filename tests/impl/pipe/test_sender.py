@@ -2,7 +2,7 @@ import pytest
 
 from refengine.errors import DeadlinePassed, PeerDied, PeerSilent
 from refengine.pipe.errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
-from refengine.pipe.link import Answer, answer
+from refengine.pipe.link import Reply, pack_reply
 
 from .pairs import Beside, Bytes, ends, links, put, sender
 
@@ -21,7 +21,7 @@ def test_bytes_arrive_in_order_and_leave_no_account():
             put(one, data)
         assert [other.receive(5.0)[0] for _ in range(4)] == [b"abc", b"", LARGE, b"x"]
         one.close(5.0)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
 
 
 def test_a_label_goes_with_it():
@@ -68,7 +68,7 @@ def test_one_that_cannot_go_is_told_at_both_ends_and_the_next_ones_go():
         put(one, b"after")
         assert other.receive(5.0)[0] == b"after"
         one.close(5.0)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
 
 
 def test_what_was_not_told_is_told_by_close_and_once():
@@ -94,7 +94,7 @@ def test_a_snapshot_that_fails_is_raised_and_the_receiver_is_told():
         put(one, b"after")
         assert other.receive(5.0)[0] == b"after"
         one.close(5.0)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
 
 
 def test_a_call_that_is_interrupted_sends_nothing():
@@ -108,7 +108,7 @@ def test_a_call_that_is_interrupted_sends_nothing():
         put(one, b"after")
         assert other.receive(5.0)[0] == b"after"
         one.close(5.0)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
 
 
 def test_a_receiver_that_is_gone_ends_every_send_that_waits():
@@ -119,7 +119,7 @@ def test_a_receiver_that_is_gone_ends_every_send_that_waits():
         with pytest.raises(PeerDied, match="rank 1"):
             waits.result()
         settled(one)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
         with pytest.raises(PeerDied):
             put(one, b"y")
         with pytest.raises(PeerDied):
@@ -141,7 +141,7 @@ def test_a_death_by_which_nothing_is_lost_lets_close_return():
     with ends() as (one, other):
         other._link.sock.close()
         settled(one)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
         one.close(1.0)
 
 
@@ -155,7 +155,7 @@ def test_a_receiver_that_has_closed_is_not_called_dead():
 
 def test_a_receiver_that_refuses_is_quoted():
     with ends() as (one, other):
-        other._link.sock.send(answer(Answer.REFUSED, text="that is no header"))
+        other._link.sock.send(pack_reply(Reply.REFUSED, text="that is no header"))
         settled(one)
         with pytest.raises(MetadataRefused, match="rank 1 says: that is no header"):
             one.close(5.0)
@@ -165,12 +165,12 @@ def test_a_receiver_that_refuses_is_quoted():
 
 def test_answers_may_come_in_pieces_and_unknown_ones_are_passed_over():
     with ends() as (one, other):
-        said = answer(Answer.DONE, 99) + bytes([77]) + answer(Answer.BYE)[1:]
+        said = pack_reply(Reply.DONE, 99) + bytes([77]) + pack_reply(Reply.BYE)[1:]
         for piece in (said[:100], said[100:300], said[300:]):
             other._link.sock.send(piece)
         put(one, b"x")
         assert other.receive(5.0)[0] == b"x"
-        other._link.sock.send(answer(Answer.BYE))
+        other._link.sock.send(pack_reply(Reply.BYE))
         settled(one)
 
 
@@ -182,7 +182,7 @@ def test_close_gives_up_at_its_deadline_and_says_how_many_are_lost():
         put(one, LARGE)
     with pytest.raises(TensorsLost, match="3 tensor"):
         one.close(0.1)
-    assert one.outgoing.nbytes() == 0
+    assert one.send_queue.nbytes() == 0
     assert out.sock.fileno() == -1
     into.close()
 
@@ -216,7 +216,7 @@ def test_a_thread_that_fails_ends_the_pipe_and_says_so(monkeypatch: pytest.Monke
             raise ZeroDivisionError("struck")
 
         monkeypatch.setattr(one, "_sleep", strike)
-        one._bell.ring()
+        one._wakeup.wake()
         settled(one)
         with pytest.raises(SendFailed, match="ZeroDivisionError: struck"):
             put(one, b"x")
@@ -232,11 +232,11 @@ def test_what_waits_beside_the_link_is_over_once_the_receiver_has_it():
     with ends() as (one, other):
         put(one, Handle(b"h"))
         assert other.receive(5.0)[0] == b"h"
-        assert one.outgoing.nbytes() == 1
-        other._link.sock.send(answer(Answer.DONE, 1))  # of another
-        other._link.sock.send(answer(Answer.DONE, 0))
+        assert one.send_queue.nbytes() == 1
+        other._link.sock.send(pack_reply(Reply.DONE, 1))  # of another
+        other._link.sock.send(pack_reply(Reply.DONE, 0))
         one.close(5.0)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
 
 
 def test_a_transfer_handed_in_after_the_end_is_refused():
@@ -249,7 +249,7 @@ def test_a_transfer_handed_in_after_the_end_is_refused():
 
         with pytest.raises(PeerDied):
             one.send(1, snapshot, 5.0)
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.nbytes() == 0
 
 
 def test_threads_share_the_room_fairly():
@@ -265,7 +265,7 @@ def test_threads_share_the_room_fairly():
 def test_a_machine_that_answers_nothing_is_called_silent():
     with ends() as (one, _):
         one._break(TimeoutError())
-        one._bell.ring()
+        one._wakeup.wake()
         settled(one)
         with pytest.raises(PeerSilent, match="rank 1 was not heard of for 10 s"):
             put(one, b"x")

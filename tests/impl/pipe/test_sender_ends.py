@@ -8,8 +8,8 @@ import pytest
 
 from refengine.errors import DeadlinePassed, PeerDied
 from refengine.pipe.errors import PipeClosed, SendFailed
-from refengine.pipe.link import Answer, answer
-from refengine.pipe.outgoing import Transfer
+from refengine.pipe.link import Reply, pack_reply
+from refengine.pipe.send_queue import Transfer
 
 from .pairs import Bytes, links, sender
 from .test_sender_steps import Handle, Torn, hand_in, unstarted
@@ -18,7 +18,7 @@ from .test_sender_steps import Handle, Torn, hand_in, unstarted
 def test_close_tells_what_went_wrong_first():
     with unstarted() as (one, _):
         hand_in(one, Bytes(b"abc"))
-        one.outgoing.turn()
+        one.send_queue.advance()
         one._fail(OSError("before"))
         one._fail(OSError("amid"))
         with pytest.raises(SendFailed, match="OSError: before"):
@@ -49,22 +49,22 @@ def test_without_time_only_a_thread_that_has_not_looked_is_waited_for(
     with pytest.raises(DeadlinePassed, match="waited 0 s for room"):
         one._await_room(transfer, 0.0)
     assert news.seconds == asked
-    one.cut()
+    one.close_now()
     into.close()
 
 
 def test_each_transfer_is_asked_for_what_goes_beside_the_link():
     with unstarted() as (one, into):
         for number in (0, 1):
-            parcel = Handle(b"h")
-            hand_in(one, parcel)
+            snapshot = Handle(b"h")
+            hand_in(one, snapshot)
             for _ in range(4):
-                one._step()
-            assert (parcel.asked, one._awaited) == (1, True)
-            into.sock.send(answer(Answer.DONE, number))
-            one._step()
-            one._step()
-            assert one.outgoing.number == number + 1
+                one._guarded_step()
+            assert (snapshot.asked, one._awaited) == (1, True)
+            into.sock.send(pack_reply(Reply.DONE, number))
+            one._guarded_step()
+            one._guarded_step()
+            assert one.send_queue.number == number + 1
 
 
 def test_a_link_that_is_full_is_waited_for():
@@ -74,14 +74,14 @@ def test_a_link_that_is_full_is_waited_for():
         one._sleep = slept.append
         hand_in(one, Bytes(b"abc"))
         for _ in range(2):
-            one._step()
+            one._guarded_step()
         assert slept == [select.POLLIN | select.POLLOUT]
         assert one._end is None
 
 
 def test_an_answer_that_comes_in_pieces_takes_nothing_of_the_next():
     with unstarted() as (one, into):
-        done, bye = answer(Answer.DONE, 99), answer(Answer.BYE)
+        done, bye = pack_reply(Reply.DONE, 99), pack_reply(Reply.BYE)
         into.sock.send(done[:100])
         one._hear()
         into.sock.send(done[100:] + bye)
@@ -92,7 +92,7 @@ def test_an_answer_that_comes_in_pieces_takes_nothing_of_the_next():
 
 def test_a_receiver_that_is_gone_amid_an_answer_is_dead():
     with unstarted() as (one, into):
-        into.sock.send(answer(Answer.BYE)[:100])
+        into.sock.send(pack_reply(Reply.BYE)[:100])
         one._hear()
         into.close()
         one._hear()
@@ -103,9 +103,9 @@ def test_a_receiver_that_is_gone_amid_an_answer_is_dead():
 def test_a_thread_that_ended_and_could_not_say_why_is_called_so_and_holds_nothing():
     with unstarted() as (one, _):
         hand_in(one, Bytes(b"abc"))
-        one._step()
-        assert one._leaving is not None
+        one._guarded_step()
+        assert one._partial_write is not None
         one._finish()
-        assert one._leaving is None
+        assert one._partial_write is None
         with pytest.raises(SendFailed, match="the pipe's thread has ended"):
             one.check()

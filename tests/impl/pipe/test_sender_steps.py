@@ -11,9 +11,9 @@ import pytest
 
 from refengine.errors import DeadlinePassed, PeerDied, PeerSilent
 from refengine.pipe.errors import PipeClosed, SendFailed, TensorsLost, TransferFailed
-from refengine.pipe.link import Answer, Link, answer
-from refengine.pipe.outgoing import Transfer
-from refengine.pipe.sending import Sender
+from refengine.pipe.link import Link, Reply, pack_reply
+from refengine.pipe.send_queue import Transfer
+from refengine.pipe.sender import Sender
 
 from .pairs import GIVEN, Beside, Bytes, links, put, receiver, sender
 
@@ -25,17 +25,17 @@ def unstarted() -> Iterator[tuple[Sender, Link]]:
     try:
         yield one, into
     finally:
-        one._untold.clear()
-        one.cut()
-        one._untold.clear()
+        one._unreported.clear()
+        one.close_now()
+        one._unreported.clear()
         into.close()
 
 
-def hand_in(one: Sender, parcel: Bytes) -> None:
-    transfer = Transfer(len(parcel.data))
-    one.outgoing.ask(transfer)
-    one.outgoing.turn()
-    one.outgoing.hand_in(transfer, parcel)
+def hand_in(one: Sender, snapshot: Bytes) -> None:
+    transfer = Transfer(len(snapshot.data))
+    one.send_queue.ask(transfer)
+    one.send_queue.advance()
+    one.send_queue.hand_in(transfer, snapshot)
 
 
 class Handle(Bytes):
@@ -69,17 +69,17 @@ class Torn:
 def test_what_the_receiver_said_before_it_went_is_heard():
     with unstarted() as (one, into):
         hand_in(one, Bytes(b"abc"))
-        into.sock.send(answer(Answer.BYE))
+        into.sock.send(pack_reply(Reply.BYE))
         into.close()
-        one._step()
-        one._step()
+        one._guarded_step()
+        one._guarded_step()
         with pytest.raises(PipeClosed, match="rank 1 has closed"):
             one.check()
 
 
 def test_all_that_the_receiver_said_is_heard_at_once():
     with unstarted() as (one, into):
-        into.sock.send(answer(Answer.DONE, 99) + answer(Answer.BYE))
+        into.sock.send(pack_reply(Reply.DONE, 99) + pack_reply(Reply.BYE))
         one._hear()
         with pytest.raises(PipeClosed, match="rank 1 has closed"):
             one.check()
@@ -102,7 +102,7 @@ def test_closing_waits_for_its_thread_a_look_longer_than_for_what_leaves():
     with unstarted() as (one, _):
         one._thread = thread = Joined()
         one.close(0.5)
-        one.cut()
+        one.close_now()
         assert thread.seconds == [1.5, 1.0]
 
 
@@ -119,8 +119,8 @@ def test_how_a_link_broke_is_told(send: Exception, recv: Exception, told: type[E
     with unstarted() as (one, _):
         one._link.sock = Torn(one._link.sock, send, recv)
         hand_in(one, Bytes(b"abc"))
-        one._step()
-        one._step()
+        one._guarded_step()
+        one._guarded_step()
         with pytest.raises(told, match="rank 1"):
             one.check()
 
@@ -130,9 +130,9 @@ def test_one_that_cannot_go_has_nothing_beside_the_link():
         lost = Handle(b"lost", fail=OSError("no way"))
         hand_in(one, lost)
         for _ in range(4):
-            one._step()
-        assert one.outgoing.current is None
-        assert one.outgoing.number == 1
+            one._guarded_step()
+        assert one.send_queue.current is None
+        assert one.send_queue.number == 1
         assert not lost.asked
         end = receiver(into)
         with pytest.raises(TransferFailed, match="no way"):
@@ -142,34 +142,34 @@ def test_one_that_cannot_go_has_nothing_beside_the_link():
 
 def test_what_goes_beside_the_link_is_begun_once_and_awaited():
     with unstarted() as (one, into):
-        parcel = Handle(b"h")
-        hand_in(one, parcel)
+        snapshot = Handle(b"h")
+        hand_in(one, snapshot)
         for _ in range(4):
-            one._step()
-        assert (parcel.asked, parcel.freed, one._awaited) == (1, 0, True)
-        into.sock.send(answer(Answer.DONE, 0))
-        one._step()
+            one._guarded_step()
+        assert (snapshot.asked, snapshot.freed, one._awaited) == (1, 0, True)
+        into.sock.send(pack_reply(Reply.DONE, 0))
+        one._guarded_step()
         assert one._awaited is False
-        one._step()
-        assert (parcel.asked, parcel.freed, one.outgoing.number) == (1, 1, 1)
+        one._guarded_step()
+        assert (snapshot.asked, snapshot.freed, one.send_queue.number) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(("timeout", "told"), [(0.0, "0"), (-0.5, "-0.5")])
 def test_a_thread_that_does_not_even_look_makes_no_call_wait_for_long(
     timeout: float, told: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("refengine.pipe.sending._A_LOOK", 0.01)
+    monkeypatch.setattr("refengine.pipe.sender._POLL_INTERVAL", 0.01)
     with unstarted() as (one, _):
         with pytest.raises(DeadlinePassed, match=f"waited {told} s for room"):
             put(one, b"x", timeout)
-        assert one.outgoing.turn() is None
-        assert one.outgoing.nbytes() == 0
+        assert one.send_queue.advance() is None
+        assert one.send_queue.nbytes() == 0
 
 
 def test_an_error_amid_a_transfer_ends_the_pipe_and_one_before_it_does_not():
     with unstarted() as (one, _):
         hand_in(one, Bytes(b"abc"))
-        one.outgoing.turn()
+        one.send_queue.advance()
         one._fail(OSError("before"))
         assert one._end is None
         one._fail(OSError("amid"))
@@ -194,8 +194,8 @@ def test_an_end_that_was_told_is_told_to_every_later_call():
     with unstarted() as (one, into):
         hand_in(one, Bytes(b"abc"))
         into.close()
-        one._step()
-        one._step()
+        one._guarded_step()
+        one._guarded_step()
         for _ in range(3):
             with pytest.raises(PeerDied):
                 one.check()
@@ -211,7 +211,7 @@ def test_a_deadline_is_not_over_before_it_is():
 
     one, other = sender(out, 1, clock=clock), receiver(into)
     one.start()
-    one.outgoing.ask(Transfer(1))
+    one.send_queue.ask(Transfer(1))
     waits = Beside(put, one, b"x", 1 / 64)
     for now[0] in (5.0, 5 + 1 / 128, 5 + 1 / 64 - 1 / 4096):
         for _ in range(5):
@@ -219,7 +219,7 @@ def test_a_deadline_is_not_over_before_it_is():
     now[0] = 5 + 1 / 64
     with pytest.raises(DeadlinePassed):
         waits.result()
-    one.cut()
+    one.close_now()
     other.close(1.0)
 
 
@@ -228,15 +228,15 @@ def test_room_that_comes_before_the_deadline_is_taken():
     one, other = sender(out, 1, clock=lambda: 5.0), receiver(into)
     one.start()
     granted = Transfer(1)
-    one.outgoing.ask(granted)
+    one.send_queue.ask(granted)
     waits = Beside(put, one, b"x", 0.9)
-    while not any(each.considered for each in list(one.outgoing._asked)):
+    while not any(each.considered for each in list(one.send_queue._asked)):
         assert waits.is_alive()
-    one.outgoing.withdraw(granted)
-    one._bell.ring()
+    one.send_queue.withdraw(granted)
+    one._wakeup.wake()
     waits.result()
     assert other.receive(5.0)[0] == b"x"
-    one.cut()
+    one.close_now()
     other.close(1.0)
 
 

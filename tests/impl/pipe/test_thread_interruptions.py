@@ -7,7 +7,7 @@ import pytest
 
 from refengine.errors import RefengineError
 from refengine.pipe.errors import TransferFailed
-from refengine.pipe.receiving import Receiver
+from refengine.pipe.receiver import Receiver
 
 from ..striking import strikes
 from .pairs import Beside, links, put, receiver, sender
@@ -57,10 +57,10 @@ def test_nothing_hangs_nothing_is_kept_and_both_ends_are_told():
         errors = [error for data in SENT for error in told(lambda d=data, e=end: put(e, d, 5.0))]
         errors += told(lambda e=end: e.close(5.0))
         got = takes.result()
-        assert end.outgoing.nbytes() == 0, striker.where
+        assert end.send_queue.nbytes() == 0, striker.where
         assert not end._thread.is_alive(), striker.where
         assert out.sock.fileno() == -1, striker.where
-        assert end._bell.fileno() == -1, striker.where
+        assert end._wakeup.fileno() == -1, striker.where
         arrived = [each for each in got if isinstance(each, bytes)]
         missing = [each for each in SENT if each not in arrived]
         assert arrived == [each for each in SENT if each in arrived], striker.where

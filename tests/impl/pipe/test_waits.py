@@ -9,15 +9,16 @@ import pytest
 
 from refengine.errors import Busy, DeadlinePassed
 from refengine.keeping import Undo
-from refengine.pipe import meeting, receiving
-from refengine.pipe.door import Door, _Stranger
+from refengine.pipe import receiver as receiver_module
+from refengine.pipe import rendezvous
+from refengine.pipe.handshake import HandshakeServer, _UnauthenticatedPeer
 from refengine.pipe.link import Link, ready
-from refengine.pipe.sending import Sender
+from refengine.pipe.sender import Sender
 from refengine.security import Keys, SocketFactory
 
 from .pairs import HERE, links, receiver, sender
-from .test_meeting import party
 from .test_receiver import frame
+from .test_rendezvous import rank_info
 
 Poll = SimpleNamespace
 
@@ -59,14 +60,14 @@ def test_a_link_is_waited_for_so_long(seconds: float | None, waited: int | None,
 
 
 def test_a_door_waits_until_the_first_stranger_has_had_its_time(polls: list[Poll]):
-    door = Door(
+    server = HandshakeServer(
         "127.0.0.1",
         0,
         Keys.fresh(),
         2,
         HERE,
         set(),
-        patience=5.0,
+        handshake_timeout=5.0,
         sockets=SocketFactory(),
         clock=lambda: 100.0,
     )
@@ -79,17 +80,17 @@ def test_a_door_waits_until_the_first_stranger_has_had_its_time(polls: list[Poll
         (2.0, [98.0, 99.0], 2001),
         (4.0, [98.0, 99.0], 3001),
     ):
-        door._strangers.clear()
+        server._connections.clear()
         socks = (one.sock, other.sock)
         for sock, moment in zip(socks, since, strict=False):
-            door._strangers.append(_Stranger(sock, moment, None))  # never heard
-        door.wait(seconds, 99)
+            server._connections.append(_UnauthenticatedPeer(sock, moment, None))  # never heard
+        server.wait(seconds, 99)
         assert polls[-1].waited == waited
-        wanted = {each.sock.fileno(): select.POLLIN for each in door._strangers}
-        wanted |= {door._listener.fileno(): select.POLLIN, 99: select.POLLRDHUP}
+        wanted = {each.sock.fileno(): select.POLLIN for each in server._connections}
+        wanted |= {server._listener.fileno(): select.POLLIN, 99: select.POLLRDHUP}
         assert polls[-1].told == wanted
-        assert len(door._strangers) == len(since)
-    door.close()
+        assert len(server._connections) == len(since)
+    server.close()
     one.close()
     other.close()
 
@@ -101,15 +102,15 @@ def test_a_door_that_is_not_open_yet_is_tried_again_soon(
     tries: list[object] = []
     one, other = links()
 
-    def knock(*_: object) -> Link:
+    def connect_to_server(*_: object) -> Link:
         tries.append(None)
         if len(tries) == 1:
             raise ConnectionRefusedError
         return one
 
-    monkeypatch.setattr(meeting, "knock", knock)
-    still = replace(party(5000, 1, 2), clock=lambda: 0.0)
-    guest = meeting._Guest(still, left, left, Undo())
+    monkeypatch.setattr(rendezvous, "connect_to_server", connect_to_server)
+    still = replace(rank_info(5000, 1, 2), clock=lambda: 0.0)
+    guest = rendezvous._Joiner(still, left, left, Undo())
     assert guest._link(0, ("127.0.0.1", 5000), 0) is one
     assert [each.waited for each in polls] == [waited]
     one.close()
@@ -126,9 +127,9 @@ def test_a_receiver_sleeps_until_something_comes_or_it_is_rung(monkeypatch: pyte
         out.sock.send(frame(0, b"x"))
         return select.POLLIN
 
-    monkeypatch.setattr(receiving, "ready", come)
+    monkeypatch.setattr(receiver_module, "ready", come)
     assert end.receive(None)[0] == b"x"
-    assert waits == [(into.sock, select.POLLIN, None, end._bell.fileno())]
+    assert waits == [(into.sock, select.POLLIN, None, end._wakeup.fileno())]
     end.close(1.0)
     out.close()
 
@@ -137,7 +138,9 @@ def test_a_receiver_looks_no_more_once_its_time_is_over(monkeypatch: pytest.Monk
     out, into = links()
     end = receiver(into)
     waits: list[float] = []
-    monkeypatch.setattr(receiving, "ready", lambda _sock, _events, left, _bell: waits.append(left))
+    monkeypatch.setattr(
+        receiver_module, "ready", lambda _sock, _events, left, _wakeup: waits.append(left)
+    )
     end._wait(0.5, 1.0)
     for over in (0.0, -0.5):
         with pytest.raises(DeadlinePassed, match=r"waited 1 s for a tensor from rank 0"):
@@ -158,7 +161,7 @@ def test_a_call_within_a_call_is_one_too_many(monkeypatch: pytest.MonkeyPatch):
         out.sock.send(frame(0, b"x"))
         return select.POLLIN
 
-    monkeypatch.setattr(receiving, "ready", come)
+    monkeypatch.setattr(receiver_module, "ready", come)
     assert end.receive(5.0)[0] == b"x"
     end.close(1.0)
     out.close()
@@ -194,7 +197,7 @@ def test_whoever_waits_is_rung_once_the_end_is_known():
     out, into = links()
     end = receiver(into)
     rung: list[bool] = []
-    end._bell.ring = lambda: rung.append(end._closed)
+    end._wakeup.wake = lambda: rung.append(end._closed)
     end.close(1.0)
     assert rung == [True]
     out.close()
@@ -204,12 +207,12 @@ def test_a_senders_thread_forgets_what_it_was_rung_for_and_sleeps_on():
     out, into = links()
     one: Sender = sender(out, clock=lambda: 100.0)
     one._close_by = 100.5
-    one._bell.ring()
+    one._wakeup.wake()
     one._sleep(select.POLLIN)
     assert one._end is None
-    assert not ready(out.sock, 0, 0.0, one._bell.fileno())
-    bell = select.poll()
-    bell.register(one._bell.fileno(), select.POLLIN)
-    assert not bell.poll(0)
-    one.cut()
+    assert not ready(out.sock, 0, 0.0, one._wakeup.fileno())
+    wakeup = select.poll()
+    wakeup.register(one._wakeup.fileno(), select.POLLIN)
+    assert not wakeup.poll(0)
+    one.close_now()
     into.close()

@@ -2,11 +2,9 @@
 
 import pytest
 
-from refengine.pipe import frames, handshake, link, places
-from refengine.pipe.block_labels import BlockLabel, Say
-from refengine.pipe.dtypes import ITEM_BYTES
+from refengine.pipe import handshake, link, protocol
 from refengine.pipe.errors import MetadataRefused
-from refengine.pipe.frames import Header, Kind, Way
+from refengine.pipe.protocol import ITEM_BYTES, BlockLabel, BlockMessage, Header, Kind, Way
 from refengine.security import Keys
 
 KEY = b"k" * 32
@@ -16,23 +14,23 @@ KEYS = Keys.from_secret(KEY)
 def test_messages_are_of_the_sizes_that_their_version_has():
     assert (handshake.HELLO_BYTES, handshake.WELCOME_BYTES) == (116, 132)
     assert (handshake.PROOF_BYTES, handshake.VERDICT_BYTES) == (32, 256)
-    assert (frames.HEADER_BYTES, frames.LABEL_BYTES, frames.MAX_DIMS) == (240, 80, 14)
-    assert (frames.TEXT_MOST, frames.BESIDE_MOST) == (1024, 4096)
-    assert (link.ANSWER_BYTES, places.PLACE_BYTES) == (256, 64)
+    assert (protocol.HEADER_BYTES, protocol.LABEL_BYTES, protocol.MAX_DIMS) == (240, 80, 14)
+    assert (protocol.TEXT_MOST, protocol.BESIDE_MOST) == (1024, 4096)
+    assert (link.REPLY_BYTES, link.LOCATION_BYTES) == (256, 64)
     assert handshake.CONTROL == 0xFFFFFFFF
-    place = places.Place(bytes(16), bytes(16), "auto")
-    assert len(link.answer(link.Answer.BYE)) == 256
-    hello = handshake.Connecting(KEYS, handshake.Caller(1, 2, 0, 7, place)).hello
-    welcome = handshake.Listening(KEYS, 8, place).welcome(hello)
-    assert (len(hello), len(welcome or b""), len(handshake.verdict())) == (116, 132, 256)
+    location = link.Location(bytes(16), bytes(16), "auto")
+    assert len(link.pack_reply(link.Reply.BYE)) == 256
+    hello = handshake.ClientHandshake(KEYS, handshake.ClientInfo(1, 2, 0, 7, location)).hello
+    welcome = handshake.ServerHandshake(KEYS, 8, location).welcome(hello)
+    assert (len(hello), len(welcome or b""), len(handshake.pack_verdict())) == (116, 132, 256)
 
 
 def test_words_have_the_numbers_that_their_version_has():
-    assert [each.value for each in Say] == [1, 2, 3, 4]
+    assert [each.value for each in BlockMessage] == [1, 2, 3, 4]
     assert [each.value for each in Kind] == [1, 2, 3, 4]
     assert [each.value for each in Way] == [0, 1, 2]
-    assert [link.answer(each)[0] for each in link.Answer] == [1, 2, 3]
-    assert [BlockLabel(each, b"t" * 16).pack()[4] for each in Say] == [1, 2, 3, 4]
+    assert [link.pack_reply(each)[0] for each in link.Reply] == [1, 2, 3]
+    assert [BlockLabel(each, b"t" * 16).pack()[4] for each in BlockMessage] == [1, 2, 3, 4]
 
 
 def test_a_type_has_the_bytes_that_its_name_says():
@@ -42,14 +40,14 @@ def test_a_type_has_the_bytes_that_its_name_says():
 
 
 def test_what_is_left_out_of_a_label_is_zeros():
-    label = BlockLabel(Say.READY, b"t" * 16)
+    label = BlockLabel(BlockMessage.READY, b"t" * 16)
     assert label.request == bytes(16)
-    assert (label.index, label.count, label.lease, label.looks) == (0, 0, 0.0, 0)
+    assert (label.index, label.count, label.lease, label.checksum) == (0, 0, 0.0, 0)
 
 
 def test_a_header_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patched:
-        patched.setattr(frames, "_MAGIC", b"RKP2")
+        patched.setattr(protocol, "_MAGIC", b"RKP2")
         raw = Header(Kind.NOTHING, 7).pack(KEY)
     with pytest.raises(MetadataRefused, match="of another version"):
         Header.unpack(raw, KEY, 7, 100)
@@ -58,4 +56,4 @@ def test_a_header_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_elements_are_counted_as_far_as_they_can_be():
     told = (int(Kind.TENSOR), 0, 1, 2, 7, 0, 0), ((1 << 62), 2)
     with pytest.raises(MetadataRefused, match="more elements than can be counted"):
-        Header.unpack(frames.sealed(KEY, *told, b""), KEY, 7, 1 << 80)
+        Header.unpack(protocol.sealed(KEY, *told, b""), KEY, 7, 1 << 80)

@@ -43,33 +43,25 @@ AREAS: dict[str, tuple[str, ...]] = {
     "executor": ("executor/",),
     "pipe": (
         "pipe/__init__.py",
-        "pipe/arrival.py",
-        "pipe/bell.py",
-        "pipe/block_arrivals.py",
-        "pipe/block_labels.py",
+        "pipe/block_receiver.py",
         "pipe/blocks.py",
-        "pipe/choice.py",
-        "pipe/door.py",
-        "pipe/dtypes.py",
         "pipe/errors.py",
-        "pipe/frames.py",
         "pipe/handshake.py",
-        "pipe/knock.py",
-        "pipe/leaving.py",
         "pipe/link.py",
-        "pipe/meeting.py",
-        "pipe/outgoing.py",
         "pipe/pipe.py",
-        "pipe/places.py",
-        "pipe/receiving.py",
-        "pipe/sending.py",
+        "pipe/protocol.py",
+        "pipe/receiver.py",
+        "pipe/rendezvous.py",
+        "pipe/send_queue.py",
+        "pipe/sender.py",
         "pipe/settings.py",
         "pipe/shelf.py",
         "pipe/tensors.py",
+        "pipe/wakeup.py",
         "pipe/transports/__init__.py",
-        "pipe/transports/group.py",
-        "pipe/transports/nothing.py",
-        "pipe/transports/seam.py",
+        "pipe/transports/base.py",
+        "pipe/transports/inline.py",
+        "pipe/transports/select.py",
     ),
     "pipe-gpu": (
         "pipe/transports/cuda_ipc.py",
@@ -167,6 +159,6 @@ def _expand(word: str, home: Path) -> list[str]:
         elif path.is_file():
             files.append(part)
         else:
-            expected = f"{', '.join(AREAS)}, or a file like group/store.py"
+            expected = f"{', '.join(AREAS)}, or a file like group/store_group.py"
             raise BadUsage(f"no area or file {part!r}; expected {expected}")
     return files

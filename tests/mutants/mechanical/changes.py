@@ -23,7 +23,7 @@ class Change:
     """One mutant of one file."""
 
     file: str
-    """Below the package, like ``group/store.py``."""
+    """Below the package, like ``group/store_group.py``."""
     scope: str
     """The function or class it stands in, like ``WriteSide.publish``."""
     line: int

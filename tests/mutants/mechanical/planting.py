@@ -60,7 +60,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def _below(module: str, origin: Path) -> str:
-    """``group/store.py`` of ``refengine.group.store``."""
+    """``group/store_group.py`` of ``refengine.group.store_group``."""
     parts = module.split(".")[1:]
     return "/".join(
         [*parts, origin.name] if origin.stem == "__init__" else [*parts[:-1], origin.name]

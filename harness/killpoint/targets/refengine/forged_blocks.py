@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from killpoint.targets.protocol import UnsupportedByTarget
-from refengine.pipe.block_labels import BlockLabel, Say
 from refengine.pipe.blocks import Carrier
-from refengine.pipe.frames import LABEL_BYTES
+from refengine.pipe.protocol import LABEL_BYTES, BlockLabel, BlockMessage
 
 Sent = tuple[Any, bytes]
 """A block and its label."""
@@ -38,13 +37,13 @@ class ForgedBlocks:
         """What leaves instead of it."""
         told = BlockLabel.unpack(label.ljust(LABEL_BYTES, b"\0"))
         leaving = [(tensor, label)]
-        if told is not None and told.say is Say.BLOCK:
+        if told is not None and told.message is BlockMessage.BLOCK:
             self._transfer = self._transfer or told.transfer
             if told.transfer == self._transfer:
                 leaving = self._way(told, (tensor, label))
             elif self._how == "stale" and told.index:
                 leaving = [*self._let_go(), *leaving]
-        elif told is not None and told.say is Say.FAILED and self._how == "late":
+        elif told is not None and told.message is BlockMessage.FAILED and self._how == "late":
             leaving += self._let_go()
         for each, named in leaving:
             self._pipe.send_labelled(each, named, timeout)

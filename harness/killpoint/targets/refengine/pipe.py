@@ -20,8 +20,7 @@ from refengine.pipe import (
     TransferFailed,
 )
 from refengine.pipe.blocks import BlockPipe
-from refengine.pipe.dtypes import CODES
-from refengine.pipe.frames import MAX_DIMS, Kind, sealed
+from refengine.pipe.protocol import DTYPE_CODES, MAX_DIMS, Kind, sealed
 
 OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (PipeClosed, "closed"),
@@ -119,7 +118,7 @@ def _blocks_of(end: Pipe) -> BlockPipe:
     return found
 
 
-_FLOAT32, _FLOAT64 = CODES["float32"], CODES["float64"]
+_FLOAT32, _FLOAT64 = DTYPE_CODES["float32"], DTYPE_CODES["float64"]
 _LIES: dict[str, tuple[int, tuple[int, ...], int]] = {
     "dtype": (255, (16,), 64),
     "negative": (_FLOAT32, (4, -4), 64),
@@ -132,7 +131,7 @@ _LIES: dict[str, tuple[int, tuple[int, ...], int]] = {
 
 
 class _Forgery:
-    """A parcel whose header lies; 64 bytes follow."""
+    """A snapshot whose header lies; 64 bytes follow."""
 
     def __init__(self, lie: str) -> None:
         self._lie = lie

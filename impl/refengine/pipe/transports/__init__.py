@@ -1,1 +1,1 @@
-"""The ways that payloads can go, a file each, behind one seam."""
+"""Transports of payloads, a module each, behind the interface in `base`."""

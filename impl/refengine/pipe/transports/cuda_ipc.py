@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from ..errors import MetadataRefused
-from ..frames import Header, Kind, Way
-from .device_copies import DeviceOutlet, DeviceSnapshot, synchronized
-from .nothing import Nothing
+from ..protocol import Header, Kind, Way
+from .base import NonePayload
+from .device_copies import DeviceSendTransport, DeviceSnapshot, synchronized
 
 _Shared = tuple[int, bytes, int, int, bytes, int, bytes, bool]
 """Device, handle, bytes, offset, and what keeps the memory until it is copied, as torch has it."""
@@ -20,7 +20,7 @@ _HEAD = struct.Struct(">iHHHqqq?")
 
 
 def pack(shared: _Shared) -> bytes:
-    """As the link carries it."""
+    """Encode a handle for the link."""
     device, handle, nbytes, offset, counter, counter_offset, event, waits = shared
     lengths = len(handle), len(counter), len(event)
     head = _HEAD.pack(device, *lengths, nbytes, offset, counter_offset, waits)
@@ -28,7 +28,7 @@ def pack(shared: _Shared) -> bytes:
 
 
 def unpack(raw: bytes) -> _Shared:
-    """MetadataRefused if it is none."""
+    """Decode a handle; MetadataRefused if it is none."""
     try:
         device, one, two, three, nbytes, offset, counter_offset, waits = _HEAD.unpack_from(raw)
     except struct.error as error:
@@ -40,7 +40,7 @@ def unpack(raw: bytes) -> _Shared:
     return device, handle, nbytes, offset, counter, counter_offset, event, waits
 
 
-class IpcParcel(DeviceSnapshot):
+class IpcSnapshot(DeviceSnapshot):
     """A snapshot whose handle is sent."""
 
     def __init__(self, tensor: torch.Tensor, label: bytes, device: torch.device, most: int) -> None:
@@ -49,46 +49,46 @@ class IpcParcel(DeviceSnapshot):
         self._handle = b""
 
     def header(self, number: int) -> Header:
-        """What announces the handle."""
+        """Return the header of the handle."""
         storage: Any = self.settled().untyped_storage()
         self._handle = pack(storage._share_cuda_()) if self.metadata.nbytes else b""
         told = len(self._handle)
         return Header(Kind.TENSOR, number, self.metadata, Way.CUDA_IPC, told, self._label)
 
     def follows(self) -> memoryview:
-        """The handle."""
+        """Return the handle."""
         return memoryview(self._handle)
 
     def beside(self) -> bool:
-        """Until the receiver has its copy, the memory must stay."""
+        """Return True: until the receiver has its copy, the memory must stay."""
         return True
 
 
-class IpcOutlet(DeviceOutlet):
+class IpcSendTransport(DeviceSendTransport):
     """The sending half."""
 
     def snapshot(self, tensor: Any, label: bytes) -> Any:
-        """A copy on the GPU."""
+        """Return a copy on the GPU."""
         if tensor is None:
-            return Nothing(label)
-        return IpcParcel(tensor, label, self._device, self._most)
+            return NonePayload(label)
+        return IpcSnapshot(tensor, label, self._device, self._most)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds nothing."""
 
 
-class IpcInlet:
+class IpcReceiveTransport:
     """The receiving half."""
 
     def __init__(self, device: str) -> None:
         self._device = torch.device(device)
 
     def room(self, header: Header) -> memoryview:
-        """For the handle."""
+        """Return memory for the handle."""
         return memoryview(bytearray(header.follows))
 
     def tensor(self, header: Header, follows: memoryview) -> Any:
-        """A copy of what the handle names."""
+        """Return a copy of the memory that the handle names."""
         metadata = header.metadata
         assert metadata is not None
         dtype: torch.dtype = getattr(torch, metadata.dtype)
@@ -104,4 +104,4 @@ class IpcInlet:
         return synchronized(self._device, there.clone())
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds nothing."""

@@ -1,18 +1,18 @@
-"""Snapshots on a GPU, and the order of streams: what both CUDA transports need (SPEC K5)."""
+"""Snapshots on a GPU, and the order of streams: common to both CUDA transports (SPEC K5)."""
 
 from typing import Any
 
 import torch
 
 from ..errors import TensorRefused
-from ..frames import Metadata
+from ..protocol import Metadata
 from ..tensors import bytes_of, describe, resolved
 
 _cuda: Any = torch.cuda
 
 
 class DeviceSnapshot:
-    """A copy of a tensor's elements, made on the caller's current stream, and when it is done."""
+    """Copy of a tensor's elements, made on the caller's current stream, with its event."""
 
     def __init__(self, tensor: torch.Tensor, device: torch.device, most: int) -> None:
         self.metadata: Metadata = describe(tensor)
@@ -27,7 +27,7 @@ class DeviceSnapshot:
             self._copied.record(stream)
 
     def settled(self) -> torch.Tensor:
-        """The copy, once it is made; called by the sender's thread."""
+        """Return the copy, once it is made; called by the sender's thread."""
         self._copied.synchronize()
         assert self.copy is not None
         return self.copy
@@ -37,25 +37,25 @@ class DeviceSnapshot:
         self.copy = None
 
 
-class DeviceOutlet:
-    """What both outlets do alike."""
+class DeviceSendTransport:
+    """Common part of the sending halves of both transports."""
 
     def __init__(self, device: str, most: int) -> None:
         self._device, self._most = torch.device(device), most
 
     def nbytes(self, tensor: Any) -> int:
-        """Of its elements; none if the snapshot will refuse it."""
+        """Return the bytes of a tensor's elements; 0 if the snapshot will refuse it."""
         nbytes = 0 if tensor is None else bytes_of(tensor)
         return nbytes if nbytes <= self._most else 0
 
 
 def synchronized(device: torch.device, tensor: torch.Tensor) -> torch.Tensor:
-    """It may be used from any stream from now on."""
+    """Return the tensor once any stream may use it."""
     _cuda.current_stream(device).synchronize()
     return tensor
 
 
 def viewed(flat: torch.Tensor, metadata: Metadata) -> torch.Tensor:
-    """Bytes as elements of that type and shape."""
+    """Return bytes as elements of that type and shape."""
     dtype: torch.dtype = getattr(torch, metadata.dtype)
     return flat.view(dtype).view(metadata.shape)
