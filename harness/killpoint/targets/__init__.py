@@ -1,1 +1,1 @@
-"""Implementations under test, each behind an adapter that says what it lets us do."""
+"""Implementations under test, each behind an adapter that declares its capabilities."""

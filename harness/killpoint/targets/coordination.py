@@ -13,30 +13,30 @@ class Started(msgspec.Struct, frozen=True):
 
     wave: int
     excluded: int | None = None
-    """An engine that is not meant."""
+    """Rank of an engine that the start does not concern."""
     members: tuple[int, ...] | None = None
-    """The engines that are meant, where it says so."""
+    """Ranks of the engines that the start concerns, where it says so."""
 
 
 class Published(msgspec.Struct, frozen=True):
-    """The coordinator told all front ends."""
+    """The coordinator told all front ends of its state."""
 
     wave: int
     running: bool
     counts: tuple[tuple[int, int] | None, ...] | None = None
-    """By rank, requests that wait and that run; None for an engine that is gone. None for all:
-    they are as they were, or were not understood."""
+    """By rank, requests that wait and that run; None for an engine that is gone. None for all: they
+    are as they were, or were not understood."""
 
 
 class Coordinating(Protocol):
-    """One coordinator, whose sockets and clock are simulated: it goes on when told to.
+    """A coordinator whose sockets and clock are simulated: it runs only inside these calls.
 
-    What is said to it is heard before the call returns, as is whatever it says at once.
+    A message to it is handled before the call returns, and so are its immediate replies.
     """
 
     front_ends_wake: bool
-    """Whether a front end that believes all engines idle tells it of a request. Where not, the
-    engine that has the request does."""
+    """True if a front end that believes all engines idle tells the coordinator of a request; False
+    if the engine that has the request does."""
 
     def arrive(self, engine: int) -> None:
         """An engine begins to listen."""
@@ -47,15 +47,15 @@ class Coordinating(Protocol):
         ...
 
     def want(self, engine: int, wave: int) -> None:
-        """An idle engine has a request for this wave, and no front end has told of it."""
+        """An idle engine has a request for this wave that no front end has reported."""
         ...
 
     def elapse(self, seconds: float) -> None:
-        """Time passes."""
+        """Let simulated time pass."""
         ...
 
     def said(self) -> list[Started | Published]:
-        """Everything that it has said since the last call, in order."""
+        """Return everything that it has sent since the last call, in order."""
         ...
 
 
@@ -64,5 +64,5 @@ class HasCoordinator(Protocol):
     """Capability ``coordinator``."""
 
     def coordinate(self, engines: int) -> AbstractContextManager[Coordinating]:
-        """A fresh coordinator of so many engines, none of which listens yet."""
+        """Make a fresh coordinator of so many engines, none of which listens yet."""
         ...

@@ -9,19 +9,20 @@ import msgspec
 from killpoint.targets.coordination import Published, Started
 
 Heard = Started | Published
-"""What comes down a link."""
+"""Message that comes down a link."""
 
 
 class CoordinatorShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A coordinator to be started, and who talks to it."""
+    """Coordinator to be started, and its peers."""
 
     engines: Annotated[int, msgspec.Meta(ge=1, le=256)] = 2
-    """The replicas that it is started for."""
+    """Number of replicas that it is started for."""
     spares: Annotated[int, msgspec.Meta(ge=0, le=16)] = 0
-    """Further roles that may come as an engine of any rank: one that returns, or that is added."""
+    """Number of further roles that may come as an engine of any rank: one that returns, or that is
+    added."""
     front_ends: Annotated[int, msgspec.Meta(ge=0, le=16)] = 1
     host: str = ""
-    """The address to listen at; empty: the target's own way of reaching peers on this machine."""
+    """Address to listen at; empty: the target's own way of reaching peers on this machine."""
 
     system: ClassVar[str] = "coordinator"
 
@@ -47,27 +48,27 @@ class CoordinatorShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class Times(NamedTuple):
-    """How often a coordinator publishes, in seconds."""
+    """Intervals at which a coordinator publishes, in seconds."""
 
     interval: float
-    """At most, after a change."""
+    """Longest time after a change."""
     idle: float
-    """While nothing changes."""
+    """Interval while nothing changes."""
 
 
 class Saying(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an engine says to the coordinator, in one message where its wire allows that."""
+    """Report of an engine to the coordinator, in one message where its wire allows that."""
 
     counts: tuple[int, int] | None = None
     """Requests that wait, and that run."""
     wants: int | None = None
-    """It has requests, and is ready for this wave."""
+    """Wave for which it has requests and is ready."""
     done: int | None = None
-    """All have agreed to end this wave."""
+    """Wave that all have agreed to end."""
     broke: int | None = None
-    """Its all-reduce failed in this wave,"""
+    """Wave in which its all-reduce failed."""
     lost: tuple[int, ...] = ()
-    """for want of these ranks."""
+    """Ranks for want of which it failed."""
 
 
 @runtime_checkable
@@ -79,22 +80,22 @@ class RunsCoordinator(Protocol):
     """
 
     engines_begin: bool
-    """Whether an engine that wants a wave is in it at once; where not, once it was told."""
+    """True if an engine that wants a wave is in it at once; False if only once it was told."""
 
     def coordinator_start(self, shape: CoordinatorShape, timeout: float | None) -> Any:
-        """Start it; return once it listens, or raise."""
+        """Start a coordinator; return once it listens, or raise."""
         ...
 
     def coordinator_pid(self, end: Any) -> int:
-        """Its process."""
+        """Return the pid of its process."""
         ...
 
     def coordinator_handle(self, end: Any) -> Any:
-        """What links are made by; it can be pickled."""
+        """Return a handle that links are made by; it can be pickled."""
         ...
 
     def coordinator_gone(self, end: Any) -> bool:
-        """Whether who started it has been told that it has ended. It does not wait."""
+        """Return, without waiting, whether its parent has been told that it has ended."""
         ...
 
     def coordinator_close(self, end: Any) -> None:
@@ -102,31 +103,31 @@ class RunsCoordinator(Protocol):
         ...
 
     def coordinator_times(self) -> Times:
-        """What the target promises."""
+        """Return the intervals that the target promises."""
         ...
 
     def engine_link(self, handle: Any, rank: int) -> Any:
-        """An engine begins to listen; there may not be a coordinator any more."""
+        """Link an engine that begins to listen; there may not be a coordinator any more."""
         ...
 
     def front_end_link(self, handle: Any) -> Any:
-        """A front end begins to listen."""
+        """Link a front end that begins to listen."""
         ...
 
     def engine_says(self, link: Any, saying: Saying) -> bool:
-        """Send it; False if there is no room for it now, and nothing was sent.
+        """Send a report; False if there is no room for it now, and nothing was sent.
 
         Raises:
-            UnsupportedByTarget: its engines cannot say that.
+            UnsupportedByTarget: its engines cannot report that.
         """
         ...
 
     def front_end_scales(self, link: Any, engines: int) -> None:
-        """There are to be so many engines."""
+        """Ask for so many engines."""
         ...
 
     def link_hears(self, link: Any, seconds: float) -> Heard | None:
-        """The next word of the coordinator's, if one comes in that time."""
+        """Return the coordinator's next message; None if none comes in that time."""
         ...
 
     def link_beats(self, link: Any) -> None:
@@ -134,17 +135,17 @@ class RunsCoordinator(Protocol):
         ...
 
     def link_lost(self, link: Any) -> bool:
-        """Whether the coordinator counts as gone, as far as this end can tell."""
+        """Return whether the coordinator counts as gone, as far as this end can tell."""
         ...
 
     def link_close(self, link: Any) -> None:
-        """Leave."""
+        """Close the link."""
         ...
 
 
 @runtime_checkable
 class ForgesReports(Protocol):
-    """Beside ``coordinator_process``, if it can be done: peers that send what makes no sense."""
+    """Beside ``coordinator_process``, if it can be done: peers that send malformed messages."""
 
     def engine_forges(self, link: Any, lie: str, counts: tuple[int, int]) -> bool:
         """Send a frame, or several, that a broken engine might.
@@ -156,5 +157,5 @@ class ForgesReports(Protocol):
         ...
 
     def front_end_forges(self, link: Any, lie: str) -> None:
-        """The same of a front end: :data:`killpoint.systems.coordinator.steps.FrontEndLie`."""
+        """Do so as a front end: :data:`killpoint.systems.coordinator.steps.FrontEndLie`."""
         ...

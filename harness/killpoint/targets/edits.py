@@ -1,7 +1,7 @@
-"""Edits of a source file by its syntax: what a switch-off changes in a target's code.
+"""Edits of a source file by its syntax: the form of a switch-off of a target's code.
 
 An edit names a function by its qualified name and a statement or call inside it by its shape, never
-by its line: so it fits several releases, and says so where it does not.
+by its line: so it fits several releases, and reports where it does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DoesNotFit(Exception):
 
 
 class Edits:
-    """The text of one module, and what is to be changed in it.
+    """Text of one module, and the changes to be made in it.
 
     Positions are those of the text as it came; :meth:`text` applies all changes at once.
     """
@@ -62,29 +62,29 @@ class Edits:
         raise DoesNotFit(f"there is no {' or '.join(qualified)}")
 
     def imports(self, module: str) -> bool:
-        """Whether the file imports a module by its own name."""
+        """Return whether the file imports a module by its own name."""
         plain = (each for each in self._tree.body if isinstance(each, ast.Import))
         return any(each.name == module and not each.asname for line in plain for each in line.names)
 
     def begin(self, inside: Function | ast.ClassDef, code: str) -> None:
-        """Statements put before the first one of a body, behind its docstring."""
+        """Put statements before the first one of a body, behind its docstring."""
         first = next((each for each in inside.body if not _is_docstring(each)), None)
         if first is None:
             raise DoesNotFit(f"{inside.name} has no body")
         self.before(first, code)
 
     def before(self, statement: ast.stmt | ast.ExceptHandler, code: str) -> None:
-        """Statements put before one, or a handler before another, at its indentation."""
+        """Put statements before one, or a handler before another, at its indentation."""
         at = self._start(statement)
         self._changes.append((at, at, self._indented(code, statement.col_offset)))
 
     def after(self, statement: ast.stmt, code: str) -> None:
-        """Statements put behind one, at its indentation."""
+        """Put statements behind one, at its indentation."""
         at = (_ended(statement)[0] + 1, 0)
         self._changes.append((at, at, self._indented(code, statement.col_offset)))
 
     def instead(self, node: ast.stmt | ast.expr, code: str) -> None:
-        """An expression or a whole statement replaced."""
+        """Replace an expression or a whole statement."""
         if isinstance(node, ast.expr):
             self._changes.append(((node.lineno, node.col_offset), _ended(node), code))
             return
@@ -92,7 +92,7 @@ class Edits:
         self._changes.append((self._start(node), (_ended(node)[0] + 1, 0), text))
 
     def keyword(self, call: ast.Call, name: str, value: str) -> None:
-        """The value of a keyword argument of a call replaced, or the argument added."""
+        """Replace the value of a keyword argument of a call, or add the argument."""
         for given in call.keywords:
             if given.arg == name:
                 self.instead(given.value, value)
@@ -102,10 +102,10 @@ class Edits:
         self._changes.append(((line, column - 1), (line, column - 1), f"{separator}{name}={value}"))
 
     def parameter(self, function: Function, code: str) -> None:
-        """A parameter put behind those of a function, none of which has a default.
+        """Put a parameter behind those of a function, none of which has a default.
 
         Raises:
-            DoesNotFit: it has none, or one that is not told by its place alone.
+            DoesNotFit: it has none, or one that is not positional.
         """
         given = function.args
         if not given.args or given.defaults or given.vararg or given.kwonlyargs or given.kwarg:
@@ -116,7 +116,7 @@ class Edits:
         self._changes.append(((row, column), (row, column), f", {code}"))
 
     def top(self, code: str) -> None:
-        """Statements put behind the module's imports from the future and its docstring."""
+        """Put statements behind the module's imports from the future and its docstring."""
         skipped = (each for each in self._tree.body if not _is_preamble(each))
         first = next(skipped, None)
         if first is None:
@@ -170,10 +170,10 @@ class Edits:
 
 
 def added(before: str, after: str) -> frozenset[int]:
-    """The lines of a text, from 1, that another one has nothing in the place of.
+    """Return the lines of a text, from 1, that have no counterpart in another one.
 
-    Of lines that took the place of fewer ones the last are those that stand for them: what is put
-    before a statement is new, also where the statement itself is another one now.
+    If lines took the place of fewer ones, the last of them are the counterparts: a statement that
+    was put before another is new, also where the other was changed.
     """
     lines = before.splitlines(), after.splitlines()
     found: set[int] = set()

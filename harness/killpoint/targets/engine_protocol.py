@@ -1,4 +1,4 @@
-"""What a target gives the harness of a whole engine: requests in, tokens out, and what it says."""
+"""The protocol between harness and whole engine: requests in, tokens out, and its health."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class EngineShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     prefill: Annotated[int, msgspec.Meta(ge=0, le=16)] = 0
     """Replicas that only prefill; 0: each replica does both."""
     blocks: Annotated[int, msgspec.Meta(ge=4, le=1 << 20)] = 128
-    """Of the paged KV cache of each replica; few of them make it preempt."""
+    """Blocks of the paged KV cache of each replica; few of them make it preempt."""
     block_size: Annotated[int, msgspec.Meta(ge=1, le=1 << 12)] = 16
-    """Tokens in one."""
+    """Tokens in one block."""
     step_timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     """Seconds without a step after which a replica is given up."""
     restart: bool = True
-    """Whether what has died is started again."""
+    """True if a process that has died is started again."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where its workers run."""
+    """Device that its workers run on."""
 
     def replicas(self) -> list[str]:
         """The names of its replicas: ``core-0`` and so on, then ``prefill-0`` and so on."""
@@ -62,7 +62,7 @@ class EngineShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class EnginePiece(msgspec.Struct, frozen=True):
-    """What has come of a request since it was looked at last."""
+    """News of a request since the last look at it."""
 
     tokens: Sequence[int]
     finish: str = ""
@@ -71,22 +71,22 @@ class EnginePiece(msgspec.Struct, frozen=True):
 
 
 class EngineHealth(msgspec.Struct, frozen=True):
-    """What an engine says of itself (E4)."""
+    """Health that an engine reports of itself (E4)."""
 
     alive: bool
-    """Whoever answers can do something about what has died."""
+    """True if the process that answers can do something about parts that have died."""
     ready: bool
-    """A new request would be served now."""
+    """True if a new request would be served now."""
     progressing: bool
-    """What was asked for moves on; true also while there is nothing to do."""
+    """True if requests make progress, or there is none."""
     replicas: int = -1
-    """How many of the replicas are ready, those that only prefill too; -1: the target does not
-    tell."""
+    """Number of replicas that are ready, those that only prefill too; -1: the target does not
+    say."""
 
 
 @runtime_checkable
 class HasEngine(Protocol):
-    """Capability ``engine``: a whole engine (SPEC 8). ``end`` is whatever ``engine_start`` gave.
+    """Capability ``engine``: a whole engine (SPEC 8). ``end`` is what ``engine_start`` gave.
 
     One thread at a time calls it, not always the same one. Tokens are numbers; a prompt has some
     of 1 to 255. Decoding is greedy.
@@ -104,28 +104,28 @@ class HasEngine(Protocol):
         ...
 
     def engine_poll(self, end: Any, stream: Any) -> EnginePiece | None:
-        """What has come since it was asked last, or None; never waits.
+        """Return the news since the last call, or None; never wait.
 
-        The error that ended the request raises; what the request had before was told before.
+        The error that ended the request is raised; tokens that came before it are returned first.
         """
         ...
 
     def engine_cancel(self, end: Any, stream: Any) -> None:
-        """Want no more of it: it ends soon, with the finish ``cancelled`` or as it would have."""
+        """Give a request up: it ends soon, with the finish ``cancelled`` or as it would have."""
         ...
 
     def engine_health(self, end: Any) -> EngineHealth:
-        """What it says of itself; at once."""
+        """Return its health, at once."""
         ...
 
     def engine_parts(self, end: Any) -> dict[str, int]:
-        """The processes that it has now, by name: those of :meth:`EngineShape.parts`."""
+        """Return the pids of its present processes, by name: those of :meth:`EngineShape.parts`."""
         ...
 
     def engine_alone(
         self, shape: EngineShape, prompt: Sequence[int], max_tokens: int
     ) -> EnginePiece:
-        """What the model gives by itself, in this process: no cache, no batch, no other (E2)."""
+        """Run the model by itself, in this process: no cache, no batch, no other request (E2)."""
         ...
 
     def engine_stop(self, end: Any) -> None:

@@ -14,7 +14,7 @@ _MUTANTS = 64
 _HEADS = (0x81, 0x91, 0xA6, 0xC1, 0xC4, 0xC7, 0xCB, 0xCF, 0xD6, 0xDD, 0xDF, 0xFF)
 """First bytes of other kinds of value."""
 _SUBSCRIPTIONS = (b"", b"\0", b"\1")
-"""What begins so is a subscription on some sockets, and no message."""
+"""First bytes that some sockets take for a subscription, and not for a message."""
 
 
 def fuzzed(message: bytes) -> list[bytes]:

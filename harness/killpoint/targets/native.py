@@ -1,4 +1,4 @@
-"""Which extension modules are a target's own: native code, in which no line can be struck."""
+"""Extension modules of a target's own: native code, in which no line can be struck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def native_code(target: object) -> list[str]:
 
     They are those of the packages in ``native``, if the adapter names any; else of the adapter's
     own package, and of every package that its module has imported by name. The standard library,
-    numpy, torch and the like are nobody's own.
+    numpy, torch and the like never belong to a target.
     """
     declared: object = getattr(target, "native", None)
     named = cast("Iterable[str]", declared) if isinstance(declared, (tuple, list)) else None

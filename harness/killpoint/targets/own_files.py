@@ -12,10 +12,11 @@ from killpoint.targets.protocol import Target
 
 
 def own_files(target: Target) -> dict[str, str]:
-    """Where the target's own files lie, by their path in its package.
+    """Return where the target's own files lie, by their path in its package.
 
-    A target may say so itself, by an attribute ``own_files``. Of another they are those of the
-    modules that are imported, and of their packages, whose code it calls its own (``points``).
+    A target may list them itself, in an attribute ``own_files``. Those of another target are the
+    files of the modules that are imported, and of their packages, whose code it calls its own
+    (``points``).
     """
     told = getattr(target, "own_files", None)
     if isinstance(told, Mapping):
@@ -33,7 +34,7 @@ def own_files(target: Target) -> dict[str, str]:
 
 
 def _of(module: ModuleType) -> Iterator[tuple[str, Path]]:
-    """A module's own file, by its path in its package; of a whole package, every one."""
+    """Yield a module's own file, by its path in its package; of a whole package, every file."""
     file, name = getattr(module, "__file__", None), module.__name__
     if not isinstance(file, str) or not file.endswith(".py"):
         return
@@ -47,5 +48,5 @@ def _of(module: ModuleType) -> Iterator[tuple[str, Path]]:
 
 
 def _is_small(name: str) -> bool:
-    """Whether a package may be looked through: not the interpreter's, nor this harness's."""
+    """Return whether a package may be searched: not the interpreter's, nor this harness's."""
     return name not in sys.stdlib_module_names and name != "killpoint"

@@ -1,4 +1,4 @@
-"""What a target gives the harness: a queue as a black box, and optional capabilities on top.
+"""The protocol between harness and target: a queue as a black box, and optional capabilities.
 
 An adapter runs inside the role processes. It never judges: it calls the implementation, and
 translates the implementation's exceptions into one of a few :data:`Outcome` words.
@@ -42,7 +42,7 @@ Capability = Literal[
     "sim_sockets",
     "clock",
 ]
-"""What a target can be asked for (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
+"""Features that a target may offer (SPEC 10). Three words refine ``queue``: ``deadlines`` (send
 and receive take a timeout), ``cancel`` (a second thread can wake a waiting call) and ``limits``
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
 ``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
@@ -69,8 +69,8 @@ Outcome = Literal[
     "failed",
     "error",
 ]
-"""How a call ended. ``busy``: another thread is inside the object; ``failed``: a worker's own error
-was told, and its pool lives on; ``error``: any other exception that the caller can act on."""
+"""End of a call. ``busy``: another thread is inside the object; ``failed``: a worker's own error
+was reported, and its pool lives on; ``error``: any other exception that the caller can act on."""
 
 StoreSink = Callable[[int, int, int], AbstractContextManager[None]]
 """``with sink(slot, flag, value):`` around each store to a slot's flags: the store is made inside
@@ -79,10 +79,10 @@ is *written*, flag 1 + i belongs to reader i."""
 
 
 class Shape(Protocol):
-    """What is to be made, and which roles its scenarios have."""
+    """Description of what is to be made, and the roles of its scenarios."""
 
     system: ClassVar[str]
-    """The name of the system that it is of."""
+    """Name of the system that it belongs to."""
 
     def roles(self) -> list[str]:
         """Return the names of all roles; first the one that the others depend on."""
@@ -108,9 +108,9 @@ class QueueShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     chunk_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 64 * 1024
     chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
     remote: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
-    """How many of the readers, those with the highest ranks, are reached over TCP."""
+    """Number of the readers, those with the highest ranks, that are reached over TCP."""
     host: str = "127.0.0.1"
-    """The address the writer listens at for remote readers, IPv4 or IPv6, and at no other."""
+    """Address the writer listens at for remote readers, IPv4 or IPv6, and at no other."""
     silence: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
     """Seconds without a sign of life after which a remote party counts as cut off (Q18); None:
     the target's default. A target that cannot set it (capability ``silence``) ignores it."""
@@ -143,9 +143,9 @@ class GroupShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     ranks: Annotated[int, msgspec.Meta(ge=1, le=256)] = 3
     host: str = "127.0.0.1"
-    """The address that rank 0 listens at, IPv4 or IPv6, and at no other."""
+    """Address that rank 0 listens at, IPv4 or IPv6, and at no other."""
     silence: Annotated[float, msgspec.Meta(gt=0, le=3600)] | None = None
-    """As for a queue."""
+    """Seconds without a sign of life after which a party counts as cut off, as for a queue."""
 
     system: ClassVar[str] = "group"
 
@@ -173,22 +173,23 @@ class PoolShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """A worker pool to be made."""
 
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
-    """Its world size."""
+    """World size of the pool."""
     tensor: Annotated[int, msgspec.Meta(ge=1, le=64)] | None = None
-    """Its tensor-parallel size; None: all workers. Workers by this are the pipeline's stages."""
+    """Tensor-parallel size; None: all workers. Workers by this are the pipeline's stages."""
     start: Literal["default", "spawn", "fork", "forkserver"] = "default"
-    """How it starts its workers."""
+    """Start method of its workers."""
     in_flight: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
-    """How many non-blocking calls there may be at once."""
+    """Largest number of non-blocking calls at once."""
     output_thread: bool = False
-    """Whether replies leave a worker through a thread of their own."""
+    """True if replies leave a worker through a thread of their own."""
     chunk_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 64 * 1024
-    """Of its queues, where a target lets that be set; ``chunks`` likewise."""
+    """Chunk size of its queues, where a target lets that be set; ``chunks`` likewise."""
     chunks: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 4
     grace: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.5
     """Seconds that a worker is given to leave by itself, and again after SIGTERM."""
     device: Device = "cpu"
-    """Where its workers run; several share a GPU where there are fewer GPUs than workers."""
+    """Device that its workers run on; several share a GPU where there are fewer GPUs than
+    workers."""
 
     system: ClassVar[str] = "pool"
 
@@ -213,13 +214,13 @@ class PipeShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """A pipe to be made."""
 
     size: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
-    """How many ranks: each sends to the next one, the last to the first."""
+    """Number of ranks: each sends to the next one, the last to the first."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where its tensors lie, and arrive."""
+    """Device that its tensors lie on, and arrive at."""
     transport: str = ""
-    """By what it carries them, where a target can be told; empty: the target's choice."""
+    """Transport that carries them, where a target lets that be set; empty: the target's choice."""
     buffer_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 40)] = 1 << 20
-    """How many unsent bytes a sender may have before it has to wait."""
+    """Number of unsent bytes beyond which a sender has to wait."""
 
     system: ClassVar[str] = "pipe"
 
@@ -247,7 +248,7 @@ class UnsupportedByTarget(Exception):
 class Target(Protocol):
     """An implementation under test, as the zygote and the roles see it.
 
-    The nine methods below are the black box, capability ``queue``. ``end`` is whatever ``make``
+    The nine methods below are the black box, capability ``queue``. ``end`` is what ``make``
     or ``attach`` returned; handles must survive :mod:`pickle`. Everything else is optional and
     declared in ``capabilities``: see :class:`Cancels`, :class:`HasWire`, :class:`HasRing`,
     :class:`HasSlots`, :class:`HasPoints`, :class:`HasGroup`, :class:`HasPool`,
@@ -266,19 +267,19 @@ class Target(Protocol):
         ...
 
     def make(self, shape: QueueShape) -> Any:
-        """The writer's end of a new queue."""
+        """Make the writer's end of a new queue."""
         ...
 
     def handle(self, end: Any) -> Any:
-        """What another process needs to attach."""
+        """Return what another process needs to attach."""
         ...
 
     def attach(self, handle: Any, rank: int) -> Any:
-        """The end of reader ``rank``."""
+        """Make the end of reader ``rank``."""
         ...
 
     def ready(self, end: Any, timeout: float | None) -> None:
-        """The collective handshake."""
+        """Do the collective handshake."""
         ...
 
     def send(self, end: Any, obj: Any, timeout: float | None) -> None:
@@ -294,7 +295,7 @@ class Target(Protocol):
         ...
 
     def classify(self, error: BaseException) -> Outcome:
-        """The outcome that an exception of this implementation stands for."""
+        """Return the outcome that an exception of this implementation stands for."""
         ...
 
 
@@ -302,15 +303,15 @@ class BlackBox(Protocol):
     """The part of a target that a simulated world plays with: see :class:`Target`."""
 
     def make(self, shape: QueueShape) -> Any:
-        """The writer's end of a new queue."""
+        """Make the writer's end of a new queue."""
         ...
 
     def handle(self, end: Any) -> Any:
-        """What a reader attaches by."""
+        """Return what a reader attaches by."""
         ...
 
     def attach(self, handle: Any, rank: int) -> Any:
-        """The end of reader ``rank``."""
+        """Make the end of reader ``rank``."""
         ...
 
     def send(self, end: Any, obj: Any, timeout: float | None) -> None:
@@ -329,12 +330,12 @@ class Simulates(Protocol):
     One hook for all three. With ``sim_memory`` the implementation's shared memory comes from
     ``surroundings.create`` and ``attach``, each of its fences calls ``fence`` and each of its idle
     looks ``spin``. With ``sim_sockets`` its sockets come from ``surroundings.sockets`` (None in a
-    world without any: then only what needs no socket is asked for). With ``clock`` it asks
-    ``now`` for the time, and ``sleep`` to pass it. Nothing else of it changes.
+    world without any: then only what needs no socket is asked for). With ``clock`` it asks ``now``
+    for the time, and ``sleep`` to pass it. All other code of it is unchanged.
     """
 
     def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
-        """Until it is left, this process's copy of the implementation lives in those.
+        """Run this process's copy of the implementation in the surroundings until it is left.
 
         A fresh queue is made and attached to for each run, outside of all tasks; ends of earlier
         runs are dropped without a word.
@@ -347,7 +348,7 @@ class Cancels(Protocol):
     """Capability ``cancel``: a second thread ends a call that waits on ``end``."""
 
     def cancel(self, end: Any) -> None:
-        """Wake whoever waits on this end; it raises (`cancelled`, `closed` or `error`)."""
+        """Wake the calls that wait on this end; they raise (`cancelled`, `closed` or `error`)."""
         ...
 
 
@@ -359,21 +360,21 @@ class HasWire(Protocol):
     """
 
     def addresses(self, handle: Any) -> list[str]:
-        """Every TCP address that a remote reader made from this handle connects to."""
+        """Return every TCP address that a remote reader made from this handle connects to."""
         ...
 
     def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
-        """The handle with each address that is a key of the table replaced by its value."""
+        """Return the handle with each address that is a key of the table replaced by its value."""
         ...
 
     def secrets(self, handle: Any) -> list[bytes]:
-        """What of the handle must never be shown (S3); empty if there is no secret in it."""
+        """Return what in the handle must never be shown (S3); empty if it has no secret."""
         ...
 
 
 @runtime_checkable
 class HasGroup(Protocol):
-    """Capability ``group``: a stateless process group (SPEC 4). Ends are whatever ``join`` gave.
+    """Capability ``group``: a stateless process group (SPEC 4). Ends are what ``join`` gave.
 
     Timeouts are in seconds; None: the group's own default.
     """
@@ -399,15 +400,15 @@ class HasGroup(Protocol):
         ...
 
     def group_receive(self, end: Any, source: int, timeout: float | None) -> Any:
-        """The next object from one rank; UnsupportedByTarget for a timeout it cannot honour."""
+        """Return the next object from one rank; UnsupportedByTarget for an unsupported timeout."""
         ...
 
     def group_broadcast(self, end: Any, obj: Any, source: int, timeout: float | None) -> Any:
-        """``obj`` from the source at every rank; ``obj`` counts at the source only."""
+        """Return the source's ``obj``, at every rank; ``obj`` counts at the source only."""
         ...
 
     def group_gather(self, end: Any, obj: Any, timeout: float | None) -> list[Any]:
-        """Every rank's object at every rank, in rank order."""
+        """Return every rank's object, at every rank, in rank order."""
         ...
 
     def group_barrier(self, end: Any, timeout: float | None) -> None:
@@ -421,16 +422,16 @@ class HasGroup(Protocol):
 
 @runtime_checkable
 class CountsEntries(Protocol):
-    """Beside ``group``, if it can be said: how much the group's store holds (G2)."""
+    """Beside ``group``, if it can be told: the number of entries in the group's store (G2)."""
 
     def group_entries(self, end: Any) -> int:
-        """The number of entries in the store, over all ranks."""
+        """Return the number of entries in the store, over all ranks."""
         ...
 
 
 @runtime_checkable
 class HasPool(Protocol):
-    """Capability ``pool``: a worker pool (SPEC 5). Ends are whatever ``pool_start`` gave.
+    """Capability ``pool``: a worker pool (SPEC 5). Ends are what ``pool_start`` gave.
 
     Everything is called in the executor's process, by its main thread. Timeouts are in seconds;
     None: the pool's own default.
@@ -454,19 +455,19 @@ class HasPool(Protocol):
         timeout: float | None,
         rank: int | None,
     ) -> Any:
-        """All workers run it; their values in rank order, or with a rank that one's alone."""
+        """Have all workers run it; return their values in rank order, or one rank's alone."""
         ...
 
     def pool_submit(self, end: Any, method: str, args: tuple[Any, ...], rank: int | None) -> Any:
-        """The same without waiting: a future."""
+        """Have all workers run it, without waiting; return a future."""
         ...
 
     def pool_result(self, end: Any, future: Any, timeout: float | None) -> Any:
-        """A future's value; UnsupportedByTarget for a timeout it cannot honour."""
+        """Return a future's value; UnsupportedByTarget for a timeout it cannot honour."""
         ...
 
     def pool_done(self, end: Any, future: Any) -> bool:
-        """Whether a future has a value or an error."""
+        """Return whether a future has a value or an error."""
         ...
 
     def pool_health(self, end: Any, timeout: float | None) -> None:
@@ -474,25 +475,25 @@ class HasPool(Protocol):
         ...
 
     def pool_on_failure(self, end: Any, callback: Callable[[], None]) -> None:
-        """Have it called once, by whatever thread, when the pool has failed."""
+        """Have ``callback`` called once, by any thread, when the pool has failed."""
         ...
 
     def pool_state(self, end: Any) -> str:
-        """W1's word in lower case; empty if the target has no such thing."""
+        """Return the state of W1 in lower case; empty if the target has no such states."""
         ...
 
     def pool_pids(self, end: Any) -> list[int]:
-        """The workers' pids in rank order."""
+        """Return the workers' pids in rank order."""
         ...
 
     def pool_stop(self, end: Any) -> None:
-        """A clean shutdown. It may be called twice."""
+        """Shut down cleanly. It may be called twice."""
         ...
 
 
 @runtime_checkable
 class HasPipe(Protocol):
-    """Capability ``pipe``: a pipe of tensors (SPEC 6). Ends are whatever ``pipe_make`` gave.
+    """Capability ``pipe``: a pipe of tensors (SPEC 6). Ends are what ``pipe_make`` gave.
 
     Timeouts are in seconds; None: the pipe's own. A timeout that it cannot honour raises
     UnsupportedByTarget. A role may call ``pipe_recv`` in a second thread while it sends.
@@ -519,11 +520,11 @@ class HasPipe(Protocol):
         ...
 
     def pipe_recv(self, end: Any, timeout: float | None) -> Any:
-        """What the rank before this one sent next: a tensor, or None."""
+        """Return what the previous rank sent next: a tensor, or None."""
         ...
 
     def pipe_buffered(self, end: Any) -> int:
-        """Bytes of accepted tensors that are not sent yet."""
+        """Return the bytes of accepted tensors that are not sent yet."""
         ...
 
     def pipe_close(self, end: Any, timeout: float | None) -> None:
@@ -533,10 +534,10 @@ class HasPipe(Protocol):
 
 @runtime_checkable
 class KeepsSecrets(Protocol):
-    """Beside ``pipe``, if its ends hold a secret: which must never be shown (S3)."""
+    """Beside ``pipe``, if its ends hold a secret, which must never be shown (S3)."""
 
     def pipe_secrets(self, end: Any) -> list[bytes]:
-        """What an end has of it, and has derived from it."""
+        """Return the parts of the secret that an end has, or has derived from it."""
         ...
 
 
@@ -545,7 +546,7 @@ class ForgesMetadata(Protocol):
     """Beside ``pipe``, if it can be done: a peer that lies about a tensor (K6)."""
 
     def pipe_forge(self, end: Any, lie: str) -> None:
-        """Say to the next rank, by the pipe's own wire, what is not so.
+        """Send false metadata to the next rank, by the pipe's own wire.
 
         ``lie``: a word of :data:`killpoint.systems.pipe.steps.Lie`; UnsupportedByTarget for one
         that its wire cannot express.
@@ -560,13 +561,13 @@ class HasBlocks(Protocol):
     def blocks_send(self, end: Any, request: str, blocks: Sequence[Any], lease: float) -> None:
         """Send a request's blocks to the next rank.
 
-        It returns once they were taken, or raises, by the end of the lease (seconds). What it was
-        given is the caller's again after that.
+        It returns once they were taken, or raises, by the end of the lease (seconds). After that
+        the blocks are the caller's again.
         """
         ...
 
     def blocks_recv(self, end: Any, request: str, timeout: float | None) -> list[Any]:
-        """A request's blocks, all of them and in order; or an error by the timeout."""
+        """Return a request's blocks, all of them and in order, or raise by the timeout."""
         ...
 
 
@@ -575,7 +576,7 @@ class ForgesBlocks(Protocol):
     """Beside ``blocks``, if it can be done: a wire that harms what a transfer sends (K8)."""
 
     def blocks_forge(self, end: Any, how: str) -> None:
-        """The blocks of the next ``blocks_send`` leave swapped, twice, too late and so on.
+        """Have the blocks of the next ``blocks_send`` leave swapped, twice, too late and so on.
 
         ``how``: a word of :data:`killpoint.systems.pipe.steps.Forgery`; UnsupportedByTarget for
         one that its wire cannot express. The transfer itself goes on as if nothing were wrong.
@@ -609,19 +610,19 @@ class HasSlots(Protocol):
     """Capability ``slots``: each slot's flags can be seen, and each store to them observed."""
 
     def flags(self, end: Any, slot: int) -> bytes:
-        """Written flag, then each reader's flag, one byte each (SPEC 1)."""
+        """Return the written flag, then each reader's flag, one byte each (SPEC 1)."""
         ...
 
     def position(self, end: Any) -> int:
-        """The slot that this end's next operation uses."""
+        """Return the slot that this end's next operation uses."""
         ...
 
     def overflowed(self, end: Any, slot: int) -> bool:
-        """Whether the slot's content says that its payload goes another way."""
+        """Return whether the slot holds a marker: its payload goes over a socket."""
         ...
 
     def observe(self, sink: StoreSink) -> None:
-        """From now on, ends made or attached in this process report each store to a flag."""
+        """Have ends that are made or attached in this process report each store to a flag."""
         ...
 
 
@@ -630,9 +631,9 @@ class HasWords(Protocol):
     """Beside ``slots``, if there are any: shared words other than the slots' flags."""
 
     def observe_words(self, sink: Callable[[str], AbstractContextManager[None]]) -> None:
-        """From now on, ends make each store to such a word inside ``with sink("which = value")``.
+        """Have ends make each store to such a word inside ``with sink("which = value")``.
 
-        Asked before ends are made or attached, and after :meth:`HasSlots.observe`.
+        It is called before ends are made or attached, and after :meth:`HasSlots.observe`.
         """
         ...
 
@@ -642,5 +643,5 @@ class HasPoints(Protocol):
     """Capability ``points``: code of the target that a kill may be placed in."""
 
     def is_own_code(self, code: CodeType) -> bool:
-        """Whether a code object belongs to the implementation under test."""
+        """Return whether a code object belongs to the implementation under test."""
         ...

@@ -1,18 +1,18 @@
-"""Which releases of a project have been published, as the machine's package index lists them."""
+"""Published releases of a project, as the machine's package index lists them."""
 
 from __future__ import annotations
 
 from killpoint.errors import BadUsage, CannotWork
 
 PROJECTS = ("vllm", "sglang")
-"""Those whose releases are targets."""
+"""Projects whose releases are targets."""
 
 
 def published(name: str) -> list[str]:
     """Every release of a project, the oldest first; neither pre-releases nor withdrawn ones.
 
-    A release without an archive that will do is among them: it was published, and it is for the
-    caller to say that it could not be had.
+    A release without an archive that will do is among them: it was published, and the caller
+    reports that it could not be had.
 
     Raises:
         BadUsage: killpoint knows no such project.

@@ -1,4 +1,4 @@
-"""From what a user writes after ``--target`` to a target that any process can build again."""
+"""The registry of targets: a spec after ``--target`` becomes a target, built again anywhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SERVER = "serve:"
 
 
 def resolve(spec: str) -> str:
-    """The spec in the form that :func:`build` takes in any process, fetched if it must be.
+    """Return the spec in the form that :func:`build` takes in any process, fetching if needed.
 
     Raises:
         BadUsage: no such target, release or path, or the extra that it needs is not installed.
@@ -79,15 +79,15 @@ def build(resolved: str) -> Target:
 
 
 def is_server(spec: str) -> bool:
-    """Whether a spec names a whole server: it is asked what servers are asked, and nothing else."""
+    """Return whether a spec names a whole server, to which only the cases of servers apply."""
     return spec.startswith(_SERVER)
 
 
 def switched_off(spec: str, findings: Sequence[str]) -> str:
-    """The spec of the same target with these findings' bugs taken out of its code.
+    """Return the spec of the same target with these findings switched off in its code.
 
     Raises:
-        BadUsage: nothing can be taken out of a target of this kind.
+        BadUsage: findings cannot be switched off in a target of this kind.
     """
     if not findings:
         return spec
@@ -103,7 +103,7 @@ def switched_off(spec: str, findings: Sequence[str]) -> str:
 
 
 def switch_offs_of(resolved: str) -> list[str]:
-    """The findings that can still be switched off in a resolved target: edits fit its code."""
+    """Return the findings that can still be switched off in a target: edits fit its code."""
     if resolved.startswith(_SERVER):
         from killpoint.systems.server.target import switch_offs_of as of_server
 
@@ -120,7 +120,7 @@ def switch_offs_of(resolved: str) -> list[str]:
 
 
 def _is_of(project: str, spec: str) -> bool:
-    """Whether a spec names a project, and not a module whose name begins like it."""
+    """Return whether a spec names a project, and not a module whose name begins like it."""
     return spec.startswith(project) and not re.match(r"[\w.]+:", spec)
 
 

@@ -1,4 +1,4 @@
-"""How a target's ring is read from outside, by its bytes alone."""
+"""The view of a target's ring from outside, by its bytes alone."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import Protocol
 import msgspec
 
 Read = Callable[[int, int], bytes]
-"""So many bytes from an offset of the segment, as they are now."""
+"""Function that returns so many bytes from an offset of the segment, as they are now."""
 
 
 class Flags(msgspec.Struct, frozen=True):
-    """One slot: whether it is written, and by whom it was read."""
+    """Flags of one slot: written, and read by each reader."""
 
     written: bool
     read: tuple[bool, ...]
     number: int | None = None
-    """Of its message, where the ring says."""
+    """Number of its message, where the ring has it."""
 
 
 class RingView(msgspec.Struct, frozen=True):
-    """What the bytes of a segment say of a ring."""
+    """State of a ring, as the bytes of its segment show it."""
 
     kind: str
-    """Whose layout it is."""
+    """Name of the layout."""
     readers: int
     slots: tuple[Flags, ...]
     closed: tuple[int, ...] = ()
-    """Readers that have closed it cleanly."""
+    """Ranks of the readers that have closed it cleanly."""
     writer: int | None = None
-    """The pid of who made it, if its name tells."""
+    """Pid of its maker, if its name holds that."""
     starts: tuple[int, ...] = ()
-    """Where each slot's message begins, if the flags do not tell one round from the next."""
+    """Offset of each slot's message, if the flags do not tell one lap from the next."""
 
 
 class RingDecoder(Protocol):
     """Reads segments of one layout."""
 
     def decode(self, name: str, size: int, mappers: int, read: Read) -> RingView | None:
-        """The ring in this segment, or None if it is something else.
+        """Return the ring in this segment, or None if it is something else.
 
-        ``mappers``: how many living processes map it, for a layout that does not say how many
-        readers it has.
+        ``mappers``: number of living processes that map it, for a layout that does not hold the
+        number of its readers.
         """
         ...

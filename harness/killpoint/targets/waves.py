@@ -7,45 +7,45 @@ from typing import Literal, Protocol, runtime_checkable
 
 Audience = Literal["coordinator", "engines", "front-ends"]
 Sent = Sequence[tuple[Audience, Hashable]]
-"""What a party sends, in order, and to whom. Messages are compared and hashed, and their repr is
-read by people."""
+"""Messages that a party sends, in order, each with its audience. Messages are compared and hashed,
+and people read their repr."""
 
 
 class Party(Protocol):
-    """One party. The same state and the same input give the same state and the same output."""
+    """Party of the protocol. Equal states and inputs give equal states and outputs."""
 
     @property
     def wave(self) -> int:
-        """The wave that it is in, or that it would be in next."""
+        """Wave that it is in, or that it would be in next."""
         ...
 
     @property
     def running(self) -> bool:
-        """Whether it steps, or believes that the replicas do."""
+        """True if it steps, or believes that the replicas do."""
         ...
 
     def save(self) -> Hashable:
-        """Its whole state."""
+        """Return its whole state."""
         ...
 
     def restore(self, saved: Hashable) -> None:
-        """Back to a state that was saved, by this or an equal party."""
+        """Go back to a state that was saved, by this or an equal party."""
         ...
 
     def hear(self, sender: str, message: Hashable) -> Sent:
-        """A message has come; the sender is ``coordinator``, ``engine-0``, ``front-end-0``."""
+        """Handle a message; the sender is ``coordinator``, ``engine-0``, ``front-end-0``."""
         ...
 
 
 class CoordinatorParty(Party, Protocol):
-    """The one between the others."""
+    """The coordinator, between the other parties."""
 
     def arrived(self, who: str) -> Sent:
-        """From now on this engine or front end hears what is sent to all; before, it did not."""
+        """Handle an arrival: from now on the engine or front end gets what is sent to all."""
         ...
 
     def left(self, who: str) -> Sent:
-        """This engine is gone. Asked only where engines die."""
+        """Handle an engine's end. Called only where engines die."""
         ...
 
 
@@ -54,44 +54,44 @@ class EngineParty(Party, Protocol):
 
     @property
     def members(self) -> Sequence[int]:
-        """The ranks that step together in its wave; empty: all of them."""
+        """Ranks that step together in its wave; empty: all of them."""
         ...
 
     @property
     def unfinished(self) -> int:
-        """Requests that it has accepted and that have not ended."""
+        """Number of requests that it has accepted and that have not ended."""
         ...
 
     def accept(self) -> Sent:
-        """A request has come."""
+        """Accept a request."""
         ...
 
     def step(self) -> bool:
-        """While running: one step, which ends one request if there is any.
+        """Take one step while running, which ends one request if there is any.
 
-        Returns what it gives to the all-reduce: whether it has unfinished requests.
+        Returns its input to the all-reduce: whether it has unfinished requests.
         """
         ...
 
     def agreed(self, anyone_unfinished: bool) -> Sent:
-        """What the all-reduce said."""
+        """Handle the result of the all-reduce."""
         ...
 
     def broken(self, lost: Sequence[int]) -> Sent:
-        """The all-reduce failed for want of these. Asked only where engines die."""
+        """Handle a failure of the all-reduce, for want of these. Called only where engines die."""
         ...
 
     def hold(self) -> Sent:
-        """It is to begin no wave until released, for another reason than the protocol's."""
+        """Begin no wave until released, for a reason outside the protocol."""
         ...
 
     def release(self) -> Sent:
-        """It may step again."""
+        """End the hold: it may step again."""
         ...
 
 
 class Parties(Protocol):
-    """All of them, none of which has heard of another."""
+    """All parties, none of which has heard of another."""
 
     @property
     def coordinator(self) -> CoordinatorParty:
@@ -100,12 +100,12 @@ class Parties(Protocol):
 
     @property
     def engines(self) -> Sequence[EngineParty]:
-        """By rank."""
+        """Engines by rank."""
         ...
 
     @property
     def front_ends(self) -> Sequence[Party]:
-        """By number."""
+        """Front ends by number."""
         ...
 
 
@@ -114,5 +114,5 @@ class HasWaves(Protocol):
     """Capability ``waves``."""
 
     def wave_parties(self, engines: int, front_ends: int) -> Parties:
-        """Fresh ones."""
+        """Make fresh parties."""
         ...

@@ -11,12 +11,13 @@ from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 
 IN_FULL = 3
-"""Plays of what a plain check plays once: how a server's processes race is another in each."""
+"""Number of plays, under ``--full``, of what a plain check plays once: races differ between
+plays."""
 SERVER = frozenset({"server"})
 
 
 def _run(play: NamedPlay, often: int, id: str, case_run: CaseRun) -> None:
-    """As often as it says; under ``--full`` so that it can be told how often it goes wrong."""
+    """Play as often as the play says; under ``--full`` often enough to give a rate of failure."""
     plain = play.often if id == play.judges[0] else 1
     if play.races or (case_run.full and often > 1):
         count = often if case_run.full else plain
@@ -43,4 +44,4 @@ def _cases(plays: tuple[NamedPlay, ...], often: int, *, full: bool) -> tuple[Cas
 
 CASES: tuple[Case, ...] = _cases(PLAYS, IN_FULL, full=False)
 FULL_CASES: tuple[Case, ...] = _cases(FULL_PLAYS, 1, full=True)
-"""What is asked under ``--full`` alone, and if it is named."""
+"""Cases that run only under ``--full``, or if they are named."""

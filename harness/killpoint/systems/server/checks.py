@@ -28,15 +28,16 @@ from killpoint.systems.server.replicas import survives_a_replica
 from killpoint.verdict import Violation
 
 _ARRIVES = 1.0
-"""Seconds: E6's, in which what is failed as the drain ends comes to its client."""
+"""Seconds after the end of the drain within which the error of a failed request arrives (E6)."""
 _LIES_FOR = 15.0
-"""E4."""
+"""Seconds for which health may say something else than what is so (E4)."""
 _BACK_WITHIN = 5.0
-"""E9."""
+"""Seconds after a client hung up within which its place is free again (E9)."""
 _NEW = 1.0
-"""Seconds after SIGTERM: what is asked later is a new request by anybody's clock."""
+"""Seconds after SIGTERM from which on a request is new without doubt, for driver and server
+alike."""
 _GOES_ON = 2.0
-"""Seconds without a piece of any stream, with requests open, that is no progress."""
+"""Seconds without a piece of any stream, with requests open, that count as no progress."""
 _TOLD_NO = (503,)
 
 
@@ -75,7 +76,7 @@ def tokens_are_the_same(of: Life, ledger: Ledger) -> Finding:
 
 
 def health_never_lies(of: Life, ledger: Ledger) -> Finding:
-    """E4: no 200 for longer than 15 s while nothing is served, and nothing else while it is."""
+    """E4: health says 200 for at most 15 s while nothing is served, and 200 while it is."""
     del ledger
     bound = int(_LIES_FOR * SECOND) + 2 * _longest_pause(of)
     for served in (False, True):
@@ -90,7 +91,7 @@ def health_never_lies(of: Life, ledger: Ledger) -> Finding:
 
 
 def nothing_cut_short_passes(of: Life, ledger: Ledger) -> Finding:
-    """E5: what was cut short ends with an error, and not as if it were whole."""
+    """E5: an answer that is cut short ends with an error, and does not pass for whole."""
     del ledger
     ended = [each for each in of.load() if each.ended is not None]
     if not ended:
@@ -105,7 +106,7 @@ def nothing_cut_short_passes(of: Life, ledger: Ledger) -> Finding:
 
 
 def told_to_end_it_ends(of: Life, ledger: Ledger) -> Finding:
-    """E6: in flight: finished or failed within the drain; new: refused; the tree: gone."""
+    """E6: after SIGTERM or SIGINT requests end within the drain, new ones fail, the tree exits."""
     del ledger
     told = of.first("sigterm", "sigint")
     drain = UNSTATED_DRAIN if of.drain is None else of.drain
@@ -139,7 +140,7 @@ def told_to_end_it_ends(of: Life, ledger: Ledger) -> Finding:
 
 
 def status_tells(of: Life, ledger: Ledger) -> Finding:
-    """E7: not 0 if a part's death ended it; 0 or the signal's own after an orderly end."""
+    """E7: the front's status is not 0 if a part's death ended it; 0 or the signal's if orderly."""
     del ledger
     ended = of.front_ended
     if ended is None:
@@ -171,7 +172,7 @@ def status_tells(of: Life, ledger: Ledger) -> Finding:
 
 
 def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
-    """E8: the front gone, every process and every port is gone within 10 s."""
+    """E8: within 10 s of the front's death every process and every port is gone."""
     killed = any(each.part == "front" and each.fault == "kill" for each in of.strikes)
     told = of.first(*(("kill",) if killed else ("sigterm", "sigint")), part="front")
     bound = told.t + int(GONE_WITHIN * of.slow * SECOND)
@@ -198,7 +199,7 @@ def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
 
 
 def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
-    """E9: a client that hung up holds nothing after 5 s, and costs nobody an answer."""
+    """E9: a client that hung up holds nothing after 5 s, and costs no other client an answer."""
     del ledger
     costly = [each for each in of.load() if each.end not in ("whole", "open")]
     if costly:
@@ -220,7 +221,7 @@ def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
         raise Inconclusive("nobody looked at the server's metrics after clients had hung up")
     if max(number for t, number in of.gauges if t <= hung[-1].t) < 1:
         raise Inconclusive("the server's metrics showed no request in flight")
-    # Answers that end together leave both numbers apart for a moment; what is kept stays.
+    # Answers that end together set the two numbers apart for a moment; a leak stays.
     if statistics.median(number - _open_at(of, t) for t, number in seen) > 0.5:
         cause = "5 s after clients hung up the server's own metrics still count their requests"
         shown = lines(of, *hung[-1:], *(e for e in of.history.of("gauge") if e.t > after))
@@ -229,7 +230,7 @@ def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
 
 
 def others_leave_no_trace(of: Life, ledger: Ledger) -> Finding:
-    """E10: what was refused, failed or aborted changes no later answer."""
+    """E10: a request that was refused, failed or aborted changes no later answer."""
     del ledger
     refused = list(of.history.of("refusal"))
     hung = list(of.history.of("hung-up"))
@@ -248,7 +249,7 @@ def others_leave_no_trace(of: Life, ledger: Ledger) -> Finding:
 
 
 def nothing_left(of: Life, ledger: Ledger) -> Finding:
-    """L1: once no process of it lives, nothing else of it is there either."""
+    """L1: once no process of the server lives, no segment or file of it is left."""
     if of.gone is None or ledger.processes:
         raise Inconclusive("the server still lived: E6 and E8 judge that")
     if ledger.empty() or ledger.all_killed:
@@ -259,7 +260,7 @@ def nothing_left(of: Life, ledger: Ledger) -> Finding:
 
 
 def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
-    """S3: a stranger is given nothing and has nothing decoded, and no request is lost by it."""
+    """S3: a stranger gets no data, has none decoded, and no request is lost because of it."""
     found = exposure.strangers_shut_out(scenario, history, ledger)
     of = life(history)
     came = history.first("intrude")
@@ -296,11 +297,11 @@ _OF_ANY_TREE: dict[str, Checker] = {
     "S2": exposure.owners_alone,
     "S3": strangers_shut_out,
 }
-"""Judges of other systems that are asked of a server's tree as well."""
+"""Judges of other systems that apply to a server's tree as well."""
 
 
 def _too_slow(of: Life, what: str) -> str:
-    """Why a bound that a slow machine stretches was not reached."""
+    """Return the reason why a bound that a slow machine stretches was not reached."""
     return (
         f"{what} was still there when the play was over, and the bound on a machine this slow (the"
         f" start took {of.slow:.1f} times what it takes at most on a quiet one) was not reached"
@@ -332,14 +333,14 @@ def _stood(of: Life) -> str:
 
 
 def _was_taken(request: Request) -> bool:
-    """Whether a new request was let in, and got something else than an error of the connection."""
+    """Return whether a new request was admitted: neither a connection error nor status 503."""
     if request.end in ("refused", "no-answer", "torn", "open"):
         return False
     return not (request.end == "error" and request.status in _TOLD_NO)
 
 
 def _stuck(of: Life, t: int) -> bool:
-    """Whether at this time requests were open, and no stream got a piece, nor any an end."""
+    """Return whether, just before `t`, requests were open and none got a piece or ended whole."""
     since = t - int(_GOES_ON * SECOND)
     seen = [each for each in of.samples if since <= each[0] <= t]
     if not seen or min(each[2] for each in seen) == 0:
@@ -350,7 +351,7 @@ def _stuck(of: Life, t: int) -> bool:
 
 
 def _longest_pause(of: Life) -> int:
-    """For how long, ns, no piece came to open requests before anything was done: the control."""
+    """Return the control: the longest pause of all open requests before any fault, in ns."""
     until = of.strikes[0].t if of.strikes else of.until
     longest, since, heard = 0, None, 0
     for t, pieces, open_then in of.samples:
@@ -363,7 +364,7 @@ def _longest_pause(of: Life) -> int:
 
 
 def _served(of: Life, t: int) -> bool:
-    """Whether pieces came at this time."""
+    """Return whether streams got pieces just before `t`."""
     since = t - int(_GOES_ON * SECOND)
     seen = [each for each in of.samples if since <= each[0] <= t]
     return bool(seen) and seen[-1][1] > seen[0][1]
@@ -382,12 +383,12 @@ def _lie(of: Life, *, served: bool, since: int, t: int) -> Violation:
 
 
 def _open_at(of: Life, t: int) -> int:
-    """Requests of clients that wait, by the sample nearest before."""
+    """Return the number of requests that clients wait for, by the last sample up to `t`."""
     return next((each[2] for each in reversed(of.samples) if each[0] <= t), 0)
 
 
 def _sent_to(history: History) -> list[Violation]:
-    """Return what a server's part sent a stranger that only a peer is sent, whatever it holds."""
+    """Return the messages for peers alone that a part of the server sent to a stranger."""
     for event in history.of("stranger-got"):
         way, size = event.text("way"), event.number("size", 0)
         if size and way.endswith(("socket", "store")):
@@ -418,11 +419,11 @@ class ServerChecks(Checks):
     """Judges of a server's tree; a program may say that an invariant cannot be judged of it."""
 
     def judge(self, id: str) -> Checker:
-        """See the base class: every invariant that others have is refused."""
+        """See the base class; an invariant of another system is inconclusive."""
         return functools.partial(judge, id)
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
-        """See the base class: what clients lost is judged with the rest of S3."""
+        """See the base class: hangs alone, as lost requests are judged with the rest of S3."""
         del scenario, ledger
         return hangs(history)
 

@@ -1,14 +1,15 @@
-"""Plays a scenario of a whole server: starts it, lets clients ask, does what is to be done to it.
+"""Driver of a server's play: starts the server, runs its clients, carries out steps and faults.
 
-What it records, beside what clients do (:mod:`.load.clients`): ``server-start`` with the topology,
-``ready`` with the seconds, ``not-ready``; ``health`` of each look, ``sample`` with the pieces that
-streams have got and the requests that are open, ``gauge`` with what the server's own metrics say is
-open, ``tree`` with the parts that live whenever that changes, ``part-ended``, ``front-ended`` with
-its code or signal, ``gone`` once no process is left; of a fault ``intent``, ``fault`` and
-``struck``; ``load-ended`` when nobody asks any more, ``restored`` whether all was as before a fault
-then; ``seen`` of what still lives though it should not, with its stack; ``inspected`` of each look
-with ``killpoint inspect``: the part that it blames first, and its words; what a look from outside
-finds (:mod:`killpoint.runner.observe.exposure_probe`), and ``intrude`` of a stranger that is sent.
+Its log records, beside the events of clients (:mod:`.load.clients`): ``server-start`` with the
+topology, ``ready`` with the seconds, ``not-ready``; ``health`` of each look, ``sample`` with the
+pieces that streams have got and the requests that are open, ``gauge`` with the open requests by the
+server's own metrics, ``tree`` with the live parts whenever they change, ``part-ended``,
+``front-ended`` with its code or signal, ``gone`` once no process is left; of a fault ``intent``,
+``fault`` and ``struck``; ``load-ended`` when clients stop asking, ``restored`` with whether the
+service then was as before a fault; ``seen`` with the stack of each kind of part that outlived its
+time; ``inspected`` of each look with ``killpoint inspect``: the part that it blames first, and its
+words; the findings of a look from outside (:mod:`killpoint.runner.observe.exposure_probe`), and
+``intrude`` of each stranger that is sent.
 """
 
 from __future__ import annotations
@@ -83,14 +84,15 @@ _HEALTH_EACH, _HEALTH_WITHIN = 0.25, 5.0
 _NOTED_EACH = 0.02
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
-"""Seconds in which one short request, asked alone, is answered by a server that serves."""
+"""Seconds within which a server that serves answers one short request, asked alone."""
 _ABOVE = 5.0
-"""Seconds for which it is looked on beyond the bound, so that what comes late is seen to come."""
+"""Seconds beyond the bound for which the tree is still watched, so that a late end is seen as
+late."""
 _CLIENTS = 12
 _SLOWEST = 5.0
 _LATE_IN_A_START = 0.6
 _UNDER_WAY = 0.003
-"""Seconds that it takes to send a utility call; most are answered a step of the engine later."""
+"""Seconds that sending a utility call takes; most are answered a step of the engine later."""
 _HALFWAY = 0.5
 _SHM = Path("/dev/shm")
 _EXHAUSTIONS = ("starve", "fill-shm", "fill-tmp")
@@ -98,7 +100,7 @@ _CABLE = ("cut", "heal")
 
 
 class Stalled(Exception):
-    """The play cannot go on; no fault of the server's that is on trial."""
+    """The play cannot go on, for a reason that is no fault of the server under test."""
 
 
 class Driver:
@@ -115,7 +117,7 @@ class Driver:
         self.tree = ProcessTree(supervisor.pid, program.titles)
         self.unreached: list[str] = []
         self.segments: set[str] = set()
-        """Those that the server was seen to map."""
+        """Names of the shared-memory segments that the server was seen to map."""
         self._output = folder / "server.err"
         self._address = Address(program.host, _free_port(program.host), program.model)
         self._load = Load(self._address, self.log, self._asked(_CLIENTS))
@@ -128,12 +130,12 @@ class Driver:
         self.start_takes = 0.0
         """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
         self._struck: dict[str, int] = {}
-        """The pid of each part at the time when it was struck last."""
+        """Pid of each part when it was struck last."""
         self._took = 0.0
-        """Seconds that the start and the control took: how fast this machine is now."""
+        """Seconds that the start and the control took: a measure of this machine's speed now."""
         self._nodes: Nodes | None = None
         self._calling: asyncio.Task[None] | None = None
-        """The utility call in whose midst the next fault is to strike."""
+        """Utility call that the next fault is to interrupt."""
         self._watching: list[asyncio.Task[None]] = []
 
     @property
@@ -142,7 +144,7 @@ class Driver:
         return self._took
 
     async def play(self) -> None:
-        """Every step, in order.
+        """Carry out every step, in order.
 
         Raises:
             Stalled: the server does not become ready, and nothing was done to it.
@@ -284,7 +286,7 @@ class Driver:
         self._address.connection = self._nodes.connection
 
     def _argv(self, own: Path, *, follows: bool) -> list[str]:
-        """The command of a node; of one machine the only one."""
+        """Return the command line of a node; on one machine, of the only one."""
         port, nodes = self._address.port, self._nodes
         if nodes is None:
             return self._program.argv(self._topology, port, own)
@@ -307,9 +309,10 @@ class Driver:
         self._pace.undisturbed = self._load.chars / took
 
     def _allowed(self) -> float:
-        """Seconds beyond a bound of ours: twice what a start and all answers took undisturbed.
+        """Return the seconds beyond our bounds: twice what start and answers took undisturbed.
 
-        A part that is started again needs a start, and what it had begun is begun anew.
+        A part that is started again needs a start, and the requests that it had begun are begun
+        anew.
         """
         return 2 * self._took
 
@@ -319,7 +322,7 @@ class Driver:
         return await self._serves()
 
     def _in_its_start(self, step: ServerStart, began: float) -> Callable[[], Awaitable[bool]]:
-        """Whether the start has come to this stage; or beyond it, if it never has the part."""
+        """Return a check that the start has reached this stage, or passed it without the part."""
         due = began + (_LATE_IN_A_START * self.start_takes if step.until == "late" else 0.0)
 
         async def reached() -> bool:
@@ -332,7 +335,7 @@ class Driver:
         return reached
 
     async def _serves(self) -> bool:
-        """Whether a short request is answered."""
+        """Return whether a short request is answered with status 200."""
         body = Asked("ready?", 2, stream=False).body(self._program.model)
         found = await fetch(self._address, "POST", "/v1/completions", _SHORT, body)
         return found.status == 200
@@ -353,7 +356,7 @@ class Driver:
             self.log.write("not-reached", phase=step.phase)
 
     async def _calls(self, step: ServerPhase) -> bool:
-        """Whether a utility call that begins now is still under way a moment later."""
+        """Begin a utility call; return whether it is still under way a moment later."""
         call = self._program.utility
         if call is None:
             return False
@@ -392,7 +395,7 @@ class Driver:
             self.log.write("not-reached", target=step.part)
 
     async def _refuse(self) -> None:
-        """Three requests that no server can grant, and how they were answered."""
+        """Send three requests that no server can grant, and record their answers."""
         long = Asked("x " * 40_000, 16, stream=False).body(self._program.model)
         other = Asked("x", 4, stream=False).body("no-such-model")
         for what, body in (("no JSON", b"{not json"), ("another model", other), ("too long", long)):
@@ -408,7 +411,7 @@ class Driver:
         self.log.write("alive", yes=back, s=_since(began))
 
     async def _restored(self, within: float) -> None:
-        """Until the load gets what it got undisturbed, from all parts; or that time is over."""
+        """Wait for undisturbed goodput from all parts, and record whether it came in time."""
         had, began = self._pace.parts, time.monotonic()
 
         async def whole() -> bool:
@@ -437,7 +440,7 @@ class Driver:
         )
 
     def _kept(self) -> dict[str, int]:
-        """Bytes of shared memory that it still has, and how many files in its TMPDIR."""
+        """Return the bytes of shared memory and the number of files in its TMPDIR that are left."""
         shm, temporary = Path(f"/proc/{self._supervisor.pid}/root/dev/shm"), self._folder / "t"
         kept = [shm / name for name in self.segments]
         if not self._supervisor.shared_shm:
@@ -459,7 +462,7 @@ class Driver:
         self._look()
         pid = self._parts.get(step.role)
         if pid is None and step.fault == "continue":
-            return  # it was given up meanwhile
+            return  # the part was given up meanwhile
         if pid is None:
             if step.role not in self._known:
                 self._tell_lacking(step.role)
@@ -491,7 +494,7 @@ class Driver:
             self.log.write("not-reached", target=step.role)
 
     async def _strike_at_a_line(self, step: ServerLine) -> None:
-        """Open the gate, and wait for a part to come to its line."""
+        """Open the gate, and wait until a part is struck at its line."""
         self._look()
         alive = {pid: part for part, pid in self._parts.items()}
         self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
@@ -524,10 +527,10 @@ class Driver:
             case "continue":
                 return state(pid) != "T"
             case _:
-                return True  # it was there to get it; what it makes of it is judged
+                return True  # the process was there to get it; what it does then is judged
 
     async def _take_away(self, step: Fault, pid: int) -> None:
-        """Leave it no descriptor, or no page in what is its own."""
+        """Exhaust descriptors of the part, or the pages of the play's /dev/shm or TMPDIR."""
         launcher, spare = self._supervisor.pid, step.spare
         where = _SHM if step.fault == "fill-shm" else self._folder / "t"
         self.log.write("intent", fault=step.fault, target=step.role)
@@ -571,7 +574,7 @@ class Driver:
     # -- what others see ----------------------------------------------------------------------
 
     def _look_from_outside(self, parts: dict[str, int]) -> None:
-        """What each process of the tree shows to others, and the files that it has made."""
+        """Record what each process of the tree exposes, and the files that it has made."""
         temporary = self._folder / "t"
         for part, pid in sorted(parts.items(), key=lambda each: each[0] != FRONT):
             exposure_probe.look(self.log, part, pid, temporary, [pid])
@@ -675,7 +678,7 @@ class Driver:
     async def _until(
         self, holds: Callable[[], Awaitable[bool]], within: float, each: float = 0.05
     ) -> bool:
-        """Whether it came to hold in that time; a server that is gone is not waited for."""
+        """Wait until `holds` does; return whether it did in time. A server that is gone ends it."""
         end = time.monotonic() + within
         while not await holds():
             if time.monotonic() > end:
@@ -692,7 +695,7 @@ class Driver:
 
 
 def calls_of(scenario: Scenario) -> list[str]:
-    """The calls that a scenario makes, as the program names them."""
+    """Return the utility calls that a scenario makes, by their names in the program."""
     made = [step.call for step in scenario.steps if isinstance(step, ServerCall)]
     first = [step.first for step in scenario.steps if isinstance(step, ServerLine)]
     return [*made, *(name for name in first if name not in ("", "sigterm"))]
@@ -706,19 +709,19 @@ def _free_port(host: str) -> int:
 
 
 def _numeric(host: str) -> str:
-    """The address that a name stands for, as the kernel lists it; one that stands for none."""
+    """Return the address of a host name, as the kernel lists it; the name itself if it has none."""
     with contextlib.suppress(OSError):
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     return host
 
 
 def _slowed() -> float:
-    """By how much this machine is slower now than a quiet one, for a start that computes a lot."""
+    """Return the factor, 1 to 5, by which load slows a start that computes a lot."""
     return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), _SLOWEST)
 
 
 def _bytes_of(path: Path) -> int:
-    """Memory that a segment takes; 0: it is gone."""
+    """Return the bytes of memory that a segment takes; 0 if it is gone."""
     with contextlib.suppress(OSError):
         return path.stat().st_blocks * 512
     return 0

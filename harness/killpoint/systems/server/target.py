@@ -25,19 +25,20 @@ from killpoint.verdict import Kind
 
 PREFIX = "serve:"
 FORMS = f"refengine, FILE.toml, {environments.FORMS}"
-"""What can stand after ``serve:``."""
+"""Forms of what can stand after ``serve:``."""
 
 _LINES = {
     "step": LinePath("core", "refengine.engine.core.core", "Core.stepped"),
     "run": LinePath("worker", "refengine.executor.worker", "WorkerLoop._run"),
     "reply": LinePath("worker", "refengine.executor.worker", "DirectReplies.result"),
 }
-"""Of the reference's code."""
+"""Paths of the reference's code."""
 _ENDS_ALL: dict[str, tuple[Kind, ...]] = {"E3": ("lost", "starved")}
-"""Who documents that a dead part ends all requests is judged by how it ends them all the same."""
+"""Kinds of violation that a disclaimer of an invariant covers: a server that documents that a dead
+part ends all requests is judged by how it ends them all the same."""
 _LONG_ANSWERS = (54, 50, 49, 2, 12, 36, 33, 37, 7, 35, 55, 42)
-"""``request N of the ring``: to these the reference's model has more than four hundred tokens to
-say; it ends most others early."""
+"""Numbers N of ``request N of the ring``: to these the reference's model has more than four hundred
+tokens to say; it ends most others early."""
 
 
 @runtime_checkable
@@ -45,7 +46,7 @@ class HasServer(Protocol):
     """Capability ``server``: it can be started as a process tree, and asked over HTTP."""
 
     def server_program(self) -> ServerProgram:
-        """How it is started, and by what its parts are known."""
+        """Return how it is started, and by what its parts are known."""
         ...
 
 
@@ -62,11 +63,11 @@ class ServerTarget:
         self.notes = list(program.notes)
 
     def load(self) -> None:
-        """Nothing: a play starts it."""
+        """Do nothing: a play starts the server."""
 
     @property
     def disclaimers(self) -> tuple[Disclaimer, ...]:
-        """What its documents say that it does not promise."""
+        """Promises that its own documents disclaim."""
         told = self._program.disclaims.items()
         return tuple(Disclaimer((id,), says, kinds=_ENDS_ALL.get(id, ())) for id, says in told)
 
@@ -76,7 +77,7 @@ class ServerTarget:
 
 
 def resolve(spec: str) -> str:
-    """A spec in the form that :func:`build` takes in any process.
+    """Return a spec in the form that :func:`build` takes in any process.
 
     Raises:
         BadUsage: there is no such server, or its file is none.
@@ -111,7 +112,7 @@ def build(spec: str) -> ServerTarget:
 
 
 def without(spec: str, off: Sequence[str]) -> str:
-    """The spec of the same server with further findings' bugs taken out.
+    """Return the spec of the same server with further findings switched off.
 
     Raises:
         BadUsage: nothing can be taken out of this server.
@@ -122,7 +123,7 @@ def without(spec: str, off: Sequence[str]) -> str:
 
 
 def switch_offs_of(resolved: str) -> list[str]:
-    """The findings that can still be switched off in the code of a resolved server."""
+    """Return the findings that can still be switched off in the code of a resolved server."""
     if not is_vllm(resolved):
         return []
     what, off = _parted(resolved)
@@ -131,7 +132,7 @@ def switch_offs_of(resolved: str) -> list[str]:
 
 
 def code_of(resolved: str) -> list[tuple[str, bytes]]:
-    """What a server is made of, by name, where that is known: nothing of a user's own."""
+    """Return what a server is made of, by name, where that is known: nothing of a user's own."""
     what, _ = _parted(resolved)
     if what == "refengine":
         package = Path(_path().split(os.pathsep)[0]) / "refengine"
@@ -140,7 +141,7 @@ def code_of(resolved: str) -> list[tuple[str, bytes]]:
 
 
 def is_vllm(spec: str) -> bool:
-    """Whether it is vLLM's own server, whoever built it."""
+    """Return whether it is vLLM's own server, of any builder."""
     what, _ = _parted(spec)
     own = what == "refengine" or what.endswith(".toml")
     return not own and environments.has_switch_offs(what)
@@ -152,13 +153,13 @@ def _check_vllm(spec: str) -> None:
 
 
 def release(spec: str) -> str:
-    """The release of a published one; empty if its spec does not say."""
+    """Return the release of a published server; empty if its spec does not name one."""
     what, _ = _parted(spec)
     return what.partition("==")[2].partition("+")[0]
 
 
 def _parted(spec: str) -> tuple[str, tuple[str, ...]]:
-    """What stands after ``serve:``, and what is switched off in it."""
+    """Return what stands after ``serve:``, and the findings that are switched off in it."""
     what = spec.removeprefix(PREFIX)
     return parted(what, what)
 
@@ -168,12 +169,12 @@ def _spec(what: str, off: Sequence[str]) -> str:
 
 
 def _tell(line: str) -> None:
-    """What the making of an environment says."""
+    """Report a line about the making of an environment."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # a command's own progress
 
 
 def _offline() -> bool:
-    """Whether nothing is to be fetched."""
+    """Return whether nothing is to be fetched."""
     return os.environ.get("KILLPOINT_OFFLINE", "") not in ("", "0")
 
 
@@ -215,7 +216,7 @@ def _refengine() -> ServerProgram:
 
 
 def _path() -> str:
-    """Where the package is, for a checkout that was not installed, and what strikes at lines."""
+    """Return the path of the package, in case it is not installed, and of the line plugin."""
     found = importlib.util.find_spec("refengine")
     assert found is not None
     assert found.origin is not None

@@ -1,4 +1,4 @@
-"""What is a well-formed scenario of a server, and can nevertheless not be played."""
+"""Validation: well-formed scenarios of a server that nevertheless cannot be played."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_ANY = ("look", "intrude")
 
 
 def unplayable_server(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What cannot be played: where, and what."""
+    """Yield the place and the reason of each thing that cannot be played."""
     steps = get_args(ServerStep)
     if scenario.server is None:
         for index, step in enumerate(scenario.steps):

@@ -1,4 +1,4 @@
-"""The reference implementation as a target: every capability of this step."""
+"""The reference implementation as a target, with every capability that it has."""
 
 from __future__ import annotations
 
@@ -113,18 +113,19 @@ class RefengineTarget(
     )
 
     preloads = ("zmq.utils.garbage",)
-    """Not torch: a process without it is forked, and dies, in a quarter of the time."""
+    """Modules that roles find imported, without torch: a process without torch is forked, and dies,
+    in a quarter of the time."""
 
     def __init__(self) -> None:
-        """Nothing is observed until asked for."""
+        """Begin without observers of stores."""
         self._sink: StoreSink | None = None
         self._words: Words = lambda _: contextlib.nullcontext()
 
     def load(self) -> None:
-        """The import of this module has done it."""
+        """Do nothing: the import of this module has imported it."""
 
     def make(self, shape: QueueShape) -> MessageQueue:
-        """The writer's end."""
+        """Make the writer's end."""
         limits = Limits()
         if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
             limits = Limits(
@@ -149,11 +150,11 @@ class RefengineTarget(
         return end
 
     def handle(self, end: MessageQueue) -> Any:
-        """What a reader needs."""
+        """Return what a reader needs."""
         return end.export_handle()
 
     def attach(self, handle: Any, rank: int) -> MessageQueue:
-        """The end of reader ``rank``."""
+        """Make the end of reader ``rank``."""
         ring: RingHandle | None = handle.ring
         if ring is None:
             return MessageQueue.create_from_handle(handle, rank)
@@ -161,7 +162,7 @@ class RefengineTarget(
         return MessageQueue.create_from_handle(handle, rank, cells=self._cells(layout))
 
     def ready(self, end: MessageQueue, timeout: float | None) -> None:
-        """The collective handshake."""
+        """Do the collective handshake."""
         end.wait_until_ready(timeout)
 
     def send(self, end: MessageQueue, obj: Any, timeout: float | None) -> None:
@@ -177,11 +178,11 @@ class RefengineTarget(
         end.close()
 
     def cancel(self, end: MessageQueue) -> None:
-        """Wake whoever waits on this end."""
+        """Wake the calls that wait on this end."""
         end.shutdown()
 
     def classify(self, error: BaseException) -> Outcome:
-        """The outcome that an exception stands for."""
+        """Return the outcome that an exception stands for."""
         for kind, outcome in _OUTCOMES:
             if isinstance(error, kind):
                 return outcome
@@ -190,16 +191,16 @@ class RefengineTarget(
     # -- remote readers ---------------------------------------------------------------------
 
     def addresses(self, handle: Handle) -> list[str]:
-        """Where remote readers connect to."""
+        """Return the address that remote readers connect to, if there is one."""
         return [handle.remote.removeprefix("tcp://")] if handle.remote else []
 
     def rerouted(self, handle: Handle, table: dict[str, str]) -> Handle:
-        """The handle with its address replaced."""
+        """Return the handle with its address replaced."""
         (address,) = self.addresses(handle)
         return dataclasses.replace(handle, remote="tcp://" + table.get(address, address))
 
     def secrets(self, handle: Handle) -> list[bytes]:
-        """The key, and what is derived from it."""
+        """Return the key, and what is derived from it."""
         keys = handle.keys
         return [keys.secret, *keys.curve("listens"), *keys.curve("connects")]
 
@@ -208,13 +209,13 @@ class RefengineTarget(
     def ring_write(
         self, end: MessageQueue, timeout: float | None
     ) -> AbstractContextManager[memoryview]:
-        """The next chunk to fill."""
+        """Acquire the next chunk to fill."""
         return _ring(end).acquire_write(timeout)
 
     def ring_read(
         self, end: MessageQueue, timeout: float | None
     ) -> AbstractContextManager[memoryview]:
-        """The next chunk to read."""
+        """Acquire the next chunk to read."""
         return _ring(end).acquire_read(timeout)
 
     def ring_attach(self, shape: QueueShape, name: str) -> Any:
@@ -226,19 +227,19 @@ class RefengineTarget(
     # -- slots ------------------------------------------------------------------------------
 
     def flags(self, end: MessageQueue, slot: int) -> bytes:
-        """Written flag, then the readers' flags."""
+        """Return the written flag, then the readers' flags."""
         ring = _ring(end)
         at = ring.layout.written_at(slot)
         return bytes(ring.segment.buf[at : at + 1 + ring.layout.n_reader])
 
     def position(self, end: MessageQueue) -> int:
-        """The slot of the next operation."""
+        """Return the slot of the next operation."""
         ring = _ring(end)
         side = ring.writer if ring.rank is None else ring.reader
         return side.number % ring.layout.max_chunks
 
     def overflowed(self, end: MessageQueue, slot: int) -> bool:
-        """Whether the slot holds a marker instead of a message."""
+        """Return whether the slot holds a marker instead of a message."""
         ring = _ring(end)
         memory = ring.segment.buf
         return memory[ring.layout.chunk_of(memory, slot)] == 1
@@ -285,19 +286,19 @@ class RefengineTarget(
         end.send_obj(obj, to)
 
     def group_receive(self, end: Group, source: int, timeout: float | None) -> Any:
-        """The next object from one rank."""
+        """Return the next object from one rank."""
         return end.recv_obj(source, timeout)
 
     def group_broadcast(self, end: Group, obj: Any, source: int, timeout: float | None) -> Any:
-        """The source's object."""
+        """Return the source's object."""
         return end.broadcast_obj(obj, source, timeout)
 
     def group_gather(self, end: Group, obj: Any, timeout: float | None) -> list[Any]:
-        """Every rank's object."""
+        """Return every rank's object."""
         return end.all_gather_obj(obj, timeout)
 
     def group_barrier(self, end: Group, timeout: float | None) -> None:
-        """Wait for all."""
+        """Wait for all ranks."""
         end.barrier(_BARRIER if timeout is None else timeout)
 
     def group_leave(self, end: Group) -> None:
@@ -307,7 +308,7 @@ class RefengineTarget(
     # -- simulation -------------------------------------------------------------------------
 
     def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
-        """Whole queues, or rings alone in a world without sockets."""
+        """Simulate whole queues, or rings alone in a world without sockets."""
         if surroundings.sockets is None:
             return simulated.rebound(surroundings)
         return queue_simulated.rebound(surroundings)
@@ -315,7 +316,7 @@ class RefengineTarget(
     # -- points -----------------------------------------------------------------------------
 
     def is_own_code(self, code: CodeType) -> bool:
-        """Code that stands in the package's own files."""
+        """Return whether code stands in the package's own files."""
         return code.co_filename.startswith(_HOME)
 
 

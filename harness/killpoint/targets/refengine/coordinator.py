@@ -13,7 +13,7 @@ from refengine.coordinator import CoordinatorWave, EngineWave, FrontEndWave, Rep
 
 
 class _Core:
-    """Anything with slots: its state is what is in them."""
+    """Any object with slots: its state is the contents of its slots."""
 
     def __init__(self, core: Any) -> None:
         self._core = core
@@ -38,91 +38,91 @@ class _Core:
 
 
 class Coordinator(_Core):
-    """The coordinator's half."""
+    """The coordinator's state machine."""
 
     def __init__(self, engines: int) -> None:
         super().__init__(CoordinatorWave(engines))
 
     def hear(self, sender: str, message: Hashable) -> Sent:
-        """A report."""
+        """Handle a report."""
         del sender
         return _to_all(self._core.hear(cast("Report", message)))
 
     def arrived(self, who: str) -> Sent:
-        """A subscription."""
+        """Handle a subscription."""
         if who.startswith("engine-"):
             return _to_all(self._core.arrived(int(who.removeprefix("engine-"))))
         return _to_all([self._core.state()])
 
     def left(self, who: str) -> Sent:
-        """The end of a subscription."""
+        """Handle the end of a subscription."""
         return _to_all(self._core.left(int(who.removeprefix("engine-"))))
 
 
 class Engine(_Core):
-    """A replica's half."""
+    """A replica's state machine."""
 
     def __init__(self, rank: int) -> None:
         super().__init__(EngineWave(rank))
 
     @property
     def members(self) -> Sequence[int]:
-        """Of the wave that it is in, or was in last."""
+        """Ranks of the wave that it is in, or was in last."""
         return self._core.members
 
     @property
     def unfinished(self) -> int:
-        """Accepted and not ended."""
+        """Number of requests accepted and not ended."""
         return self._core.unfinished
 
     def hear(self, sender: str, message: Hashable) -> Sent:
-        """A start."""
+        """Handle a start."""
         del sender
         return _up(self._core.hear(cast("Start", message)))
 
     def accept(self) -> Sent:
-        """A request."""
+        """Accept a request."""
         return _up(self._core.accepted())
 
     def step(self) -> bool:
-        """A step ends one request."""
+        """End one request by a step."""
         if self._core.unfinished:
             self._core.finished()
         return self._core.unfinished > 0
 
     def agreed(self, anyone_unfinished: bool) -> Sent:
-        """The all-reduce."""
+        """Handle the result of the all-reduce."""
         return _up(self._core.agreed(anyone_unfinished))
 
     def broken(self, lost: Sequence[int]) -> Sent:
-        """For want of these."""
+        """Handle the failure of the all-reduce, for want of these ranks."""
         return _up(self._core.broken(tuple(lost)))
 
     def hold(self) -> Sent:
-        """Held."""
+        """Begin no wave until released."""
         self._core.hold()
         return ()
 
     def release(self) -> Sent:
-        """Released."""
+        """End the hold."""
         return _up(self._core.release())
 
 
 class FrontEnd(_Core):
-    """A front end's half."""
+    """A front end's state machine."""
 
     def __init__(self) -> None:
         super().__init__(FrontEndWave())
 
     def hear(self, sender: str, message: Hashable) -> Sent:
-        """A state."""
+        """Handle a state."""
         del sender
         self._core.hear(message)
         return ()
 
 
 class Cast(NamedTuple):
-    """All of them."""
+    """All parties of the wave protocol."""
 
     coordinator: Coordinator
     engines: Sequence[Engine]
@@ -140,22 +140,22 @@ class Alone:
         self._keep([self._core.state()])
 
     def arrive(self, engine: int) -> None:
-        """A subscription."""
+        """Handle a subscription."""
         self._keep(self._core.arrived(engine))
 
     def wake(self, engine: int, wave: int) -> None:
-        """No front end says so."""
+        """Raise: the reference's front ends do not wake engines."""
         raise UnsupportedByTarget(f"front ends wake nobody (engine {engine}, wave {wave})")
 
     def want(self, engine: int, wave: int) -> None:
-        """A report."""
+        """Handle a report."""
         self._keep(self._core.hear(Report(engine, wants=wave, work=True)))
 
     def elapse(self, seconds: float) -> None:
-        """The core has no clock."""
+        """Do nothing: the core has no clock."""
 
     def said(self) -> list[Started | Published]:
-        """Since the last call."""
+        """Return what was sent since the last call."""
         said, self._said = self._said, []
         return said
 
@@ -171,11 +171,11 @@ class CoordinatorOfRefengine:
 
     @contextmanager
     def coordinate(self, engines: int) -> Generator[Alone]:
-        """A fresh core."""
+        """Make a fresh core."""
         yield Alone(engines)
 
     def wave_parties(self, engines: int, front_ends: int) -> Cast:
-        """Fresh ones."""
+        """Make fresh parties."""
         return Cast(
             Coordinator(engines),
             [Engine(rank) for rank in range(engines)],

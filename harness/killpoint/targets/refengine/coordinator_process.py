@@ -36,41 +36,41 @@ class CoordinatorProcessOfRefengine:
     engines_begin = False
 
     def coordinator_start(self, shape: CoordinatorShape, timeout: float | None) -> Coordinator:
-        """It listens when this returns."""
+        """Start a coordinator; it listens when this returns."""
         keys = Keys(os.urandom(32)) if shape.host else None
         seconds = _START if timeout is None else timeout
         return Coordinator(shape.engines, host=shape.host, keys=keys, timeout=seconds)
 
     def coordinator_pid(self, end: Coordinator) -> int:
-        """Its child's."""
+        """Return its child's pid."""
         return end.pid
 
     def coordinator_handle(self, end: Coordinator) -> Addresses:
-        """Its addresses."""
+        """Return its addresses."""
         return end.addresses
 
     def coordinator_gone(self, end: Coordinator) -> bool:
-        """By its sentinel."""
+        """Return whether its sentinel is readable."""
         return bool(select.select([end.sentinel], [], [], 0.0)[0])
 
     def coordinator_close(self, end: Coordinator) -> None:
-        """Cleanly."""
+        """Close it cleanly."""
         end.close()
 
     def coordinator_times(self) -> Times:
-        """Its default settings."""
+        """Return the intervals of its default settings."""
         return Times(_SETTINGS.interval, _SETTINGS.idle)
 
     def engine_link(self, handle: Addresses, rank: int) -> EngineLink:
-        """A replica's."""
+        """Make a replica's link."""
         return EngineLink(handle, rank)
 
     def front_end_link(self, handle: Addresses) -> FrontEndLink:
-        """A front end's."""
+        """Make a front end's link."""
         return FrontEndLink(handle)
 
     def engine_says(self, link: EngineLink, saying: Saying) -> bool:
-        """All of it in one report."""
+        """Send all of it in one report."""
         report = Report(
             link.rank,
             wants=saying.wants,
@@ -87,11 +87,11 @@ class CoordinatorProcessOfRefengine:
         return True
 
     def front_end_scales(self, link: FrontEndLink, engines: int) -> None:
-        """From the next wave on."""
+        """Ask for so many engines from the next wave on."""
         link.scale(engines)
 
     def link_hears(self, link: EngineLink | FrontEndLink, seconds: float) -> Heard | None:
-        """The next start or state."""
+        """Return the next start or state."""
         found = link.hear(seconds)
         if found is None:
             return None
@@ -100,22 +100,22 @@ class CoordinatorProcessOfRefengine:
         return Published(found.wave, found.running, found.counts)
 
     def link_beats(self, link: EngineLink | FrontEndLink) -> None:
-        """A report of nothing; front ends give none."""
+        """Send an empty report; front ends send none."""
         if isinstance(link, EngineLink):
             self.engine_says(link, Saying())
 
     def link_lost(self, link: EngineLink | FrontEndLink) -> bool:
-        """Nobody says so but the coordinator's silence."""
+        """Return whether the coordinator has been silent for too long."""
         return link.silent_for() > _SETTINGS.peer_timeout
 
     def link_close(self, link: EngineLink | FrontEndLink) -> None:
-        """Leave."""
+        """Close the link."""
         link.close()
 
     # -- what makes no sense ----------------------------------------------------------------------
 
     def engine_forges(self, link: EngineLink, lie: str, counts: tuple[int, int]) -> bool:
-        """A frame at the reports' socket, or a subscription."""
+        """Send a frame to the reports' socket, or a subscription."""
         inside: Any = link  # a broken engine has the same sockets, and says what it likes
         if lie == "nobodys-topic":
             for topic in (b"rx", b"r99999999", b"r-1", b""):
@@ -153,7 +153,7 @@ class CoordinatorProcessOfRefengine:
         return lie in ("wrong-type", "far-wave", "huge-number")
 
     def front_end_forges(self, link: FrontEndLink, lie: str) -> None:
-        """A frame up the subscription."""
+        """Send a frame up the subscription."""
         whole = msgspec.msgpack.encode(["scale", 2])
         frame = {
             "empty": b"",

@@ -39,16 +39,16 @@ OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
 
 
 class Tap:
-    """What comes of one request, kept until it is asked for."""
+    """News of one request, kept until it is asked for."""
 
     def __init__(self, stream: Stream) -> None:
-        """From its first token on."""
+        """Subscribe, from the first token on."""
         self.stream = stream
         self._news: deque[Delta | BaseException] = deque()
         stream.subscribe(self._news.append)
 
     def take(self) -> EnginePiece | None:
-        """All that has come, or the error that ended it if that is all."""
+        """Return all that has come, or raise the error that ended it if that is all."""
         tokens: list[int] = []
         finish: str | None = None
         while self._news and isinstance(news := self._news[0], Delta):
@@ -66,7 +66,7 @@ class EngineOfRefengine:
     """The part of the adapter that is about engines."""
 
     def engine_start(self, shape: EngineShape, timeout: float | None) -> Engine:
-        """An engine, every replica of which is ready."""
+        """Start an engine; every replica is ready when this returns."""
         return Engine(
             EngineSettings(
                 tensor_parallel=shape.tensor_parallel,
@@ -89,29 +89,29 @@ class EngineOfRefengine:
             raise NotTaken(str(error)) from error
 
     def engine_poll(self, end: Engine, stream: Tap) -> EnginePiece | None:
-        """What has come."""
+        """Return what has come."""
         del end
         return stream.take()
 
     def engine_cancel(self, end: Engine, stream: Tap) -> None:
-        """Want no more."""
+        """Cancel the request."""
         del end
         stream.stream.cancel()
 
     def engine_health(self, end: Engine) -> EngineHealth:
-        """Three words, and how many replicas are ready."""
+        """Return its three words, and the number of replicas that are ready."""
         told = end.health()
         ready = sum(each.state == "ready" for each in told.replicas)
         return EngineHealth(told.alive, told.ready, told.progressing, ready)
 
     def engine_parts(self, end: Engine) -> dict[str, int]:
-        """Its processes."""
+        """Return its processes."""
         return end.parts()
 
     def engine_alone(
         self, shape: EngineShape, prompt: Sequence[int], max_tokens: int
     ) -> EnginePiece:
-        """The yardstick."""
+        """Return the tokens that the model gives by itself."""
         del shape
         tokens = reference_generate(prompt, max_tokens)
         return EnginePiece(tokens, "length" if len(tokens) == max_tokens else "stop")

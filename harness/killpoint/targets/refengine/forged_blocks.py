@@ -14,10 +14,10 @@ Sent = tuple[Any, bytes]
 
 
 class ForgedBlocks:
-    """In the place of a pipe: the blocks of the next transfer leave as they were told to."""
+    """Stand-in for a pipe that sends the blocks of the next transfer as it was told to."""
 
     def __init__(self, pipe: Carrier, how: str) -> None:
-        """UnsupportedByTarget for a way that it does not know."""
+        """Raise UnsupportedByTarget for a way that it does not know."""
         ways: dict[str, Callable[[BlockLabel, Sent], list[Sent]]] = {
             "swapped": self._swapped,
             "repeated": self._repeated,
@@ -34,7 +34,7 @@ class ForgedBlocks:
         self._held: list[Sent] = []
 
     def send_labelled(self, tensor: Any, label: bytes, timeout: float | None = None) -> None:
-        """What leaves instead of it."""
+        """Send what leaves instead of the block."""
         told = BlockLabel.unpack(label.ljust(LABEL_BYTES, b"\0"))
         leaving = [(tensor, label)]
         if told is not None and told.message is BlockMessage.BLOCK:
@@ -64,7 +64,7 @@ class ForgedBlocks:
         return [sent if told.index else (tensor.reshape(-1), label)]
 
     def _held_back(self, told: BlockLabel, sent: Sent, *, hold: bool = False) -> list[Sent]:
-        """The last one; what is kept is a copy, since the block is its owner's again soon."""
+        """Hold the last block, as a copy, since the block is its owner's again soon."""
         if not hold and told.index < told.count - 1:
             return [sent]
         self._held.append((sent[0].clone(), sent[1]))

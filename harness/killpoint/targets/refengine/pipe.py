@@ -46,7 +46,7 @@ class PipeOfRefengine:
         secret: bytes,
         timeout: float | None,
     ) -> Pipe:
-        """One rank's end."""
+        """Make one rank's end."""
         transport = cast("Any", shape.transport or "auto")
         settings = PipeSettings(buffer_bytes=shape.buffer_bytes, transport=transport)
         end = Pipe(
@@ -63,47 +63,47 @@ class PipeOfRefengine:
         return end
 
     def pipe_secrets(self, end: Pipe) -> list[bytes]:
-        """The key, and those of its two links."""
+        """Return the key, and those of its two links."""
         sender, receiver = end._ends.sender, end._ends.receiver  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
         sessions = [each._link.session for each in (sender, receiver)]  # pyright: ignore[reportPrivateUsage] # likewise
         return [_secrets[end], *sessions]
 
     def pipe_send(self, end: Pipe, tensor: Any | None, timeout: float | None) -> None:
-        """To the next rank."""
+        """Send to the next rank."""
         end.send_tensor(tensor, timeout)
 
     def pipe_recv(self, end: Pipe, timeout: float | None) -> Any:
-        """From the rank before."""
+        """Receive from the previous rank."""
         return end.recv_tensor(timeout)
 
     def pipe_buffered(self, end: Pipe) -> int:
-        """Bytes not yet sent."""
+        """Return the bytes not yet sent."""
         return end.buffer_size
 
     def pipe_close(self, end: Pipe, timeout: float | None) -> None:
-        """Hand over, and leave."""
+        """Hand over what is left, and close."""
         blocks = _blocks.pop(end, None)
         if blocks is not None:
             blocks.close(timeout)
         end.close(timeout)
 
     def pipe_forge(self, end: Pipe, lie: str) -> None:
-        """A header that is sealed as it ought to be, and says what is not so."""
+        """Send a header that is sealed as it ought to be, and lies."""
         if lie not in _LIES:
             raise UnsupportedByTarget(f"no header can lie about {lie!r}")
         sender = end._ends.sender  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
         sender.send(0, lambda: _Forgery(lie), None)
 
     def blocks_send(self, end: Pipe, request: str, blocks: Sequence[Any], lease: float) -> None:
-        """Until they are taken, or their lease ends."""
+        """Send blocks until they are taken, or their lease ends."""
         _blocks_of(end).send_kv(request, blocks, lease=lease)
 
     def blocks_recv(self, end: Pipe, request: str, timeout: float | None) -> list[Any]:
-        """All of them."""
+        """Receive all blocks of a request."""
         return _blocks_of(end).recv_kv(request, timeout=timeout)
 
     def blocks_forge(self, end: Pipe, how: str) -> None:
-        """Between the blocks and their pipe."""
+        """Put a forger between the blocks and their pipe."""
         _blocks_of(end)._pipe = ForgedBlocks(end, how)  # pyright: ignore[reportPrivateUsage] # the adapter looks inside
 
 
@@ -127,7 +127,7 @@ _LIES: dict[str, tuple[int, tuple[int, ...], int]] = {
     "huge": (_FLOAT64, (1 << 50,), 1 << 53),
     "mismatch": (_FLOAT32, (1024,), 4096),
 }
-"""Type, sizes and bytes that are told."""
+"""Type, sizes and bytes in a header that lies."""
 
 
 class _Forgery:
@@ -138,24 +138,24 @@ class _Forgery:
         self._number = 0
 
     def header(self, number: int) -> Any:
-        """Itself: it packs what a true header would not."""
+        """Return itself: it packs what a true header would not."""
         self._number = number
         return self
 
     def pack(self, key: bytes) -> bytes:
-        """Sealed."""
+        """Return the sealed header."""
         code, sizes, nbytes = _LIES[self._lie]
         dims = len(sizes) + (self._lie == "dimensions")
         what = int(Kind.TENSOR), 0, code, dims, self._number, nbytes, 64
         return sealed(key, what, sizes, b"")
 
     def follows(self) -> memoryview:
-        """Fewer than some of them tell."""
+        """Return the payload: fewer bytes than some of the headers say."""
         return memoryview(bytes(64))
 
     def beside(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
     def free(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""

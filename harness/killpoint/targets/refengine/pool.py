@@ -22,7 +22,7 @@ class PoolOfRefengine:
     """The half of the adapter that the executor's role needs."""
 
     def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Executor:
-        """All workers are ready when it returns."""
+        """Start a pool; all workers are ready when this returns."""
         modules = (worker.partition(":")[0], Seat.__module__)
         settings = PoolSettings(
             start="zygote" if shape.start == "default" else shape.start,
@@ -53,21 +53,21 @@ class PoolOfRefengine:
         timeout: float | None,
         rank: int | None,
     ) -> Any:
-        """By every worker."""
+        """Have every worker run it."""
         return end.collective_rpc(method, timeout, args, unique_reply_rank=rank)
 
     def pool_submit(
         self, end: Executor, method: str, args: tuple[Any, ...], rank: int | None
     ) -> Future[Any]:
-        """Without waiting."""
+        """Have every worker run it, without waiting."""
         return end.collective_rpc(method, None, args, non_block=True, unique_reply_rank=rank)
 
     def pool_result(self, end: Executor, future: Future[Any], timeout: float | None) -> Any:
-        """Its value."""
+        """Return its value."""
         return future.result(timeout)
 
     def pool_done(self, end: Executor, future: Future[Any]) -> bool:
-        """Whether it is resolved."""
+        """Return whether it is resolved."""
         return future.done()
 
     def pool_health(self, end: Executor, timeout: float | None) -> None:
@@ -75,17 +75,17 @@ class PoolOfRefengine:
         end.check_health(timeout)
 
     def pool_on_failure(self, end: Executor, callback: Callable[[], None]) -> None:
-        """From the pool's monitor."""
+        """Have the pool's monitor call it."""
         end.on_failure(callback)
 
     def pool_state(self, end: Executor) -> str:
-        """SPEC W1's word."""
+        """Return the state of SPEC W1."""
         return end.state.lower()
 
     def pool_pids(self, end: Executor) -> list[int]:
-        """By rank."""
+        """Return the workers' pids by rank."""
         return end.pids
 
     def pool_stop(self, end: Executor) -> None:
-        """All are gone when it returns."""
+        """Shut down; all workers are gone when this returns."""
         end.shutdown()

@@ -1,9 +1,9 @@
-"""Gives the reference's unmodified queue simulated memory, sockets, bells and time.
+"""Simulated memory, sockets, bells and time for the reference's unmodified queue.
 
-Its own seams take memory, fences, clock, message sockets; what it asks the system for (eventfd,
-epoll, sched_yield) is replaced by module globals. Ring, waiting, vigil, guard, encoding, overflow
-and both ends are its own code. The door is not: everybody has arrived from the start, and no
-party ever dies.
+Its own seams take memory, fences, clock and message sockets; its calls to the system (eventfd,
+epoll, sched_yield) are replaced by module globals. Ring, waiting, vigil, guard, encoding, overflow
+and both ends are its own code. The door is replaced: all parties have arrived from the start, and
+no party ever dies.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class QueuesSimulated:
         self._surroundings = surroundings
 
     def make(self, shape: QueueShape) -> MessageQueue:
-        """The writer's end."""
+        """Make the writer's end."""
         sizes = (shape.readers, max(SMALLEST_CHUNK, shape.chunk_bytes), shape.chunks)
         queue = MessageQueue(
             shape.readers,
@@ -104,17 +104,17 @@ class QueuesSimulated:
         return queue
 
     def handle(self, end: MessageQueue) -> Handle:
-        """What a reader needs."""
+        """Return what a reader needs."""
         return end.export_handle()
 
     def attach(self, handle: Handle, rank: int) -> MessageQueue:
-        """The end of reader ``rank``."""
+        """Make the end of reader ``rank``."""
         queue = MessageQueue.create_from_handle(handle, rank, **self._seams(handle.n_reader))
         _unwatched(queue)
         return queue
 
     def ready(self, end: MessageQueue, timeout: float | None) -> None:
-        """What is left of the handshake."""
+        """Do what is left of the handshake."""
         end.wait_until_ready(timeout)
 
     def send(self, end: MessageQueue, obj: Any, timeout: float | None) -> None:
@@ -156,7 +156,7 @@ class _Factory:
 
 
 def _placed(kind: type[Any], doors: dict[str, tuple[int, int]]) -> type[Any]:
-    """The class, knowing where the doors are."""
+    """Return the class, knowing where the doors are."""
     real: Any = kind.__init__
 
     def begin(self: Any, *given: object) -> None:
@@ -166,7 +166,7 @@ def _placed(kind: type[Any], doors: dict[str, tuple[int, int]]) -> type[Any]:
 
 
 class _Door:
-    """Whoever comes is let in at once, and stays."""
+    """Stand-in for the writer's door: readers are let in at once, and stay."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _Door:
 
 
 class _Knock:
-    """Gets the bells with the welcome, then the go."""
+    """Stand-in for a reader's knock: gets the bells with the welcome, then the go."""
 
     def __init__(self, doors: dict[str, tuple[int, int]], path: str, *_rest: object) -> None:
         self.peer = _Peer("writer")
@@ -255,7 +255,7 @@ class _NoPath:
 
 
 class _Descriptors:
-    """Simulated ones end with their world: nothing is given back to the system."""
+    """Simulated descriptors end with their world: none is given back to the system."""
 
     def open(self, call: Callable[..., int], *args: object) -> int:
         return call(*args)
@@ -268,14 +268,14 @@ class _Descriptors:
 
 
 class _NoReserve(_Descriptors):
-    """Nothing has to be kept for a context without threads."""
+    """Empty reserve, for a context without threads."""
 
     def __init__(self, count: int) -> None:
         pass
 
 
 def _unwatched(queue: MessageQueue) -> Any:
-    """Dropped without a word: nobody is there to hear it. Its end."""
+    """Have an end dropped without a warning, since none would be read; return the inner end."""
     inside: Any = queue
     inside._finalizer.cancel()
     return inside._end

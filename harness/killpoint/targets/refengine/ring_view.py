@@ -14,10 +14,10 @@ _MAGIC = b"refring\0"
 
 
 class RefengineRings:
-    """Every ring says its sizes in its first line."""
+    """Decoder of the reference's rings, whose first line holds their sizes."""
 
     def decode(self, name: str, size: int, mappers: int, read: Read) -> RingView | None:
-        """The ring; None unless the segment begins like one and is as large as it says."""
+        """Return the ring; None unless the segment begins like one and is as large as it says."""
         head = read(0, _HEAD.size)
         if len(head) < _HEAD.size:
             return None

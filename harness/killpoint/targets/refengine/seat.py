@@ -17,7 +17,7 @@ class Seat:
         self._worker = _named(worker)(context.rank, context.world_size)
 
     def __getattr__(self, name: str) -> Any:
-        """The worker's own methods."""
+        """Return an attribute of the worker's own."""
         return getattr(self._worker, name)
 
 

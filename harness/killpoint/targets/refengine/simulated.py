@@ -1,8 +1,8 @@
-"""Gives the reference's unmodified ring simulated memory, through its own seams.
+"""Simulated memory for the reference's unmodified ring, through its own seams.
 
-What the seams leave to C code (struct into a buffer) is replaced by module globals. A queue's ends
-need descriptors and processes; without simulated sockets the ring is played alone, with the same
-steps that the queue's ends take for a message that fits a slot.
+Operations that the seams leave to C code (struct into a buffer) are replaced by module globals. A
+queue's ends need descriptors and processes; without simulated sockets the ring is played alone,
+with the same steps that the queue's ends take for a message that fits a slot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rebound(surroundings: Surroundings) -> Generator[RingsAlone]:
 
 @contextmanager
 def plain_structs() -> Generator[None]:
-    """Until left, structs pack into what is no real buffer, too."""
+    """Until left, structs also pack into objects that are no real buffers."""
     kept = [(module, name, getattr(module, name)) for module, ns in _STRUCTS.items() for name in ns]
     for module, name, real in kept:
         setattr(module, name, _Struct(real))
@@ -51,7 +51,7 @@ class RingsAlone:
         self._encoder = encoding.Encoder(encoding.Limits())
 
     def make(self, shape: QueueShape) -> Ring:
-        """The writer's end."""
+        """Make the writer's end."""
         sizes = (shape.readers, shape.chunk_bytes, shape.chunks)
         ring = Ring.create(*sizes, **self._seams())
         segment: Any = ring.segment
@@ -59,15 +59,15 @@ class RingsAlone:
         return ring
 
     def handle(self, end: Ring) -> RingHandle:
-        """What a reader needs."""
+        """Return what a reader needs."""
         return end.handle()
 
     def attach(self, handle: RingHandle, rank: int) -> Ring:
-        """The end of reader ``rank``."""
+        """Make the end of reader ``rank``."""
         return Ring.attach(handle, rank, **self._seams())
 
     def send(self, end: Ring, obj: Any, timeout: float | None) -> None:
-        """As the queue's writing end does it for one buffer."""
+        """Send one buffer as the queue's writing end does."""
         main = encoding.encode_short(obj) if type(obj) is bytes else None
         buffers = self._encoder.encode(obj) if main is None else [main]
         total = encoding.total_of([len(buffer) for buffer in buffers])
@@ -77,7 +77,7 @@ class RingsAlone:
             raise TimeoutError
 
     def receive(self, end: Ring, timeout: float | None) -> Any:
-        """As the queue's reading end does it for one buffer."""
+        """Receive one buffer as the queue's reading end does."""
         chunk = end.reader.claim(timeout)
         if chunk is None:
             raise TimeoutError
@@ -102,11 +102,11 @@ class SimulatedMemory:
         self._surroundings = surroundings
 
     def create(self, nbytes: int) -> _Segment:
-        """A new segment."""
+        """Make a new segment."""
         return _Segment(self._surroundings.create(nbytes))
 
     def attach(self, name: str, nbytes: int) -> _Segment:
-        """One that is there."""
+        """Attach to a segment that is there."""
         del nbytes
         return _Segment(self._surroundings.attach(name))
 
@@ -118,10 +118,10 @@ class _Segment:
         self.name, self.buf, self.call = real.name, real.buf, real.call
 
     def unlink(self) -> None:
-        """Nothing: it ends with its world."""
+        """Do nothing: it ends with its world."""
 
     def close(self) -> None:
-        """As above."""
+        """Do nothing, likewise."""
 
 
 class SimulatedFence:
@@ -131,18 +131,18 @@ class SimulatedFence:
         self._fence = surroundings.fence
 
     def acquire(self, blocking: bool = True, /) -> bool:
-        """The first half."""
+        """Make the first half, a full fence."""
         del blocking
         self._fence()
         return True
 
     def release(self) -> None:
-        """The second half."""
+        """Make the second half, a full fence."""
         self._fence()
 
 
 class _Spinning:
-    """Waits by looking again: when somebody goes to sleep is not what memory models are about."""
+    """Wait strategy that looks again: sleeping is outside what memory models are about."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -158,7 +158,7 @@ class _Spinning:
 
 
 class _Struct:
-    """A struct that packs into what is no real buffer."""
+    """Struct that packs into an object that is no real buffer."""
 
     def __init__(self, real: struct.Struct) -> None:
         self.size, self._real = real.size, real
@@ -171,7 +171,7 @@ class _Struct:
 
 
 def namer(sizes: Layout) -> Callable[[int, int], str]:
-    """What lies at an offset of a ring's memory."""
+    """Return a function that names what lies at an offset of a ring's memory."""
 
     def name(at: int, size: int) -> str:
         for slot in range(sizes.max_chunks):

@@ -1,7 +1,7 @@
 """Any published release, or a working tree, of SGLang's message queue as a target.
 
-It descends from vLLM's and has gone its own way since. The steps from a name to a served file are
-those of :mod:`killpoint.targets.vllm`; here is what is SGLang's own.
+It descends from vLLM's and has diverged since. The steps from a name to a served file are those of
+:mod:`killpoint.targets.vllm`; this package has what is SGLang's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from killpoint.targets.vllm import specs
 
 
 def resolve(spec: str) -> str:
-    """``sglang==X.Y.Z`` fetched, or ``sglang@PATH`` found: as :func:`build` takes it.
+    """Fetch ``sglang==X.Y.Z``, or find ``sglang@PATH``; return what :func:`build` takes.
 
     Raises:
         BadUsage: no such release or tree, or it has no message queue.
@@ -23,7 +23,7 @@ def resolve(spec: str) -> str:
 
 
 def build(resolved: str) -> Target:
-    """The target, not loaded yet. Never uses the network.
+    """Return the target, not loaded yet. Never uses the network.
 
     Raises:
         BadUsage: no such tree.
@@ -33,5 +33,5 @@ def build(resolved: str) -> Target:
 
 
 def switch_offs_of(resolved: str) -> list[str]:
-    """The findings that can still be switched off in the code of a resolved target."""
+    """Return the findings that can still be switched off in the code of a resolved target."""
     return specs.switch_offs_of(resolved, SGLANG)

@@ -1,4 +1,4 @@
-"""SGLang's message queue as a target: vLLM's adapter, and what SGLang does another way."""
+"""SGLang's message queue as a target: vLLM's adapter, with the differences of SGLang."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class SglangTarget(VllmTarget):
 
     @property
     def disclaimers(self) -> tuple[Disclaimer, ...]:
-        """What its maintainers have said that it does not promise."""
+        """Promises that its maintainers have disclaimed."""
         where = "sgl-project/sglang#5752, an answer of its maintainers"
         says = "nodes are assumed to talk inside a cluster that is trusted"
         return (Disclaimer(("S3", "S4"), where, says),)
 
     def make(self, shape: QueueShape) -> Any:
-        """The writer's end. The release decides where it listens: ``shape.host`` is told to it."""
+        """Make the writer's end. The release decides where it listens, given ``shape.host``."""
         if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
             raise UnsupportedByTarget("SGLang's format limits cannot be set")
         end = self.module.MessageQueue(
@@ -51,20 +51,20 @@ class SglangTarget(VllmTarget):
         return end
 
     def addresses(self, handle: Any) -> list[str]:
-        """Where remote readers connect to."""
+        """Return the address that remote readers connect to, if there is one."""
         if handle.remote_subscribe_port is None:
             return []
         return [_address(handle.connect_ip, handle.remote_subscribe_port)]
 
     def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
-        """The handle, with another host and port for remote readers if the table has one."""
+        """Return the handle with another host and port for remote readers if the table has one."""
         for address in self.addresses(handle):
             host, _, port = table.get(address, address).rpartition(":")
             return replace(handle, connect_ip=host.strip("[]"), remote_subscribe_port=int(port))
         return handle
 
     def secrets(self, handle: Any) -> list[bytes]:
-        """None: whoever reaches the port may read."""
+        """Return none: every peer that reaches the port may read."""
         del handle
         return []
 

@@ -1,6 +1,6 @@
 """Stand-ins of our own for the few things that SGLang's queue takes from the rest of SGLang.
 
-Whatever is not named here does not exist: asking for it fails, and says what was asked for.
+Any other name does not exist: asking for it fails with an error that names it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NOTES = (
     "sglang.srt.environ: SGLANG_PORT is not honoured, ports are the system's choice",
     "sglang.srt.distributed: process groups are absent",
 )
-"""What was replaced or switched off, for reports."""
+"""Parts that were replaced or switched off, for reports."""
 
 
 class NetworkAddress(msgspec.Struct, frozen=True):
@@ -26,23 +26,23 @@ class NetworkAddress(msgspec.Struct, frozen=True):
 
     @property
     def is_ipv6(self) -> bool:
-        """Whether the host is an IPv6 address."""
+        """True if the host is an IPv6 address."""
         return is_ipv6(self.host.strip("[]"))
 
     def to_tcp(self) -> str:
-        """The address as ZeroMQ takes it."""
+        """Return the address as ZeroMQ takes it."""
         return tcp_address(self.host.strip("[]"), self.port)
 
 
 class Unset:
-    """A setting that nobody made."""
+    """Setting that has no value."""
 
     def get(self) -> None:
-        """Its default."""
+        """Return its default, None."""
 
 
 class Environment:
-    """The settings that the queue looks at."""
+    """Settings that the queue reads."""
 
     SGLANG_PORT = Unset()
 
@@ -51,7 +51,7 @@ class Environment:
 
 
 def modules() -> dict[str, dict[str, object]]:
-    """Every stand-in's contents, by module name."""
+    """Return every stand-in's contents, by module name."""
     network: dict[str, object] = {
         "NetworkAddress": NetworkAddress,
         "format_tcp_address": tcp_address,
@@ -71,7 +71,7 @@ def modules() -> dict[str, dict[str, object]]:
 
 
 def tcp_address(host: str, port: int) -> str:
-    """As ZeroMQ takes it: an IPv6 host stands in brackets."""
+    """Return the address as ZeroMQ takes it: an IPv6 host stands in brackets."""
     return f"tcp://[{host}]:{port}" if is_ipv6(host) else f"tcp://{host}:{port}"
 
 

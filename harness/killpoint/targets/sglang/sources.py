@@ -1,4 +1,4 @@
-"""The files of SGLang that are served unmodified, and where they are found."""
+"""The files of SGLang that are served unmodified, and their places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from killpoint.targets.vllm.sources import QUEUE, Sources
 
 FOLDER = Path("sglang", "srt", "distributed", "device_communicators")
 _NAMES = Path("sglang", "srt", "utils", "stale_shm_cleanup.py")
-"""How segments are named, in releases that name them; it imports nothing of SGLang's."""
+"""Module that names segments, in releases that name them; it imports nothing of SGLang's."""
 
 
 class SglangSources(Sources, frozen=True):
@@ -19,11 +19,11 @@ class SglangSources(Sources, frozen=True):
     folder: ClassVar[Path] = FOLDER
 
     def whole(self) -> bool:
-        """Nothing more was ever kept of a release than is kept now."""
+        """Return True: a stored release has always had all files that are kept now."""
         return True
 
     def modules(self) -> dict[str, Path]:
-        """The real files, by the module that each is served as."""
+        """Return the real files, by the module that each is served as."""
         files = (FOLDER / f"{QUEUE}.py", _NAMES)
         return {
             ".".join(file.with_suffix("").parts): self.root / file

@@ -1,6 +1,7 @@
 """Any published release, or a working tree, of vLLM's message queue as a target.
 
-What fetches and loads one is imported on demand: whoever reads a ring's bytes needs none of it.
+The modules that fetch and load a release are imported on demand: decoding a ring's bytes needs none
+of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from killpoint.targets.protocol import Target
 
 
 def resolve(spec: str) -> str:
-    """``vllm==X.Y.Z`` fetched, or ``vllm@PATH`` found: as :func:`build` takes it.
+    """Fetch ``vllm==X.Y.Z``, or find ``vllm@PATH``; return what :func:`build` takes.
 
     Raises:
         BadUsage: no such release or tree, or it has no source archive or no message queue.
@@ -22,7 +23,7 @@ def resolve(spec: str) -> str:
 
 
 def build(resolved: str) -> Target:
-    """The target, not loaded yet. Never uses the network.
+    """Return the target, not loaded yet. Never uses the network.
 
     Raises:
         BadUsage: no such tree.
@@ -36,7 +37,7 @@ def build(resolved: str) -> Target:
 
 
 def switch_offs_of(resolved: str) -> list[str]:
-    """The findings that can still be switched off in the code of a resolved target."""
+    """Return the findings that can still be switched off in the code of a resolved target."""
     from killpoint.targets.vllm import specs
     from killpoint.targets.vllm.project import VLLM
 

@@ -1,4 +1,4 @@
-"""vLLM's message queue as a target: one adapter for all releases, going by what each offers."""
+"""vLLM's message queue as a target: one adapter for all releases, by the features of each."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class VllmTarget(
         self._module: ModuleType | None = None
         self._sink: StoreSink | None = None
         self._events: WeakKeyDictionary[Any, Event] = WeakKeyDictionary()
-        """What ends a reader's waiting calls, in releases whose ``dequeue`` takes an event."""
+        """Event that ends a reader's waiting calls, in releases whose ``dequeue`` takes one."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the code came from, and what of vLLM's was replaced or switched off."""
+        """Origin of the code, and the parts of vLLM that were replaced or switched off."""
         of_pool = pool_neighbours.NOTES if "pool" in self.capabilities else ()
         of_pipe = pipe_neighbours.NOTES if "pipe" in self.capabilities else ()
         return (
@@ -93,20 +93,20 @@ class VllmTarget(
 
     @property
     def own_files(self) -> dict[str, str]:
-        """Where the files that are served lie, by their path in the package."""
+        """Places of the files that are served, by their path in the package."""
         home = self.sources.root / self.sources.folder.parts[0]
         return {path.relative_to(home).as_posix(): str(path) for path in self.sources.files()}
 
     @property
     def disclaimers(self) -> tuple[Disclaimer, ...]:
-        """What vLLM's documents say that it does not promise."""
+        """Promises that vLLM's documents disclaim."""
         return contract.disclaimers(self.version)
 
     def load(self) -> None:
         """Import the queue among stand-ins; once in a process.
 
         Raises:
-            CannotWork: something that it needs is missing, or a file was changed.
+            CannotWork: a module that it needs is missing, or a file was changed.
         """
         if self._module is None:
             with _one_native_thread():
@@ -115,7 +115,7 @@ class VllmTarget(
                 self._load_pipe()
 
     def _load_executor(self) -> None:
-        """Import the pool's half; a release whose executor wants more than there is has none."""
+        """Import the pool's half; a release whose executor lacks a stand-in has no pool."""
         if self.features.pool is None:
             return
         try:
@@ -141,7 +141,7 @@ class VllmTarget(
         return self._module
 
     def make(self, shape: QueueShape) -> Any:
-        """The writer's end."""
+        """Make the writer's end."""
         if shape.max_buffers is not None or shape.max_buffer_bytes is not None:
             raise UnsupportedByTarget("vLLM's format limits cannot be set")
         if shape.remote and not self.features.remote:
@@ -157,11 +157,11 @@ class VllmTarget(
         return end
 
     def handle(self, end: Any) -> Any:
-        """The handle that vLLM's own users pass on."""
+        """Return the handle that vLLM's own users pass on."""
         return end.export_handle()
 
     def attach(self, handle: Any, rank: int) -> Any:
-        """The end of reader ``rank``."""
+        """Make the end of reader ``rank``."""
         end = self.module.MessageQueue.create_from_handle(handle, rank)
         if self.features.cancel_event:
             self._events[end] = Event()
@@ -169,7 +169,7 @@ class VllmTarget(
         return end
 
     def ready(self, end: Any, timeout: float | None) -> None:
-        """The handshake. No release has a deadline for it; without ``deaf-start`` it takes one."""
+        """Do the handshake, for which no release has a deadline unless ``deaf-start`` is off."""
         takes = "timeout" in inspect.signature(end.wait_until_ready).parameters
         end.wait_until_ready(**({"timeout": timeout} if takes else {}))
 
@@ -182,11 +182,11 @@ class VllmTarget(
         return end.dequeue(**self._deadline(timeout), **self._event(end))
 
     def close(self, end: Any) -> None:
-        """Nothing: a queue of vLLM's is closed by dropping it. ``shutdown`` wakes readers only."""
+        """Do nothing: a queue of vLLM's is closed by dropping it; ``shutdown`` wakes readers."""
         self._events.pop(end, None)
 
     def classify(self, error: BaseException) -> Outcome:
-        """What vLLM raises when a call ends early: a timeout, or its own word for cancelled."""
+        """Return the outcome of vLLM's exceptions: a timeout, or its own word for cancelled."""
         told = pool.word(error)
         if told is not None:
             return told
@@ -197,7 +197,7 @@ class VllmTarget(
         return "error"
 
     def cancel(self, end: Any) -> None:
-        """Set the event that its calls were given, or ``shutdown()`` where there is that."""
+        """Set the event that its calls were given, or call ``shutdown()`` where there is that."""
         if self.features.shutdown:
             end.shutdown()
             return
@@ -208,24 +208,24 @@ class VllmTarget(
         self._events[end].set()
 
     def addresses(self, handle: Any) -> list[str]:
-        """Where remote readers subscribe."""
+        """Return the address that remote readers subscribe to, if there is one."""
         return wire.addresses(handle)
 
     def rerouted(self, handle: Any, table: dict[str, str]) -> Any:
-        """The handle with other addresses in it."""
+        """Return the handle with other addresses in it."""
         return wire.rerouted(handle, table)
 
     def secrets(self, handle: Any) -> list[bytes]:
-        """None: whoever reaches the port may subscribe."""
+        """Return none: every peer that reaches the port may subscribe."""
         del handle
         return []
 
     def ring_write(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
-        """The queue's own step below ``enqueue``."""
+        """Make the queue's own step below ``enqueue``."""
         return end.acquire_write(**self._deadline(timeout))
 
     def ring_read(self, end: Any, timeout: float | None) -> AbstractContextManager[memoryview]:
-        """The queue's own step below ``dequeue``."""
+        """Make the queue's own step below ``dequeue``."""
         return end.acquire_read(**self._deadline(timeout), **self._event(end))
 
     def ring_attach(self, shape: QueueShape, name: str) -> Any:
@@ -236,30 +236,30 @@ class VllmTarget(
         return ring
 
     def flags(self, end: Any, slot: int) -> bytes:
-        """One slot's flags, read past vLLM and past the watch."""
+        """Return one slot's flags, read past vLLM and past the watch."""
         return bytes(_segment(end).buf[_layout(end).slot_flags(slot)])
 
     def position(self, end: Any) -> int:
-        """The slot that comes next for this end."""
+        """Return the slot that comes next for this end."""
         return int(end.current_idx)
 
     def overflowed(self, end: Any, slot: int) -> bool:
-        """The slot's first byte: 1 where the payload goes through the socket."""
+        """Return whether the slot's first byte is 1: its payload goes through the socket."""
         return bool(_segment(end).buf[slot * _layout(end).chunk_bytes] == 1)
 
     def observe(self, sink: StoreSink) -> None:
-        """Ends made or attached from now on report their stores. The file is untouched."""
+        """Have ends made or attached from now on report their stores. The file is untouched."""
         self._sink = sink
         self.module.memoryview = view_of
 
     @contextmanager
     def simulated(self, surroundings: Surroundings) -> Generator[BlackBox]:
-        """The same calls, with the module's globals rebound."""
+        """Give the same calls, with the module's globals rebound."""
         with simulated.rebound(self.module, surroundings):
             yield self
 
     def is_own_code(self, code: CodeType) -> bool:
-        """Whether it is code of a file that was served."""
+        """Return whether it is code of a file that was served."""
         return code.co_filename in self._files
 
     def _watch(self, end: Any) -> None:
@@ -283,20 +283,20 @@ class VllmTarget(
 
 
 def serve_again(arrival: Arrival) -> None:
-    """In a worker that began without it: have the release served, with queues of this size."""
+    """Serve the release in a worker that began without it, with queues of this size."""
     VllmTarget(find(arrival.spec, VLLM)).load()
     pool.sized(arrival.chunk_bytes, arrival.chunks)
 
 
 def _ran_out(error: BaseException) -> bool:
-    """Whether it is a timeout of the store's or of a barrier's: neither has a type of its own."""
+    """Return whether it is a timeout of the store or of a barrier: these have no own type."""
     text = str(error).lower()
     return isinstance(error, RuntimeError) and ("timed out" in text or "wait timeout" in text)
 
 
 @contextmanager
 def _one_native_thread() -> Generator[None]:
-    """Numpy's algebra library starts threads when it is imported: not before a fork, please."""
+    """Keep numpy's algebra library from starting threads on import, ahead of a fork."""
     name = "OPENBLAS_NUM_THREADS"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -333,7 +333,7 @@ def _capabilities(target: VllmTarget) -> frozenset[Capability]:
 
 
 def _segment(end: Any) -> Any:
-    """The real shared memory object of an end; a remote reader has none."""
+    """Return the real shared memory object of an end; a remote reader has none."""
     if end.buffer is None:
         raise UnsupportedByTarget("this end has no ring: its readers are remote")
     held = end.buffer.shared_memory

@@ -1,4 +1,4 @@
-"""A few source files out of an archive that a stranger packed."""
+"""A few source files out of an archive of untrusted origin."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ WANTED = frozenset(
     )
 )
 LARGEST = 4 * 1024 * 1024
-"""Bytes; the largest of these files in any release so far is about a tenth of that."""
+"""Largest size of a file, in bytes; the largest of these in any release so far is about a tenth of
+it."""
 
 
 def take(
     archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath] | None = None
 ) -> dict[str, str]:
-    """Write the wanted Python files below ``into``: sha256 by path, for each of them.
+    """Write the wanted Python files below ``into``; return the sha256 of each by its path.
 
     Args:
         wanted: files, or folders whose own files are all wanted; by default ``WANTED``.
@@ -52,12 +53,12 @@ def take(
 
 
 def is_wanted(path: PurePosixPath, wanted: frozenset[PurePosixPath]) -> bool:
-    """Whether it is one of these Python files, or lies right in one of these folders."""
+    """Return whether it is one of these Python files, or lies right in one of these folders."""
     return path.suffix == ".py" and (path in wanted or path.parent in wanted)
 
 
 def inside(name: str) -> PurePosixPath:
-    """A member's name as a path, which stays in the folder that it is unpacked into."""
+    """Return a member's name as a path, which stays in the folder that it is unpacked into."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
         raise CannotWork(f"the archive has a member that leads outside: {name!r}")
@@ -72,7 +73,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> str:
 
 
 def keep(source: IO[bytes], name: str, size: int, path: Path) -> str:
-    """Write one member to a path, unless it is absurdly large; its sha256."""
+    """Write one member to a path, unless it is absurdly large; return its sha256."""
     if size > LARGEST:
         raise CannotWork(f"the archive has {name!r} with {size} bytes")
     content = source.read()

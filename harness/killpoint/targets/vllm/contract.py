@@ -1,4 +1,4 @@
-"""What vLLM's documents say that it does not promise, by release."""
+"""Promises that vLLM's documents disclaim, by release."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLOSING = Disclaimer(
 
 
 def disclaimers(version: str) -> tuple[Disclaimer, ...]:
-    """Those of a release; of a tree, which has no number, those of the newest."""
+    """Return those of a release; of a tree, which has no number, those of the newest."""
     try:
         number: Version | None = Version(version)
     except InvalidVersion:

@@ -29,11 +29,11 @@ NOTES = (
 )
 _LISTEN = b"\x01"
 _Waiting = float | None
-"""Until when it waits, in simulated seconds; None: without limit."""
+"""Time until which it waits, in simulated seconds; None: without limit."""
 
 
 class Stats(msgspec.Struct, array_like=True):
-    """What the coordinator reads of an engine's statistics."""
+    """Fields of an engine's statistics that the coordinator reads."""
 
     num_waiting_reqs: int = 0
     num_running_reqs: int = 0
@@ -43,7 +43,7 @@ class Stats(msgspec.Struct, array_like=True):
 
 
 class Outputs(msgspec.Struct, array_like=True):
-    """What the coordinator reads of an engine's messages."""
+    """Fields of an engine's messages that the coordinator reads."""
 
     engine_index: int = 0
     outputs: list[int] = []
@@ -54,7 +54,7 @@ class Outputs(msgspec.Struct, array_like=True):
 
 
 class Kind(enum.Enum):
-    """What engines are sent; only one kind of it comes from a coordinator."""
+    """Kinds of message to engines; a coordinator sends only this one."""
 
     START_DP_WAVE = b"start"
 
@@ -80,7 +80,7 @@ class VllmCoordinators:
 
 
 def hears_front_ends(tree: ast.AST) -> bool:
-    """Whether it takes an engine and a wave from front ends."""
+    """Return whether it takes an engine and a wave from front ends."""
     names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     return "engine_to_exclude" in names
 
@@ -105,21 +105,21 @@ class Loop:
         self._go_on()
 
     def end(self) -> None:
-        """Leave its loop."""
+        """Make it leave its loop."""
         if self._loop is not None and not self._loop.dead:
             self._loop.throw()
 
     def arrive(self, engine: int) -> None:
-        """A subscription at the engines' publisher."""
+        """Subscribe to the engines' publisher."""
         del engine
         self._give(2, _LISTEN)
 
     def wake(self, engine: int, wave: int) -> None:
-        """The tuple that front ends send up their subscription."""
+        """Send the tuple that front ends send up their subscription."""
         self._give(0, msgspec.msgpack.encode((engine, wave)))
 
     def want(self, engine: int, wave: int) -> None:
-        """``start_wave``."""
+        """Send ``start_wave``."""
         self._give(1, msgspec.msgpack.encode(Outputs(engine_index=engine, start_wave=wave)))
 
     def elapse(self, seconds: float) -> None:
@@ -131,7 +131,7 @@ class Loop:
         self.now = end
 
     def said(self) -> list[Started | Published]:
-        """Since the last call."""
+        """Return what was published since the last call."""
         said, self._said = self._said, []
         return said
 
@@ -155,7 +155,7 @@ class Loop:
         self._here.switch(until)
 
     def sent(self, line: Line, parts: list[bytes]) -> None:
-        """Understand what it published."""
+        """Decode what it published."""
         if line is self.made[0]:
             _, wave, running = msgspec.msgpack.decode(parts[0])
             self._said.append(Published(wave, running))
@@ -179,33 +179,33 @@ class Line:
         pass
 
     def recv(self, *_: object, **__: object) -> bytes:
-        """The next frame, once there is one."""
+        """Return the next frame, once there is one."""
         while not self.inbox:
             self._loop.wait(None)
         return self.inbox.popleft()
 
     def send(self, frame: bytes, *_: object, **__: object) -> None:
-        """To all who listen."""
+        """Send to all subscribers."""
         self._loop.sent(self, [frame])
 
     def send_multipart(self, parts: Any, *_: object, **__: object) -> None:
-        """To all who listen."""
+        """Send to all subscribers."""
         self._loop.sent(self, list(parts))
 
 
 class Poller:
-    """Over simulated sockets and time; timeouts are in milliseconds."""
+    """Poller over simulated sockets and time; timeouts are in milliseconds."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._lines: list[Line] = []
 
     def register(self, line: Line, *_: object) -> None:
-        """A further one."""
+        """Add a socket."""
         self._lines.append(line)
 
     def poll(self, timeout: float | None = None) -> Sequence[tuple[Line, int]]:
-        """Those with something in them."""
+        """Return the sockets that have a frame."""
         until = None if timeout is None else self._loop.now + timeout / 1000
         while not (ready := [(line, zmq.POLLIN) for line in self._lines if line.inbox]):
             if until is not None and self._loop.now >= until:
@@ -215,18 +215,18 @@ class Poller:
 
 
 class Decoder:
-    """``MsgpackDecoder``, for the one type that it is asked for."""
+    """Stand-in for ``MsgpackDecoder``, for the one type that it is asked for."""
 
     def __init__(self, kind: Any) -> None:
         self._decoder = msgspec.msgpack.Decoder(kind)
 
     def decode(self, data: Any) -> Any:
-        """One message."""
+        """Decode one message."""
         return self._decoder.decode(data)
 
 
 def served(sources: Sources, path: Path, socket: Callable[..., object]) -> ModuleType:
-    """The file's own module, with stand-ins for all that it takes from the rest of vLLM.
+    """Return the file's own module, with stand-ins for all that it takes from the rest of vLLM.
 
     ``socket``: its ``make_zmq_socket``.
     """

@@ -37,7 +37,7 @@ _WHERE = ("states", "reports", "starts")
 
 @dataclass
 class Running:
-    """One that was started."""
+    """Coordinator that was started."""
 
     process: Any
     folder: Path
@@ -45,7 +45,7 @@ class Running:
 
 
 class _Link:
-    """Of an engine, or of a front end."""
+    """Link of an engine, or of a front end."""
 
     def __init__(self, addresses: list[str], rank: int | None) -> None:
         self.rank = rank
@@ -67,7 +67,7 @@ class VllmCoordinatorProcesses:
     engines_begin = True
 
     def coordinator_start(self, shape: CoordinatorShape, timeout: float | None) -> Running:
-        """Fork it; its sockets are bound by the time somebody connects, or soon after."""
+        """Fork it; its sockets are bound by the time a peer connects, or soon after."""
         del timeout
         module = served(self.sources, self.sources.root / COORDINATOR, _bound)
         made = getattr(module, "DPCoordinatorProc", None) or module.CoordinatorProc
@@ -89,19 +89,19 @@ class VllmCoordinatorProcesses:
         return Running(process, folder, addresses)
 
     def coordinator_pid(self, end: Running) -> int:
-        """Its process."""
+        """Return the pid of its process."""
         return int(end.process.pid)
 
     def coordinator_handle(self, end: Running) -> list[str]:
-        """The addresses of its sockets."""
+        """Return the addresses of its sockets."""
         return end.addresses
 
     def coordinator_gone(self, end: Running) -> bool:
-        """By its sentinel."""
+        """Return whether its sentinel is readable."""
         return bool(select.select([end.process.sentinel], [], [], 0.0)[0])
 
     def coordinator_close(self, end: Running) -> None:
-        """As its own parent ends it: SIGTERM, then SIGKILL."""
+        """End it as its own parent does: SIGTERM, then SIGKILL."""
         end.process.terminate()
         end.process.join(_LEAVING)
         if end.process.is_alive():
@@ -110,19 +110,19 @@ class VllmCoordinatorProcesses:
         shutil.rmtree(end.folder, ignore_errors=True)
 
     def coordinator_times(self) -> Times:
-        """100 ms after a change, 5 s otherwise."""
+        """Return its intervals: 100 ms after a change, 5 s otherwise."""
         return _TIMES
 
     def engine_link(self, handle: list[str], rank: int) -> _Link:
-        """A subscription to all, and a line up."""
+        """Make a subscription to all, and a socket for reports."""
         return _Link(handle, rank)
 
     def front_end_link(self, handle: list[str]) -> _Link:
-        """A subscription to all; what goes up goes up that."""
+        """Make a subscription to all, which also carries a front end's messages."""
         return _Link(handle, None)
 
     def engine_says(self, link: _Link, saying: Saying) -> bool:
-        """Counts with the number of a step; a wave that it has begun, or ended."""
+        """Send counts with the number of a step, or a wave that it has begun or ended."""
         if saying.broke is not None:
             raise UnsupportedByTarget("its engines cannot say that a wave broke")
         link.step += 1
@@ -138,11 +138,11 @@ class VllmCoordinatorProcesses:
         return _sent(link.up, msgspec.msgpack.encode(said))
 
     def front_end_scales(self, link: _Link, engines: int) -> None:
-        """``SCALE_ELASTIC_EP``."""
+        """Send ``SCALE_ELASTIC_EP``."""
         link.down.send(msgspec.msgpack.encode(("SCALE_ELASTIC_EP", engines)))
 
     def link_hears(self, link: _Link, seconds: float) -> Heard | None:
-        """The next start or publication; ``READY`` is neither."""
+        """Return the next start or publication; ``READY`` is neither."""
         if not link.down.poll(max(0.0, seconds) * 1000):
             return None
         parts: list[bytes] = link.down.recv_multipart()
@@ -157,21 +157,21 @@ class VllmCoordinatorProcesses:
         return Started(wave, excluded)
 
     def link_beats(self, link: _Link) -> None:
-        """There is no such thing."""
+        """Do nothing: vLLM has no such sign of life."""
 
     def link_lost(self, link: _Link) -> bool:
-        """Nobody is told of it."""
+        """Return False: peers are not told that it is gone."""
         del link
         return False
 
     def link_close(self, link: _Link) -> None:
-        """Leave."""
+        """Close the link."""
         link.context.destroy(linger=0)
 
     # -- what makes no sense ----------------------------------------------------------------------
 
     def engine_forges(self, link: _Link, lie: str, counts: tuple[int, int]) -> bool:
-        """A frame up its line, or a subscription."""
+        """Send a frame to the socket for reports, or a subscription."""
         if lie == "nobodys-topic":
             link.down.send(b"\1nobody")
             return False
@@ -202,7 +202,7 @@ class VllmCoordinatorProcesses:
         return _sent(link.up, *frames) and lie in ("wrong-type", "far-wave", "huge-number")
 
     def front_end_forges(self, link: _Link, lie: str) -> None:
-        """A frame up its subscription."""
+        """Send a frame up its subscription."""
         whole = msgspec.msgpack.encode(("SCALE_ELASTIC_EP", 2))
         frames = {
             "empty": b"",
@@ -224,7 +224,7 @@ class VllmCoordinatorProcesses:
 
 
 def _addresses(host: str, folder: Path) -> list[str]:
-    """Where it publishes its state, hears reports, and starts waves: over TCP for other hosts."""
+    """Return the addresses of its states, reports and starts: over TCP for other hosts."""
     if not host:
         return [f"ipc://{folder}/{name}" for name in _WHERE]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -237,7 +237,7 @@ def _addresses(host: str, folder: Path) -> list[str]:
 
 
 def _bound(path: str, ctx: Any, socket_type: int, **_: object) -> Any:
-    """Its ``make_zmq_socket``, for addresses of this machine."""
+    """Stand in for its ``make_zmq_socket``, for addresses of this machine."""
     made = ctx.socket(socket_type)
     made.setsockopt(zmq.LINGER, 0)
     if socket_type == zmq.XPUB:

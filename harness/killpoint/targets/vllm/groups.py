@@ -1,4 +1,4 @@
-"""vLLM's stateless process group over torch's own store, unmodified, whatever the release."""
+"""vLLM's stateless process group over torch's own store, unmodified, in all releases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class VllmGroups:
         secret: bytes,
         timeout: float | None,
     ) -> Any:
-        """``create``; the store authenticates nobody, and has no other silence than its timeout."""
+        """Call ``create``; the store authenticates no peer, and has no silence but its timeout."""
         del secret
         host, port = address
         limit: dict[str, Any] = {}
@@ -38,26 +38,26 @@ class VllmGroups:
         return group.StatelessProcessGroup.create(host, port, rank, shape.ranks, **limit)
 
     def group_send(self, end: Any, obj: Any, to: int) -> None:
-        """``send_obj``."""
+        """Call ``send_obj``."""
         end.send_obj(obj, to)
 
     def group_receive(self, end: Any, source: int, timeout: float | None) -> Any:
-        """``recv_obj``, under the store's timeout: the call itself takes none."""
+        """Call ``recv_obj``, under the store's timeout: the call itself takes none."""
         with _within(end, timeout):
             return end.recv_obj(source)
 
     def group_broadcast(self, end: Any, obj: Any, source: int, timeout: float | None) -> Any:
-        """``broadcast_obj``, likewise."""
+        """Call ``broadcast_obj``, likewise."""
         with _within(end, timeout):
             return end.broadcast_obj(obj, source)
 
     def group_gather(self, end: Any, obj: Any, timeout: float | None) -> list[Any]:
-        """``all_gather_obj``, likewise: the store's timeout counts for each rank's object."""
+        """Call ``all_gather_obj``: the store's timeout counts for each rank's object."""
         with _within(end, timeout):
             return end.all_gather_obj(obj)
 
     def group_barrier(self, end: Any, timeout: float | None) -> None:
-        """``barrier``; its own timeout and no other, where it has one."""
+        """Call ``barrier``; its own timeout and no other, where it has one."""
         if timeout is None:
             end.barrier()
             return
@@ -65,10 +65,10 @@ class VllmGroups:
         end.barrier(timeout=timeout)
 
     def group_leave(self, end: Any) -> None:
-        """Nothing: a group of vLLM's is left by dropping it."""
+        """Do nothing: a group of vLLM's is left by dropping it."""
 
     def group_entries(self, end: Any) -> int:
-        """How many keys the store holds."""
+        """Return the number of keys that the store holds."""
         return int(end.store.num_keys())
 
     def _must(self, offered: bool, lack: str) -> None:
@@ -78,7 +78,7 @@ class VllmGroups:
 
 @contextmanager
 def _within(end: Any, timeout: float | None) -> Generator[None]:
-    """The store's own limit for one wait, set as any user of the group can set it."""
+    """Set the store's own limit for one wait, as any user of the group can set it."""
     if timeout is None:
         yield
         return

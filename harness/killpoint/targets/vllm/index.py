@@ -1,4 +1,4 @@
-"""Where packages come from on this machine: pip's own settings, read but never written."""
+"""The sources of packages on this machine: pip's own settings, read but never written."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _YES = frozenset({"1", "true", "yes", "on", "y", "t"})
 
 
 class Index(msgspec.Struct, frozen=True):
-    """What pip would ask, in pip's own terms. No index URL at all means pip's default."""
+    """Sources that pip would ask, in pip's own terms. No index URL at all means pip's default."""
 
     index_urls: tuple[str, ...] = ()
-    """In order of preference; empty where nothing was configured."""
+    """URLs in order of preference; empty where none was configured."""
     find_links: tuple[str, ...] = ()
     trusted_hosts: tuple[str, ...] = ()
     cert: str | None = None
     client_cert: str | None = None
     timeout: float = 15.0
     default_index: bool = True
-    """Whether the default index is asked too, before ``index_urls``."""
+    """True if the default index is asked too, before ``index_urls``."""
 
 
 def configured(environ: Mapping[str, str] | None = None) -> Index:
-    """The settings that pip itself would use here, its environment variables first."""
+    """Return the settings that pip itself would use here, its environment variables first."""
     env = os.environ if environ is None else environ
     found = _settings(env)
 
@@ -50,7 +50,7 @@ def configured(environ: Mapping[str, str] | None = None) -> Index:
 
 
 def _settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Every setting by name, later sources having replaced earlier ones."""
+    """Return every setting by name, later sources having replaced earlier ones."""
     sections: dict[str, dict[str, str]] = {name: {} for name in _SECTIONS}
     for path in _files(env):
         parser = configparser.RawConfigParser()
@@ -72,7 +72,7 @@ def _settings(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _files(env: Mapping[str, str]) -> Iterator[Path]:
-    """The configuration files that pip reads, the least important first."""
+    """Yield the configuration files that pip reads, the least important first."""
     named = env.get("PIP_CONFIG_FILE")
     if named == os.devnull:
         return
@@ -93,7 +93,7 @@ def _key(name: str) -> str:
 
 
 def _existing(links: Iterable[str]) -> Iterator[str]:
-    """Links that can be followed: pip skips a folder that is not there, and so do we."""
+    """Yield links that can be followed: pip skips a folder that is not there, and so do we."""
     for link in links:
         if "://" in link or link.startswith("file:"):
             yield link

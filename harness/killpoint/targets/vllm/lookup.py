@@ -1,4 +1,4 @@
-"""Which releases of a project an index lists, and where the archive of one lies."""
+"""Lookup of a project's releases in an index, and of the archive of one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from killpoint.targets.vllm.project import VLLM, Project
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """What all sources together said."""
+    """Answers of all sources together."""
 
     archives: dict[Version, Link]
-    """Archives by release, the most preferred source's where several have one: source archives,
-    and wheels of releases without one where the project takes them."""
+    """Archives by release, the most preferred source's where several have one: source archives, and
+    wheels of releases without one where the project takes them."""
     releases: frozenset[Version]
     """Every release that was named, also those without an archive that will do."""
     troubles: tuple[str, ...]
@@ -38,7 +38,7 @@ class Listing(msgspec.Struct, frozen=True):
 
 @contextmanager
 def session(index: Index) -> Generator[Fetcher]:
-    """A connection that trusts whom the machine's settings trust."""
+    """Make a connection that trusts what the machine's settings trust."""
     verify: ssl.SSLContext | bool = True
     if index.cert is not None:
         try:
@@ -83,7 +83,7 @@ def listing(index: Index, client: Fetcher, project: Project = VLLM) -> Listing:
 
 
 def choose(wanted: Version, seen: Listing, project: Project = VLLM) -> Link:
-    """The archive of a release.
+    """Return the archive of a release.
 
     Raises:
         BadUsage: the release does not exist, or was published without a source archive.
@@ -104,7 +104,7 @@ def choose(wanted: Version, seen: Listing, project: Project = VLLM) -> Link:
 
 
 def download(client: Fetcher, link: Link, path: Path) -> None:
-    """The archive into a new file.
+    """Write the archive to a new file.
 
     Raises:
         CannotWork: it cannot be fetched, or is not the file that the index described.
@@ -152,7 +152,7 @@ def _versions(packages: list[Package]) -> Iterator[tuple[Version, Package]]:
 
 
 def _preference(package: Package) -> tuple[bool, bool, str]:
-    """Source, then a wheel for any machine, then the same one of many wheels on every machine."""
+    """Return the order: source, a wheel for any machine, then the same wheel on every machine."""
     link = package.link
     return link.is_wheel, not link.filename.endswith("-none-any.whl"), link.filename
 
@@ -166,7 +166,7 @@ def _near(wanted: Version, seen: Listing) -> str:
 
 @contextmanager
 def _warnings() -> Generator[list[str]]:
-    """What unearth only logs: sources that it passed over."""
+    """Collect what unearth only logs: sources that it passed over."""
     said: list[str] = []
 
     class Keep(logging.Handler):

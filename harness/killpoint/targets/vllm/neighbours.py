@@ -1,6 +1,6 @@
 """Stand-ins of our own for the few things that vLLM's queue takes from the rest of vLLM.
 
-Whatever is not named here does not exist: asking for it fails, and says what was asked for.
+Any other name does not exist: asking for it fails with an error that names it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from killpoint.targets.vllm.sources import PACKAGE
 
 
 def base_path() -> str:
-    """Python remembers the first answer for ever, but a role may have been given its own."""
+    """Return the folder for sockets: Python keeps its first answer, but a role may have its own."""
     chosen = os.environ.get("VLLM_RPC_BASE_PATH") or os.environ.get("TMPDIR")
     return chosen if chosen and Path(chosen).is_dir() else tempfile.gettempdir()
 
@@ -45,7 +45,7 @@ _VARIABLES: Mapping[str, Callable[[], object]] = {
     ),
     "VLLM_ELASTIC_EP_SCALE_UP_LAUNCH": lambda: False,
 }
-"""Read anew each time; the defaults are the releases' own."""
+"""Variables of ``vllm.envs``, read anew each time; the defaults are the releases' own."""
 
 NOTES = (
     "vllm.envs: the queue's own variables are honoured, with the releases' defaults",
@@ -59,11 +59,11 @@ NOTES = (
     "vllm.platforms: a platform without accelerators",
     "simulated: shared memory, the fence's lock, sched_yield, time, and zmq's contexts and pollers",
 )
-"""What was replaced or switched off, for reports."""
+"""Parts that were replaced or switched off, for reports."""
 
 
 class StandIn(ModuleType):
-    """A module that has what it was given, and says so when asked for more."""
+    """Module that has what it was given, and raises an error that names anything else."""
 
     def __init__(self, name: str, contents: Mapping[str, object]) -> None:
         super().__init__(name, "A stand-in made by killpoint.")
@@ -79,7 +79,7 @@ class Platform:
     """A machine without accelerators."""
 
     def is_cuda_alike(self) -> bool:
-        """Never: the queue then pins no memory."""
+        """Return False: the queue then pins no memory."""
         return False
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -87,14 +87,14 @@ class Platform:
 
 
 class StatelessProcessGroup:
-    """Only a name to test against: the queue is never built over a group here."""
+    """Name for a type test: the queue is never built over a group here."""
 
     def __init__(self) -> None:
         raise NotImplementedError("killpoint has no stand-in for vLLM's stateless process group")
 
 
 def modules() -> dict[str, dict[str, object]]:
-    """Every stand-in's contents, by module name."""
+    """Return every stand-in's contents, by module name."""
     network: dict[str, object] = {
         "get_ip": lambda: "127.0.0.1",
         "get_open_port": open_port,
@@ -124,34 +124,34 @@ def modules() -> dict[str, dict[str, object]]:
 
 
 def ipc_path() -> str:
-    """A socket path that nobody uses yet, in the folder for temporary files as it is now."""
+    """Return an unused socket path, in the folder for temporary files as it is now."""
     return f"ipc://{base_path()}/{secrets.token_hex(8)}"
 
 
 def inproc_path() -> str:
-    """A name for a socket inside this process."""
+    """Return a name for a socket inside this process."""
     return f"inproc://{secrets.token_hex(8)}"
 
 
 def open_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def tcp_uri(host: str, port: int) -> str:
-    """The address as torch writes it."""
+    """Return the address as torch writes it."""
     return f"tcp://[{host}]:{port}" if is_ipv6(host) else f"tcp://{host}:{port}"
 
 
 def is_torch_equal_or_newer(least: str) -> bool:
-    """Whether the torch that is installed here is at least this release."""
+    """Return whether the torch that is installed here is at least this release."""
     return Version(importlib.metadata.version("torch")) >= Version(least)
 
 
 def is_ipv6(text: str) -> bool:
-    """Whether the text is an IPv6 address."""
+    """Return whether the text is an IPv6 address."""
     try:
         ipaddress.IPv6Address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""vLLM's KV pipe on CPU tensors, unmodified, whatever the release."""
+"""vLLM's KV pipe on CPU tensors, unmodified, in all releases that have it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from killpoint.targets.vllm.pipe_neighbours import KVTransferConfig
 from killpoint.targets.vllm.sources import PIPE, Features
 
 _KEPT: list[Any] = []
-"""Groups of closed pipes. Dropped, one aborts its process now and then: vLLM closes the socket that
-its store still listens at. That would hide how the calls themselves end."""
+"""Groups of closed pipes. Dropping a group aborts its process now and then, since vLLM closes the
+socket that its store still listens at. That would hide how the calls themselves end."""
 
 
 class VllmPipes:
@@ -30,7 +30,7 @@ class VllmPipes:
         secret: bytes,
         timeout: float | None,
     ) -> Any:
-        """The pipe over a group of its own, which has no use for a secret."""
+        """Make the pipe over a group of its own, which has no use for a secret."""
         del secret
         if shape.device != "cpu":
             self._cannot("no CUDA tensors without NCCL, which is not served here")
@@ -43,27 +43,27 @@ class VllmPipes:
         return pipe.PyNcclPipe(rank, config)
 
     def pipe_send(self, end: Any, tensor: Any | None, timeout: float | None) -> None:
-        """``send_tensor``."""
+        """Call ``send_tensor``."""
         self._timeless(timeout)
         end.send_tensor(tensor)
 
     def pipe_recv(self, end: Any, timeout: float | None) -> Any:
-        """``recv_tensor``."""
+        """Call ``recv_tensor``."""
         self._timeless(timeout)
         return end.recv_tensor()
 
     def pipe_buffered(self, end: Any) -> int:
-        """``buffer_size``."""
+        """Return ``buffer_size``."""
         return int(end.buffer_size)
 
     def pipe_close(self, end: Any, timeout: float | None) -> None:
-        """``close``, which waits for what it was given to send. Its group is kept."""
+        """Call ``close``, which waits for what it was given to send. Its group is kept."""
         self._timeless(timeout)
         _KEPT.append(end.group)
         end.close()
 
     def pipe_forge(self, end: Any, lie: str) -> None:
-        """What the pipe itself would say of a tensor, by its own group, with a lie in it."""
+        """Send what the pipe would send of a tensor, by its own group, with a lie in it."""
         import torch
 
         lies: dict[str, dict[str, Any]] = {
@@ -81,7 +81,7 @@ class VllmPipes:
             end.device_send_func(torch.ones(1), end.target_rank_for_send)
 
     def _load_pipe(self) -> None:
-        """Import it; the queue and the group are there."""
+        """Import the pipe; the queue and the group are there."""
         if self.features.pipe:
             importlib.import_module(PIPE)
 

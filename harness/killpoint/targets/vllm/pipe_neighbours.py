@@ -11,7 +11,7 @@ NOTES = (
     "the group of a closed pipe is kept until its process ends: dropping it may abort that",
     "vllm.distributed...pynccl: absent, so that its pipe carries CPU tensors alone, by its group",
 )
-"""What was replaced or switched off for the pipe, for reports."""
+"""Parts that were replaced or switched off for the pipe, for reports."""
 
 
 class KVTransferConfig:
@@ -25,22 +25,22 @@ class KVTransferConfig:
         self.kv_buffer_size = buffer_bytes
         self.kv_buffer_device = "cpu"
         self.extra: dict[str, Any] = {}
-        """What a user of vLLM's may give beyond the fields."""
+        """Settings that a user of vLLM's may give beyond the fields."""
 
     def get_from_extra_config(self, key: str, default: Any) -> Any:
-        """One of those."""
+        """Return one of the extra settings."""
         return self.extra.get(key, default)
 
 
 class PyNcclCommunicator:
-    """Only a name: it is made for CUDA tensors."""
+    """Name only: it is made for CUDA tensors."""
 
     def __init__(self, *_: object, **__: object) -> NoReturn:
         raise NotImplementedError("killpoint has no stand-in for vLLM's NCCL communicator")
 
 
 def modules() -> dict[str, dict[str, object]]:
-    """Every stand-in's contents, by module name."""
+    """Return every stand-in's contents, by module name."""
     packages = [PIPE.rpartition(".")[0], PIPE.rsplit(".", 2)[0]]
     config: dict[str, object] = {"__path__": [], "KVTransferConfig": KVTransferConfig}
     return {

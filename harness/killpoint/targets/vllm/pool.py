@@ -1,4 +1,4 @@
-"""vLLM's ``MultiprocExecutor`` as a worker pool, unmodified, whatever the release."""
+"""vLLM's ``MultiprocExecutor`` as a worker pool, unmodified, in all releases."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from killpoint.targets.vllm.pool_settings import settings
 from killpoint.targets.vllm.sources import EXECUTOR, Features, Sources
 
 _HEALTH = 10.0
-"""Seconds that every release gives its own look at its workers' health."""
+"""Seconds that every release grants its own check of its workers' health."""
 _START = 15.0
-"""Seconds from which a timeout of a start only bounds one that goes well. A shorter one is meant,
-as where a worker is stopped while it starts (6 s, or 12 s if spawned), and no release has one."""
+"""Least seconds of a start's timeout that only bounds a start that goes well. A shorter one is
+meant to end the start, as where a worker is stopped while it starts (6 s, or 12 s if spawned), and
+no release has such a deadline."""
 _GRACE = "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS"
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """The end: vLLM's own executor, and the pids of its workers."""
+    """End of a pool: vLLM's own executor, and the pids of its workers."""
 
     executor: Any
     pids: tuple[int, ...]
 
 
 class Several(msgspec.Struct, frozen=True):
-    """The futures of one call, in releases that give one for each worker."""
+    """Futures of one call, in releases that give one for each worker."""
 
     futures: tuple[Any, ...]
 
@@ -47,7 +48,7 @@ class VllmPools:
     features: Features
 
     def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Pool:
-        """Make the executor; no release has a deadline for that, or says which worker failed why.
+        """Make the executor; no release has a deadline for that, or names the worker that failed.
 
         Of ``shape.grace`` only what releases let be set is honoured: see the notes.
         """
@@ -73,14 +74,14 @@ class VllmPools:
         timeout: float | None,
         rank: int | None,
     ) -> Any:
-        """``collective_rpc``."""
+        """Call ``collective_rpc``."""
         told = end.executor.collective_rpc(
             method, timeout=timeout, args=args, **self._replying(rank)
         )
         return self._value(told, rank)
 
     def pool_submit(self, end: Pool, method: str, args: tuple[Any, ...], rank: int | None) -> Any:
-        """``collective_rpc`` without waiting, where this release and this pool's shape allow it."""
+        """Call ``collective_rpc`` without waiting, where release and pool's shape allow it."""
         offers = self._offers()
         self._needs(offers.non_blocking, "non-blocking calls")
         threaded = getattr(end.executor, "io_thread_pool", None) is not None
@@ -93,7 +94,7 @@ class VllmPools:
         return Several(tuple(told)) if rank is None else told[0]
 
     def pool_result(self, end: Pool, future: Any, timeout: float | None) -> Any:
-        """``result``; it takes no timeout where futures are of vLLM's own kind."""
+        """Call ``result``; it takes no timeout where futures are of vLLM's own kind."""
         del end
         self._needs(timeout is None or not self._offers().lazy_futures, "timeouts of futures")
         if not isinstance(future, Several):
@@ -101,31 +102,31 @@ class VllmPools:
         return [part.result(timeout) for part in future.futures]
 
     def pool_done(self, end: Pool, future: Any) -> bool:
-        """``done``: vLLM's own kind is done only once this or a later one was asked."""
+        """Call ``done``: vLLM's own kind is done only once this or a later one was asked."""
         del end
         parts = future.futures if isinstance(future, Several) else (future,)
         return all(part.done() for part in parts)
 
     def pool_health(self, end: Pool, timeout: float | None) -> None:
-        """``check_health``, whose deadline is vLLM's own."""
+        """Call ``check_health``, whose deadline is vLLM's own."""
         self._needs(timeout is None or timeout >= _HEALTH, "deadline for health but its own 10 s")
         end.executor.check_health()
 
     def pool_on_failure(self, end: Pool, callback: Callable[[], None]) -> None:
-        """``register_failure_callback``."""
+        """Call ``register_failure_callback``."""
         end.executor.register_failure_callback(callback)
 
     def pool_state(self, end: Pool) -> str:
-        """It has no such words."""
+        """Return an empty text: vLLM has no such states."""
         del end
         return ""
 
     def pool_pids(self, end: Pool) -> list[int]:
-        """As they were when all were ready."""
+        """Return the pids as they were when all were ready."""
         return list(end.pids)
 
     def pool_stop(self, end: Pool) -> None:
-        """``shutdown``."""
+        """Call ``shutdown``."""
         end.executor.shutdown()
 
     def _offers(self) -> PoolFeatures:
@@ -139,7 +140,7 @@ class VllmPools:
             raise UnsupportedByTarget(f"vllm {self.version} has no {what}")
 
     def _overlapping(self, shape: PoolShape, offers: PoolFeatures) -> bool:
-        """Whether asynchronous scheduling must be on for a pool of this shape."""
+        """Return whether asynchronous scheduling must be on for a pool of this shape."""
         stages, rest = divmod(shape.workers, shape.tensor or shape.workers)
         self._needs(not rest and stages > 0, f"{shape.workers} workers by {shape.tensor}")
         self._needs(stages == 1 or offers.pipeline, "pipeline stages")
@@ -160,7 +161,7 @@ class VllmPools:
 
 
 def sized(chunk_bytes: int, chunks: int) -> Any:
-    """The executor's module, which makes its queues of this size from now on."""
+    """Return the executor's module, which makes its queues of this size from now on."""
     module: Any = sys.modules.get(EXECUTOR)
     if module is None:
         raise CannotWork(f"{EXECUTOR} was not loaded")
@@ -175,7 +176,7 @@ def sized(chunk_bytes: int, chunks: int) -> Any:
 
 
 def word(error: BaseException) -> Outcome | None:
-    """What a pool's exceptions stand for: vLLM has no types of its own for them."""
+    """Return the outcome of a pool's exception: vLLM has no types of its own for them."""
     text = str(error)
     if isinstance(error, CancelledError):
         return "cancelled"

@@ -1,4 +1,4 @@
-"""What a release's executor offers, read off its file and its settings unexecuted."""
+"""Features of a release's executor, read off its file and its settings unexecuted."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ _CHOSEN_BY = "VLLM_WORKER_MULTIPROC_METHOD"
 
 
 class PoolFeatures(msgspec.Struct, frozen=True):
-    """What this copy of vLLM's executor can be asked for."""
+    """Features that this copy of vLLM's executor offers."""
 
     any_rank: bool
-    """A single reply may be asked of any rank; else of rank 0 alone."""
+    """True if a single reply may be asked of any rank; else of rank 0 alone."""
     bare_reply: bool
-    """A single reply comes by itself; else as a list of one."""
+    """True if a single reply comes by itself; else as a list of one."""
     non_blocking: bool
     lazy_futures: bool
-    """Futures of its own kind, which take no timeout and are done once somebody asked; else such
-    calls need a thread that there is only where batches may overlap."""
+    """True if its futures are of its own kind, which take no timeout and are done once they were
+    asked; else such calls need a thread that there is only where batches may overlap."""
     overlap: bool
-    """Batches may overlap without a pipeline (asynchronous scheduling)."""
+    """True if batches may overlap without a pipeline (asynchronous scheduling)."""
     output_thread: bool
     pipeline: bool
     starts: tuple[str, ...]
-    """The start methods that its settings take."""
+    """Start methods that its settings take."""
 
 
 def read(executor: ast.Module, settings: ast.Module | None) -> PoolFeatures | None:
-    """What the file has, or None: no pool that reports the death of its workers."""
+    """Return the features in the file, or None: no pool that reports the death of its workers."""
     calls = _parameters(executor, "MultiprocExecutor", "collective_rpc")
     if not calls or not _parameters(executor, "MultiprocExecutor", "register_failure_callback"):
         return None
@@ -58,7 +58,7 @@ def _parameters(tree: ast.Module, kind: str, method: str) -> set[str]:
 
 
 def _starts(settings: ast.Module) -> tuple[str, ...]:
-    """The choices that the setting's own check leaves; whatever there is where it checks none."""
+    """Return the choices that the setting's own check leaves; all of them where it checks none."""
     for node in ast.walk(settings):
         if isinstance(node, ast.Call) and len(node.args) > 2:
             named, choices = node.args[0], node.args[2]

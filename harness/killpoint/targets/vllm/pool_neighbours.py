@@ -1,6 +1,6 @@
 """Stand-ins of our own for what vLLM's executor takes from the rest of vLLM.
 
-Many names are there for annotations alone: they become empty classes, so that a look at one of
+Many names are there for annotations alone: they become empty classes, so that access to one of
 their attributes fails and names it.
 """
 
@@ -30,7 +30,7 @@ NOTES = (
     "environment: VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS, from 0.24, is the grace in whole seconds;"
     " no other grace of vLLM's can be set",
 )
-"""What was replaced or switched off for the pool, for reports."""
+"""Parts that were replaced or switched off for the pool, for reports."""
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -55,11 +55,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "vllm.v1.worker.worker_base": ("CompilationTimes", "WorkerBase"),
 }
-"""Names that no part of a pool's life here does more with than to name them."""
+"""Names that a pool here uses as names alone."""
 
 
 class ExecutorBase:
-    """The base that executors had up to 0.11.0: it keeps the settings, and has the pool made."""
+    """Base class of executors up to 0.11.0: it keeps the settings, and has the pool made."""
 
     def __init__(self, vllm_config: Any) -> None:
         self.vllm_config = vllm_config
@@ -74,34 +74,34 @@ class ExecutorBase:
         self.shutdown()
 
     def shutdown(self) -> None:
-        """Whatever the executor does."""
+        """Do nothing: an executor has its own."""
 
 
 class KVOutputAggregator:
-    """Made by releases from 0.10.0 to 0.10.2, and used by none while there is no connector."""
+    """Class that releases from 0.10.0 to 0.10.2 make, and use only with a connector."""
 
     def __init__(self, world_size: int) -> None:
         del world_size
 
 
 class Group:
-    """A group of one."""
+    """Group of one."""
 
     rank_in_group = 0
     world_size = 1
 
 
 class WatchDog:
-    """The one that vLLM has where no folder for its dumps was set."""
+    """Watch dog of vLLM's where no folder for its dumps was set."""
 
     def feed(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def handle_failure(self, reason: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def disable(self) -> contextlib.AbstractContextManager[None]:
-        """Nothing is suspended."""
+        """Suspend nothing."""
         return contextlib.nullcontext()
 
 
@@ -109,21 +109,21 @@ class PoolPlatform(neighbours.Platform):
     """A machine without accelerators, on which vLLM is not a CPU backend either."""
 
     def is_cpu(self) -> bool:
-        """No: the CPU backend starts spawned workers one by one, all others start them at once."""
+        """Return False: the CPU backend starts spawned workers one by one, all others at once."""
         return False
 
     def update_block_size_for_backend(self, vllm_config: object) -> None:
-        """There is no cache of blocks."""
+        """Do nothing: there is no cache of blocks."""
 
 
 class OMPProcessManager:
-    """Of the CPU backend; elsewhere it does nothing."""
+    """Class of the CPU backend; elsewhere it does nothing."""
 
     def __init__(self, vllm_config: object) -> None:
         del vllm_config
 
     def configure_omp_envs(self, **_: object) -> contextlib.AbstractContextManager[None]:
-        """Nothing."""
+        """Do nothing."""
         return contextlib.nullcontext()
 
 
@@ -131,20 +131,20 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
     """A plain logger with vLLM's few words beyond the usual."""
 
     def debug_once(self, message: str, *args: object, scope: str = "") -> None:
-        """At debug level."""
+        """Log at debug level."""
         self.debug(message, *args)
 
     def info_once(self, message: str, *args: object, scope: str = "") -> None:
-        """At info level."""
+        """Log at info level."""
         self.info(message, *args)
 
     def warning_once(self, message: str, *args: object, scope: str = "") -> None:
-        """At warning level."""
+        """Log at warning level."""
         self.warning(message, *args)
 
 
 def modules() -> dict[str, dict[str, object]]:
-    """Every stand-in's contents by module name, with those that the queue needs."""
+    """Return every stand-in's contents by module name, with those that the queue needs."""
     found = neighbours.modules()
     for name, contents in _more().items():
         found.setdefault(name, {}).update(contents)
@@ -233,12 +233,12 @@ def _logger(name: str) -> Logger:
 
 
 def _one_thread(*_: object) -> None:
-    """What vLLM's own does where nothing else was set."""
+    """Set what vLLM's own sets where nothing else was set."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """Stands for something that does nothing here."""
+    """Stand for a function that does nothing here."""
 
 
 @contextlib.contextmanager

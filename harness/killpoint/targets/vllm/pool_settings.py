@@ -1,4 +1,4 @@
-"""The little of vLLM's configuration that its executor and workers ask for."""
+"""The sections of vLLM's configuration that its executor and workers read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from killpoint.targets.protocol import PoolShape
 
 
 class Settings:
-    """One section of a configuration: what it was given, and a clear word for all else."""
+    """Section of a configuration: what it was given, and an error that names all else."""
 
     def __init__(self, name: str, **values: object) -> None:
         self.__dict__.update(values, _name=name)
@@ -21,7 +21,7 @@ class Settings:
 
 
 def settings(shape: PoolShape, worker: str, *, overlapping: bool) -> Settings:
-    """What stands for ``VllmConfig``: one node, no model, and the harness's worker class.
+    """Return a stand-in for ``VllmConfig``: one node, no model, the harness's worker class.
 
     ``overlapping``: asynchronous scheduling, and with it the workers' output threads.
     """

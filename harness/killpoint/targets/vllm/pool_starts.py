@@ -1,8 +1,8 @@
 """Start methods under which a worker finds the same vLLM again.
 
 Under fork it is there already. Under spawn and forkserver a worker begins as an empty interpreter
-that unpickles what it is to run, by names in vLLM's modules: so a process object is pickled such
-that the release is served before any of those names is looked up.
+that unpickles its target by names in vLLM's modules: so a process object is pickled such that the
+release is served before any of those names is looked up.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import msgspec
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """What a worker must know before it can unpickle anything of vLLM's."""
+    """Facts that a worker needs before it can unpickle anything of vLLM's."""
 
     spec: str
     chunk_bytes: int
-    """Of the queues that it makes, as in the executor."""
+    """Chunk size of the queues that it makes, as in the executor."""
     chunks: int
 
 
 class SpawnedWorker(SpawnProcess):
-    """A process that has its vLLM served first."""
+    """Process that has its vLLM served first."""
 
     arrival: Arrival
 
@@ -38,7 +38,7 @@ class SpawnedWorker(SpawnProcess):
 
 
 class ForkserverWorker(ForkServerProcess):
-    """Likewise, forked from a server that has no vLLM."""
+    """Process that does likewise, forked from a server that has no vLLM."""
 
     arrival: Arrival
 
@@ -47,7 +47,7 @@ class ForkserverWorker(ForkServerProcess):
 
 
 def context(method: str, arrival: Arrival) -> Any:
-    """What vLLM is given for its ``get_mp_context``."""
+    """Return the multiprocessing context for vLLM's ``get_mp_context``."""
     kinds: dict[str, tuple[Any, type[SpawnedWorker | ForkserverWorker]]] = {
         "spawn": (SpawnContext, SpawnedWorker),
         "forkserver": (ForkServerContext, ForkserverWorker),
@@ -67,7 +67,7 @@ def context(method: str, arrival: Arrival) -> Any:
 
 
 def _arrive(arrival: Arrival, kind: type[SpawnedWorker | ForkserverWorker]) -> object:
-    """In the new process, before the rest of its object is unpickled."""
+    """Serve the release in the new process, before the rest of its object is unpickled."""
     from killpoint.targets.vllm.adapter import serve_again  # which imports this module
 
     serve_again(arrival)

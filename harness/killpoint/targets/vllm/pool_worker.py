@@ -1,4 +1,4 @@
-"""Stands between vLLM's worker process and a worker class of the harness's own."""
+"""The wrapper between vLLM's worker process and a worker class of the harness's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class WorkerWrapper:
-    """What ``WorkerWrapperBase`` is to the executor: it makes the worker and passes calls on.
+    """Stand-in for ``WorkerWrapperBase``: it makes the worker and passes calls on.
 
     Releases give it the rank among this node's processes, and some the settings at once, others
     only with ``init_worker``.
@@ -28,18 +28,18 @@ class WorkerWrapper:
         self.worker = getattr(importlib.import_module(module), name)(self.rank, parallel.world_size)
 
     def init_device(self) -> None:
-        """The worker's own."""
+        """Call the worker's own."""
         self.worker.init_device()
 
     def load_model(self) -> None:
-        """The worker's own."""
+        """Call the worker's own."""
         self.worker.load_model()
 
     def check_health(self) -> None:
-        """As vLLM's own workers: whoever can answer is well."""
+        """Do nothing, as vLLM's own workers: a worker that answers is well."""
 
     def shutdown(self) -> None:
-        """The worker's own, if it came to be and has such a thing."""
+        """Call the worker's own, if it came to be and has one."""
         leave = getattr(self.worker, "shutdown", None)
         if leave is not None:
             leave()

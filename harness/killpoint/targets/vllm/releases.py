@@ -28,20 +28,20 @@ _RECORD = "source.json"
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a stored release."""
+    """Facts about a stored release."""
 
     version: str
     url: str
     sha256: str
-    """Of the whole archive."""
+    """sha256 of the whole archive."""
     from_index: bool
-    """Whether the index gave that hash; if not, it is only what came."""
+    """True if the index gave that hash; if not, it is only that of what came."""
     files: dict[str, str]
     """sha256 of each stored file, by its path."""
 
 
 def parse(text: str, project: Project = VLLM) -> Version:
-    """A version as written after ``NAME==``.
+    """Return a version as written after ``NAME==``.
 
     Raises:
         BadUsage: it is not a version.
@@ -55,12 +55,12 @@ def parse(text: str, project: Project = VLLM) -> Version:
 
 
 def cache_folder(project: Project = VLLM) -> Path:
-    """Where a project's releases are kept, by version."""
+    """Return the folder of a project's releases, which are kept by version."""
     return cache_root() / project.name
 
 
 def stored(version: Version, project: Project = VLLM) -> Sources | None:
-    """A release that was fetched before, or None. Never uses the network."""
+    """Return a release that was fetched before, or None. Never uses the network."""
     home = cache_folder(project) / str(version)
     try:
         record = msgspec.json.decode((home / _RECORD).read_bytes(), type=Record)
@@ -79,7 +79,7 @@ def stored(version: Version, project: Project = VLLM) -> Sources | None:
 
 
 def fetch(version: Version, project: Project = VLLM) -> Sources:
-    """A release from the cache, or from the machine's package index.
+    """Return a release from the cache, or from the machine's package index.
 
     Raises:
         BadUsage: no such release, none with a source archive, or one without a message queue.
@@ -144,7 +144,7 @@ def _keep(path: Path, link: Link, version: Version, home: Path, project: Project
 
 @contextmanager
 def _alone(folder: Path) -> Generator[Path]:
-    """Hold the cache: whoever asks for the same release meanwhile waits, and then has it."""
+    """Hold the cache: a process that asks for the same release waits, and then has it."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -156,7 +156,7 @@ def _alone(folder: Path) -> Generator[Path]:
 
 @contextmanager
 def _incoming(folder: Path) -> Generator[Path]:
-    """A place for what is not whole yet; a killed predecessor's is removed first."""
+    """Make a place for what is not whole yet; a killed predecessor's is removed first."""
     place = folder / "incoming"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()

@@ -1,7 +1,7 @@
 """vLLM's rings (and SGLang's, which are laid out alike), read from outside.
 
-Chunks first, then per slot one byte "written" and one "read" for each reader. Nothing in the
-segment says how many of each there are: its size has to be explained (SPEC 1).
+Chunks first, then per slot one byte "written" and one "read" for each reader. The segment holds no
+number of slots or readers: they are inferred from its size (SPEC 1).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from killpoint.targets.ring_view import Flags, Read, RingView
 
 _PREFIX = "psm_"
-"""Names that Python's ``SharedMemory`` gives."""
+"""Prefix of the names that Python's ``SharedMemory`` gives."""
 _MIB = 1 << 20
 _SLOTS = (10, 6, 8, 12, 16, 20, 32, 64, 4, 5, 3, 2, 1)
 """Numbers of slots to try: the default first."""
@@ -19,10 +19,10 @@ _MOST_READERS = 64
 
 
 class VllmRings:
-    """Explains a segment's size by whole KiB of chunk, and its flags by being flags."""
+    """Decoder that infers the sizes from whole KiB of chunk, and from flags that are 0 or 1."""
 
     def decode(self, name: str, size: int, mappers: int, read: Read) -> RingView | None:
-        """The ring, as the likeliest explanation has it; None if there is none."""
+        """Return the ring by the likeliest inference; None if there is none."""
         if not name.startswith(_PREFIX):
             return None
         for readers, slots, chunk in sorted(_explanations(size), key=lambda e: _odds(e, mappers)):
@@ -37,7 +37,7 @@ class VllmRings:
 
 
 def _explanations(size: int) -> Iterator[tuple[int, int, int]]:
-    """Readers, slots and chunk bytes that make a segment of this size."""
+    """Yield readers, slots and chunk bytes that make a segment of this size."""
     for slots in _SLOTS:
         for readers in range(1, _MOST_READERS + 1):
             rest = size - slots * (1 + readers)
@@ -46,6 +46,6 @@ def _explanations(size: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _odds(explanation: tuple[int, int, int], mappers: int) -> tuple[bool, bool, int, int]:
-    """The smaller, the likelier: whole MiB, no more parties than readers, the default of slots."""
+    """Return a key, smaller if likelier: whole MiB, readers for all mappers, default slots."""
     readers, slots, chunk = explanation
     return chunk % _MIB != 0, readers < mappers - 1, _SLOTS.index(slots), readers

@@ -1,4 +1,4 @@
-"""Gives vLLM's unmodified queue simulated memory and time, by its module's globals alone."""
+"""Simulated memory and time for vLLM's unmodified queue, by its module's globals alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rebound(module: ModuleType, surroundings: Surroundings) -> Generator[None]:
 
 
 def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
-    """The stand-ins, by the name of the global that each takes the place of."""
+    """Return the stand-ins, by the name of the global that each takes the place of."""
     spin = surroundings_spin(surroundings)
     stood_in: dict[str, object] = {
         "pickle": Instead(pickle, {"loads": _loads}),
@@ -62,7 +62,7 @@ def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
 
 
 def surroundings_spin(surroundings: Surroundings) -> Any:
-    """``sched_yield``: whose turn it is, is the world's to say."""
+    """Return a ``sched_yield`` that lets the world decide whose turn it is."""
 
     def sched_yield() -> None:
         surroundings.spin("a slot")
@@ -82,7 +82,7 @@ class Instead:
 
 
 class FenceLock:
-    """vLLM's fence is a lock that is taken and given back: both are one full fence."""
+    """Stand-in for vLLM's fence, a lock that is taken and given back: both are one full fence."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -95,12 +95,12 @@ class FenceLock:
 
 
 class Named:
-    """A segment that takes names for its bytes."""
+    """Segment that takes names for its bytes."""
 
     _segment: Segment
 
     def call(self, namer: Callable[[int, int], str]) -> None:
-        """Names for whoever reads a schedule."""
+        """Name the bytes for readers of a schedule."""
         self._segment.call(namer)
 
 
@@ -120,10 +120,10 @@ def _memory(surroundings: Surroundings) -> Any:
             return self._segment.plain if idle else self._segment.buf
 
         def close(self) -> None:
-            """Nothing: it ends with its world."""
+            """Do nothing: it ends with its world."""
 
         def unlink(self) -> None:
-            """As above."""
+            """Do nothing, likewise."""
 
     return SharedMemory
 
@@ -133,12 +133,12 @@ def _loads(data: Any, *, buffers: Any = ()) -> Any:
 
 
 def _real(data: Any) -> Any:
-    """What C code takes for a buffer."""
+    """Return what C code takes for a buffer."""
     return data if isinstance(data, _BUFFERS) else bytes(data)
 
 
 def _view(thing: Any) -> Any:
-    """``memoryview``, for releases that wrap each slice in another one."""
+    """Stand in for ``memoryview``, for releases that wrap each slice in another one."""
     return memoryview(thing) if isinstance(thing, _BUFFERS) else thing[:]
 
 
@@ -154,11 +154,11 @@ class _NoContext:
     """Sockets that can be made and named, in a world where nothing is ever sent."""
 
     def socket(self, *_: object) -> _NoSocket:
-        """One."""
+        """Make one."""
         return _NoSocket()
 
     def term(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class _NoSocket:
@@ -170,26 +170,26 @@ class _NoSocket:
         raise CannotWork(f"a socket was asked to {name} in a world without sockets")
 
     def send(self, content: Any, *_: object, **__: object) -> None:
-        """The one-byte ping to whoever is idle, whom time wakes here; a payload is refused."""
+        """Take the one-byte wake-up of idle readers, whom time wakes here; refuse a payload."""
         if len(content) > 1:
             raise CannotWork("a message took the overflow path in a world without sockets")
 
     def poll(self, *_: object, **__: object) -> int:
-        """Nothing is there."""
+        """Return 0: nothing has come."""
         return 0
 
 
 class _NoPoller:
-    """An idle reader: it looks again when something has changed."""
+    """Poller of an idle reader: it looks again when something has changed."""
 
     def __init__(self, spin: Any) -> None:
         self._spin = spin
 
     def register(self, *_: object) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def poll(self, *_: object, **__: object) -> list[tuple[Any, int]]:
-        """No news."""
+        """Let others run; return no event."""
         self._spin()
         return []
 

@@ -1,4 +1,4 @@
-"""The files of vLLM that are served unmodified, and what can be read off them unexecuted."""
+"""The files of vLLM that are served unmodified, and the features read off them unexecuted."""
 
 from __future__ import annotations
 
@@ -30,69 +30,69 @@ EXECUTORS = Path("vllm", "v1", "executor")
 PIPES = Path("vllm", "distributed", "kv_transfer", "kv_pipe")
 PIPE = "vllm.distributed.kv_transfer.kv_pipe.pynccl_pipe"
 _WITH_PIPES = (Version("0.6.5"), Version("0.12.0"))
-"""The first and the last release that has one."""
+"""First and last release that have a pipe."""
 EXECUTOR = "vllm.v1.executor.multiproc_executor"
 
 
 class Features(msgspec.Struct, frozen=True):
-    """What this copy of vLLM offers, whatever its version is called."""
+    """Features that this copy of vLLM offers, independent of its version's name."""
 
     deadlines: bool
-    """``enqueue`` and ``dequeue`` both take ``timeout``."""
+    """True if ``enqueue`` and ``dequeue`` both take ``timeout``."""
     cancel_event: bool
-    """``dequeue`` takes an event that ends it."""
+    """True if ``dequeue`` takes an event that ends it."""
     shutdown: bool
-    """The queue has ``shutdown()``."""
+    """True if the queue has ``shutdown()``."""
     ring: bool
     slots: bool
     remote: bool
-    """The queue can be told which address its remote readers are to come to."""
+    """True if the queue takes the address that its remote readers are to connect to."""
     group: bool = False
-    """There is a stateless process group beside the queue."""
+    """True if there is a stateless process group beside the queue."""
     store_timeout: bool = False
-    """A timeout can be given where a group is made."""
+    """True if a timeout can be given where a group is made."""
     barrier_timeout: bool = False
     pool: pool_features.PoolFeatures | None = None
-    """There is an executor, and it can be asked for this."""
+    """Features of its executor; None: there is none."""
     pipe: bool = False
-    """There is a pipe for KV caches beside the group."""
+    """True if there is a pipe for KV caches beside the group."""
     coordinator: bool = False
-    """There is a coordinator for data-parallel replicas."""
+    """True if there is a coordinator for data-parallel replicas."""
 
 
 class Sources(msgspec.Struct, frozen=True):
     """One copy of vLLM, as far as it is needed."""
 
     folder: ClassVar[Path] = FOLDER
-    """Where the queue's file lies, below the root."""
+    """Folder of the queue's file, below the root."""
     spec: str
     version: str
     root: Path
-    """The folder that has the import package in it."""
+    """Folder that has the import package in it."""
     expected: dict[str, str] | None
     """sha256 by path for a stored release; None for a working tree, which may change."""
     origin: str
-    """For people: where the files come from."""
+    """Origin of the files, as a text for reports."""
     off: tuple[str, ...] = ()
-    """Findings whose bug is taken out of the code as it is loaded, by id."""
+    """Findings that are switched off in the code as it is loaded, by id."""
 
     def modules(self) -> dict[str, Path]:
-        """The real files, by the module that each is served as."""
+        """Return the real files, by the module that each is served as."""
         paths = {name: self.root / FOLDER / f"{name}.py" for name in (QUEUE, ARENA, STORAGE)}
         real = {f"{PACKAGE}.{name}": path for name, path in paths.items() if path.is_file()}
         grouped = {GROUP: self.root / GROUPS} if self._group() else {}
         return real | grouped | self._executors() | self._pipes()
 
     def files(self) -> list[Path]:
-        """Every file whose code is run."""
+        """Return every file whose code is run."""
         coordinators = [self.root / COORDINATOR] if self._has(COORDINATOR) else []
         return [*self.modules().values(), *coordinators]
 
     def whole(self) -> bool:
-        """Whether it has everything that this killpoint keeps of a release.
+        """Return whether it has everything that this killpoint keeps of a release.
 
-        What older ones stored lacks the pipe, the settings and whatever came to be kept before
-        them, or the engine of a release that has one beside its executor.
+        A release that an older one stored lacks the pipe, the settings and the files that came to
+        be kept before them, or the engine of a release that has one beside its executor.
         """
         if self.expected is None:
             return True
@@ -102,7 +102,7 @@ class Sources(msgspec.Struct, frozen=True):
         return kept and (bool(self._pipes()) or not _has_pipes(self.version))
 
     def _executors(self) -> dict[str, Path]:
-        """The pool's files, if all of them are there."""
+        """Return the pool's files, if all of them are there."""
         names = ("multiproc_executor", "abstract")
         files = {name: EXECUTORS / f"{name}.py" for name in names}
         if not all(self._has(file) for file in files.values()):
@@ -111,7 +111,7 @@ class Sources(msgspec.Struct, frozen=True):
         return {f"{package}.{name}": self.root / file for name, file in files.items()}
 
     def _pipes(self) -> dict[str, Path]:
-        """The pipe's files, if all of them and a group are there."""
+        """Return the pipe's files, if all of them and a group are there."""
         files = {name: PIPES / f"{name}.py" for name in ("base", PIPE.rpartition(".")[2])}
         if not (self._group() and all(self._has(file) for file in files.values())):
             return {}
@@ -129,7 +129,7 @@ class Sources(msgspec.Struct, frozen=True):
         return known and (self.root / file).is_file()
 
     def _group(self) -> dict[str, set[str]]:
-        """The methods of the stateless process group; empty if there is none."""
+        """Return the methods of the stateless process group; empty if there is none."""
         if not self._has(GROUPS):
             return {}
         return _methods(self._parsed(self.root / GROUPS), "StatelessProcessGroup")
@@ -141,11 +141,11 @@ class Sources(msgspec.Struct, frozen=True):
             raise CannotWork(f"{self.spec}: {path}: {error}") from error
 
     def module(self) -> str:
-        """The name that the queue's module is imported by."""
+        """Return the name that the queue's module is imported by."""
         return ".".join((*self.folder.parts, QUEUE))
 
     def code(self, path: Path) -> bytes:
-        """A file's content as it is executed: as it is, but for what is switched off.
+        """Return a file's content as it is executed: unchanged but for switch-offs.
 
         Raises:
             CannotWork: as :meth:`read`; or no part of a switch-off fits this copy.
@@ -153,7 +153,7 @@ class Sources(msgspec.Struct, frozen=True):
         return switch_offs.applied(self.off, path, self.read(path)) if self.off else self.read(path)
 
     def compiled(self, path: Path) -> CodeType:
-        """A file's code, compiled; lines that a switch-off adds to it are no points.
+        """Return a file's code, compiled; lines that a switch-off adds to it are no points.
 
         Raises:
             CannotWork: as :meth:`code`.
@@ -164,7 +164,7 @@ class Sources(msgspec.Struct, frozen=True):
         return compile(code, str(path), "exec", dont_inherit=True)
 
     def switched_off(self) -> list[str]:
-        """For people: which findings' bugs are taken out, and which have no place here."""
+        """Return notes on the findings that are switched off, and on those that no edit fits."""
         if not self.off:
             return []
         texts = [(path, self.read(path)) for path in self.files()]
@@ -174,7 +174,7 @@ class Sources(msgspec.Struct, frozen=True):
         return told + [f"not switched off, since no edit fits: {', '.join(absent)}"] * bool(absent)
 
     def read(self, path: Path) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
             CannotWork: it cannot be read, or is not the file that was stored.
@@ -193,7 +193,7 @@ class Sources(msgspec.Struct, frozen=True):
         return content
 
     def features(self) -> Features:
-        """What the queue's file offers.
+        """Return the features of the queue's file.
 
         Raises:
             BadUsage: there is no message queue in it.
@@ -229,7 +229,7 @@ def _has_pipes(version: str) -> bool:
 
 
 def _methods(tree: ast.Module, name: str) -> dict[str, set[str]]:
-    """A class's methods, and the names of each one's parameters."""
+    """Return a class's methods, and the names of each one's parameters."""
     found: dict[str, set[str]] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:

@@ -17,7 +17,7 @@ _OFF = re.compile(r"~[a-z][a-z0-9-]*(,[a-z][a-z0-9-]*)*$")
 
 
 def resolve(spec: str, project: Project) -> str:
-    """A release fetched, or a tree found: as :func:`find` takes it.
+    """Fetch a release, or find a tree; return the spec that :func:`find` takes.
 
     Raises:
         BadUsage: no such release or tree, or it has no source archive or no message queue.
@@ -34,7 +34,7 @@ def resolve(spec: str, project: Project) -> str:
 
 
 def find(resolved: str, project: Project) -> Sources:
-    """The files behind a resolved spec. Never uses the network.
+    """Return the files behind a resolved spec. Never uses the network.
 
     Raises:
         BadUsage: no such tree.
@@ -52,14 +52,14 @@ def find(resolved: str, project: Project) -> Sources:
 
 
 def without(spec: str, off: Sequence[str]) -> str:
-    """The spec of the same target with further findings' bugs taken out."""
+    """Return the spec of the same target with further findings switched off."""
     plain, before = parted(spec, spec.partition("@")[2])
     every = sorted({*before, *off})
     return f"{plain}~{','.join(every)}" if every else plain
 
 
 def switch_offs_of(resolved: str, project: Project) -> list[str]:
-    """The findings whose switch-off changes a file of the target, and is not made in it already."""
+    """Return the findings whose switch-off changes the target and is not made already."""
     sources = find(resolved, project)
     texts = [(path, sources.read(path)) for path in sources.files()]
     return [
@@ -70,10 +70,10 @@ def switch_offs_of(resolved: str, project: Project) -> list[str]:
 
 
 def parted(spec: str, path: str) -> tuple[str, tuple[str, ...]]:
-    """``vllm==0.33.0~late-replies,deaf-reader``: the target, and what is switched off.
+    """Split ``vllm==0.33.0~late-replies,deaf-reader`` into the target and its switch-offs.
 
     Args:
-        path: what of the spec would be a folder, if it names one: that may have a tilde, too.
+        path: part of the spec that may name a folder, whose name may have a tilde, too.
     """
     if not _OFF.search(spec) or _is_folder(path):
         return spec, ()
@@ -82,7 +82,7 @@ def parted(spec: str, path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether there is such a folder; with every finding behind it a path is too long to be one."""
+    """Return whether there is such a folder; a path with every finding behind it is too long."""
     try:
         return bool(path) and Path(path).is_dir()
     except OSError:

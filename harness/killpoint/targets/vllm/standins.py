@@ -15,14 +15,14 @@ from killpoint.targets.vllm import neighbours
 from killpoint.targets.vllm.sources import GROUP, Sources
 
 Contents = Mapping[str, Mapping[str, object]]
-"""What stand-ins have in them, by module name."""
+"""Contents of stand-ins, by module name."""
 
 
 def serve(sources: Sources, stood_in: Contents | None = None) -> ModuleType:
-    """The queue's module, imported. Once in a process: there is one package of its name in it.
+    """Import the queue's module; once in a process, which has one package of its name.
 
     Args:
-        stood_in: the neighbours; by default vLLM's.
+        stood_in: contents of the stand-ins; by default vLLM's.
 
     Raises:
         CannotWork: the package is imported here already, something it needs is not installed, or
@@ -54,7 +54,7 @@ def withdraw(finder: Finder) -> None:
 
 
 class Finder(MetaPathFinder):
-    """Answers for everything of one package, and for nothing else but what it has stand-ins for."""
+    """Finder of the modules of one package and of the stand-ins, and of no others."""
 
     def __init__(self, sources: Sources, stood_in: Contents) -> None:
         self.sources = sources
@@ -63,7 +63,7 @@ class Finder(MetaPathFinder):
         self._stood_in = stood_in
 
     def answers_for(self, name: str) -> bool:
-        """Whether a module of this name is the package, in it, or named among the stand-ins."""
+        """Return whether a module of this name is the package, in it, or among the stand-ins."""
         return name.partition(".")[0] == self.package or name in self._stood_in
 
     def find_spec(
@@ -72,7 +72,7 @@ class Finder(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """How to load a module of the package: the real file, a stand-in, or a refusal by name."""
+        """Return how to load a module of the package: as the real file or a stand-in, or refuse."""
         del path, target
         if not self.answers_for(fullname):
             return None
@@ -89,14 +89,14 @@ class Finder(MetaPathFinder):
 
 
 class Unmodified(Loader):
-    """Runs a file as it is. Nothing is written beside it."""
+    """Loader that runs a file as it is, and writes nothing beside it."""
 
     def __init__(self, sources: Sources, file: Path) -> None:
         self._sources = sources
         self._file = file
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """An ordinary module."""
+        """Return None, for an ordinary module."""
         del spec
         return None
 
@@ -106,15 +106,15 @@ class Unmodified(Loader):
 
 
 class Replaced(Loader):
-    """Makes a stand-in."""
+    """Loader that makes a stand-in."""
 
     def __init__(self, contents: Mapping[str, object]) -> None:
         self._contents = contents
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """A module that refuses what it was not given."""
+        """Make a module that refuses what it was not given."""
         return neighbours.StandIn(spec.name, self._contents)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to do."""
+        """Do nothing: nothing is left to run."""
         del module

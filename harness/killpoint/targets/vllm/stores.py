@@ -1,4 +1,4 @@
-"""Sees each store that vLLM makes to a slot's flags, at the moment it is made."""
+"""Observation of each store that vLLM makes to a slot's flags, at the moment it is made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from killpoint.targets.protocol import StoreSink
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Where the flags of a ring lie: offsets and lengths in bytes."""
+    """Layout of a ring's flags: offsets and lengths in bytes."""
 
     flags: int
     """Offset of the first slot's flags."""
@@ -21,12 +21,12 @@ class Layout(msgspec.Struct, frozen=True):
     chunk_bytes: int
 
     def slot_flags(self, slot: int) -> slice:
-        """The bytes of one slot's flags."""
+        """Return the bytes of one slot's flags."""
         start = self.flags + slot * self.flags_per_slot
         return slice(start, start + self.flags_per_slot)
 
     def name(self, at: int, size: int) -> str:
-        """What lies at an offset, for a person."""
+        """Return the name of what lies at an offset."""
         if at < self.flags:
             slot, byte = divmod(at, self.chunk_bytes)
             return f"chunk {slot} from byte {byte}"
@@ -36,7 +36,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class Watched:
-    """Takes the place of a ring's shared memory object; everything but ``buf`` is the real one's.
+    """Stand-in for a ring's shared memory object; everything but ``buf`` is the real one's.
 
     The segment stays the real one: each store goes straight to it, inside a block of the sink's.
     """
@@ -136,12 +136,12 @@ class Flags:
 
 
 def _byte(value: int | bytes) -> int:
-    """What a memoryview would take: whatever fails must fail before anybody is told of a store."""
+    """Return what a memoryview would take; an error must come before a store is reported."""
     if isinstance(value, bytes) or not 0 <= value <= 255:
         raise ValueError(f"{value!r} does not fit one flag")
     return value
 
 
 def view_of(thing: Any) -> memoryview | Flags:
-    """``memoryview``, for code that wraps each slice in another one."""
+    """Return a ``memoryview``, for code that wraps each slice in another one."""
     return thing[:] if isinstance(thing, Flags) else memoryview(thing)

@@ -12,7 +12,7 @@ from killpoint.targets.vllm.sources import QUEUE, Sources
 
 
 def locate(text: str, project: Project = VLLM) -> Sources:
-    """The tree behind ``NAME@PATH``: a checkout, or any folder that has the package in it.
+    """Return the tree behind ``NAME@PATH``: a checkout, or any folder that has the package in it.
 
     Raises:
         BadUsage: there is no such tree.
@@ -51,7 +51,7 @@ def _version(root: Path, name: str) -> str | None:
 
 
 def _assigned(path: Path) -> str | None:
-    """The version that a file assigns, without running it."""
+    """Return the version that a file assigns, without running it."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):

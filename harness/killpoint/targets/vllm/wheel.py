@@ -15,7 +15,7 @@ from killpoint.targets.vllm.archive import WANTED, inside, is_wanted, keep
 def take(
     archive: IO[bytes], into: Path, wanted: frozenset[PurePosixPath] | None = None
 ) -> dict[str, str]:
-    """Write the wanted Python files below ``into``: sha256 by path, for each of them.
+    """Write the wanted Python files below ``into``; return the sha256 of each by its path.
 
     Raises:
         CannotWork: the wheel is damaged, or holds what none needs, as for a source archive.

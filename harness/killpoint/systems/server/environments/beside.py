@@ -1,18 +1,18 @@
 """Starts programs beside one, as a launch script does: ``beside.py FRONT… -- OTHER… [-- OTHER…]``.
 
 A deployment of Dynamo is a front end and workers, each started by a command line of its own, and
-kept and ended by whoever deploys it. This stands in for that, and shall not be what is judged.
-So the process that was started becomes the front end itself: signals reach it and nobody else, and
+kept and ended by its operator. This program stands in for the operator, and must not be what is
+judged. So the process that was started becomes the front end itself: signals reach it alone, and
 its status is its own. The workers are children of a keeper below it, which does what a supervisor
 would:
 
-- a worker that dies is nobody's reason to end the others or the front: whether they go on without
-  it is theirs to show;
-- once the front has ended, whichever way, the kernel tells the keeper, which sends the workers
+- if a worker dies, the keeper ends neither the others nor the front: whether they go on without it
+  is what a play shows;
+- once the front has ended, whichever way, the kernel signals the keeper, which sends the workers
   SIGTERM, and SIGKILL to those that still live some seconds later.
 
-So the front may drain with its workers at work. What becomes of the workers after the front is the
-keeper's doing, and no merit of theirs: of Dynamo, E8 is not judged.
+So the front may drain with its workers at work. The workers end after the front by the keeper's
+doing, and by no merit of theirs: E8 is not judged of Dynamo.
 
 Nothing but the standard library is imported: an engine's own interpreter runs this.
 """
@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 GRACE = 5.0
-"""Seconds between SIGTERM and SIGKILL, less than a tree has once its front is gone."""
+"""Seconds between SIGTERM and SIGKILL, fewer than a tree has once its front is gone."""
 _PARENT_DEATH_SIGNAL = 1
 _HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 _CANNOT_START = 127
@@ -56,7 +56,7 @@ def _commands(words: Sequence[str]) -> list[list[str]]:
 
 
 def _keep(commands: list[list[str]], front: int) -> NoReturn:
-    """Be the keeper, until the front has ended and the others have."""
+    """Be the keeper, until the front and all others have ended."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     _end_with(front, signal.SIGTERM)
     own = os.getpid()
@@ -82,7 +82,7 @@ def _keep(commands: list[list[str]], front: int) -> NoReturn:
 
 
 def _end_with(parent: int, number: signal.Signals) -> None:
-    """Be sent a signal when the parent ends, also if it has by now."""
+    """Have the kernel send a signal when the parent ends; send it now if it has ended."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, int(number), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
@@ -97,12 +97,12 @@ def _become(command: list[str]) -> NoReturn:
 
 
 def _reap(alive: set[int]) -> None:
-    """Take note of who has ended; the signal of several may have come once."""
+    """Remove the pids of ended processes; one signal may stand for several of them."""
     alive -= {pid for pid in alive if os.waitpid(pid, os.WNOHANG)[0] == pid}
 
 
 def _send(alive: set[int], number: signal.Signals) -> None:
-    """To processes that were not waited for, so that their numbers are theirs."""
+    """Send a signal to processes that were not waited for, so that no pid has a new owner."""
     for pid in alive:
         os.kill(pid, number)
 

@@ -21,7 +21,7 @@ first, then the progress. One that is there is only described. docs/environments
 
 
 def add_parser(commands: Any) -> None:
-    """The command and its options."""
+    """Add the command and its options."""
     parser = commands.add_parser(
         "environment",
         help="make the environment that a real engine is judged in, or list those there are",

@@ -1,9 +1,10 @@
 """NVIDIA Dynamo without a GPU: its front end, and its mocker in the place of an engine.
 
 It runs with the packages that vLLM's releases share. A small folder of its own goes first on the
-path: its two wheels, what it needs beside those packages, and the releases of two of them that it
-asks for instead. One package that its metadata names, ``aisimulate``, is left out: the public index
-does not serve it, and neither the front end nor the mocker as they are started here import it.
+path, with its two wheels, what they need beside those packages, and other releases of two of those
+packages, which it requires. The package ``aisimulate``, which its metadata names, is left out: the
+public index does not serve it, and neither the front end nor the mocker as they are started here
+import it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NOTES = (
 
 
 def release() -> str:
-    """What can be made, as typed after ``serve:``."""
+    """Return the release that can be made, as typed after ``serve:``."""
     return f"dynamo=={_version()}"
 
 

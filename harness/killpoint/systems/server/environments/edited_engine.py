@@ -1,4 +1,4 @@
-"""An engine with bugs taken out: files that its processes import in the place of its own ones."""
+"""An engine with findings switched off: edited files that its processes import."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from killpoint.targets.vllm.switch_offs import known
 from killpoint.targets.vllm.switch_offs.servers import edited_files, switchable
 
 IMPORTS = Path(__file__).with_name("edited_imports")
-"""The folder that goes first on the path of an engine."""
+"""Folder that goes first on the path of an engine."""
 
 
 class EditedEngine(msgspec.Struct, frozen=True):
-    """What an engine's processes import in the place of its own files."""
+    """Edited files that an engine's processes import in the place of its own."""
 
     folder: Path
-    """Has the edited files, and which module each is of."""
+    """Folder of the edited files, and of the list of the module that each replaces."""
     notes: tuple[str, ...]
-    """For the card: what is switched off, and what has no place in this release."""
+    """Lines for the card: the findings that are switched off, and those that no edit fits here."""
 
     def variables(self) -> dict[str, str]:
-        """What the environment of a play has it by, beside :data:`IMPORTS` on the path."""
+        """Return the variables of a play that name the folder; :data:`IMPORTS` is on the path."""
         return {"KILLPOINT_EDITED": str(self.folder)}
 
 
 def edited_engine(package: Path, off: Sequence[str]) -> EditedEngine:
-    """The files of an engine without these findings' bugs, kept in the cache.
+    """Return the files of an engine with these findings switched off, kept in the cache.
 
     Args:
         package: the folder of the package ``vllm``.
@@ -58,7 +58,7 @@ def edited_engine(package: Path, off: Sequence[str]) -> EditedEngine:
 
 
 def fitting_in(package: Path) -> list[str]:
-    """The findings whose edit fits a file of this engine.
+    """Return the findings whose edit fits a file of this engine.
 
     Raises:
         CannotWork: a file of the engine cannot be read.
@@ -79,7 +79,7 @@ def _read(package: Path, file: PurePosixPath) -> bytes | None:
 
 
 def _kept(files: dict[PurePosixPath, bytes]) -> Path:
-    """A folder of these files; one that is there already is the same, by its name."""
+    """Return a folder of these files, named by their digest: one that exists is the same."""
     digest = hashlib.sha256()
     for file, content in sorted(files.items()):
         digest.update(f"{file}\0{len(content)}\0".encode() + content)
@@ -105,5 +105,5 @@ def _kept(files: dict[PurePosixPath, bytes]) -> Path:
 
 
 def _module(file: PurePosixPath) -> str:
-    """The name that a file of the package is imported by."""
+    """Return the name by which a file of the package is imported."""
     return ".".join(("vllm", *file.with_suffix("").parts))

@@ -8,57 +8,59 @@ from typing import Annotated, Literal
 import msgspec
 
 PLUGIN = Path(__file__).with_name("line_plugin")
-"""The folder that goes on the path of an engine; its plugin does nothing unless it is told to."""
+"""Folder that goes on the path of an engine; its plugin is inert unless the environment sets a
+fault."""
 
 
 LOADER = Path(__file__).with_name("line_loader")
-"""The folder that goes on the path beside it, of a server that loads no plugins."""
+"""Folder that goes on the path beside it, for a server that loads no plugins."""
 Hang = Literal["spin", "sleep", "hold-gil", "lost-lock", "file-lock", "full-pipe", "swallow"]
-"""How a process stops serving without being dead: its thread computes without an end, or sleeps, or
-sleeps with the interpreter's lock held, or waits for a lock whose holder has ended, or for one of a
-file that another process holds, or writes to a pipe that nobody reads; or the call of the function
-is not made, once."""
+"""Ways in which a process stops serving without being dead: its thread computes without an end;
+sleeps; sleeps with the interpreter's lock held; waits for a lock whose holder has ended; waits for
+a file lock that another process holds; writes to a pipe that no process reads; or one call of the
+function is not made."""
 Act = Literal["kill", "stop", "terminate"] | Hang
 
 
 class LineFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is done before which line of which process."""
+    """Fault that strikes a process before a line of a function."""
 
     module: str
     function: str
     """Its qualified name in the module; neither a coroutine nor a generator."""
     line: str = ""
-    """Text that exactly one line of the function holds; empty: see ``along``."""
+    """Text that exactly one line of the function holds; empty: ``along`` chooses the line."""
     along: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    """How far along the lines that the process passed twice and more until the gate was opened, in
-    their order; if none, along those that it passed once, else along all that there are."""
+    """Position (0 to 1) among the lines that the process passed at least twice until the gate was
+    opened, in their order; if there are none, among those that it passed once, else among all
+    lines."""
     act: Act = "kill"
     title: str = ""
     """A regular expression for the process's name and command line at that moment; empty: any."""
     gated: bool = False
-    """Whether a named line is struck only once the gate is open."""
+    """True if a named line is struck only once the gate is open."""
     nth: Annotated[int, msgspec.Meta(ge=1)] = 1
-    """At which passage of the line by such a process."""
+    """Number of the passage of the line, by such a process, at which the fault strikes."""
 
     def variables(self, marks: Path) -> dict[str, str]:
-        """What the environment of a play has it by; what happens is noted in that file."""
+        """Return the variables of a play that carry the fault; events are noted in ``marks``."""
         given = {**msgspec.to_builtins(self), "marks": str(marks), "gate": str(gate(marks))}
         return {"KILLPOINT_LINE": msgspec.json.encode(given).decode()}
 
 
 def gate(marks: Path) -> Path:
-    """The file that is to be made for a process without a named line to be struck."""
+    """Return the gate: the file whose creation releases a fault without a named line."""
     return marks.with_suffix(".gate")
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plugin noted: before the act, so that one is a proof that the line was reached."""
+    """Note of the plugin, written before the act: an act that is noted was reached."""
 
     what: Literal["armed", "failed"] | Act
     pid: int
     title: str
     time: float
-    """Of the monotonic clock."""
+    """Seconds of the monotonic clock."""
     line: int = 0
     file: str = ""
     function: str = ""
@@ -66,7 +68,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def marks(file: Path) -> list[Mark]:
-    """What is noted so far; nothing where no process has loaded the plugin."""
+    """Return the notes so far; none if no process has loaded the plugin."""
     if not file.exists():
         return []
     whole = [line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
@@ -74,5 +76,5 @@ def marks(file: Path) -> list[Mark]:
 
 
 def struck(file: Path) -> Mark | None:
-    """The act, if it was done."""
+    """Return the note of the act, if it was done."""
     return next((mark for mark in marks(file) if mark.what not in ("armed", "failed")), None)

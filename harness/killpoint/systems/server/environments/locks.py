@@ -1,7 +1,7 @@
-"""Pinned packages: which wheels an environment is made of, by hash, and how large they are.
+"""Pinned packages: the wheels that an environment is made of, by hash, and their sizes.
 
-``ci/lock_environment.py`` writes the lock files. A wheel is pinned by what the public index says
-of it; where a package comes from on this machine is for pip's own settings to say.
+``ci/lock_environment.py`` writes the lock files. A wheel is pinned by the hash that the public
+index gives; pip's own settings decide where a package comes from on this machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FOLDER = Path(__file__).with_name("locks")
 
 
 def files() -> list[Path]:
-    """The lock files."""
+    """Return the lock files."""
     return sorted(_FOLDER.glob("*.json"))
 
 
@@ -32,7 +32,7 @@ class Wheel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
     def fits(self, tags: frozenset[Tag]) -> bool:
-        """Whether an interpreter with these tags can use it."""
+        """Return whether an interpreter with these tags can use it."""
         try:
             return not tags.isdisjoint(parse_wheel_filename(self.file)[3])
         except InvalidWheelFilename:
@@ -46,27 +46,27 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     wheels: tuple[Wheel, ...]
     pythons: tuple[str, ...] = ()
-    """Of which Python (``3.11``) this release is a part; empty: of each."""
+    """Versions of Python (``3.11``) for which this release is chosen; empty: every one."""
 
     def fitting(self, tags: frozenset[Tag]) -> tuple[Wheel, ...]:
-        """Those of its wheels that an interpreter with these tags can use."""
+        """Return its wheels that an interpreter with these tags can use."""
         return tuple(wheel for wheel in self.wheels if wheel.fits(tags))
 
     def requirement(self) -> str:
-        """A line for pip: this release, in no other file than the pinned ones."""
+        """Return a line for pip: this release, in no other file than the pinned ones."""
         return f"{self.name}=={self.version}" + "".join(
             f" --hash=sha256:{wheel.sha256}" for wheel in self.wheels
         )
 
 
 class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an environment is made of."""
+    """Packages that an environment is made of."""
 
     packages: tuple[Package, ...]
     torch: str = ""
-    """A build of torch that is asked for beside them, as a version; it has no hash here."""
+    """Version of the build of torch that is installed beside them; it has no hash here."""
     pythons: tuple[str, ...] = ()
-    """Of which Python there can be one."""
+    """Versions of Python that such an environment can have; empty: every one."""
 
     def chosen(self, tags: frozenset[Tag], python: str) -> tuple[Package, ...]:
         """The packages for one interpreter, each with the wheels that fit it.
@@ -102,16 +102,16 @@ def load(name: str) -> Lock:
 
 
 def size(packages: tuple[Package, ...]) -> int:
-    """Bytes to fetch, of the first wheel of each."""
+    """Return the bytes to fetch, by the first wheel of each package."""
     return sum(package.wheels[0].bytes for package in packages)
 
 
 @functools.cache
 def own_tags() -> frozenset[Tag]:
-    """What wheels the interpreter that runs this can use."""
+    """Return the tags of the wheels that this interpreter can use."""
     return frozenset(sys_tags())
 
 
 def own_python() -> str:
-    """Its version, such as ``3.11``."""
+    """Return the version of this interpreter, such as ``3.11``."""
     return ".".join(platform.python_version_tuple()[:2])

@@ -17,7 +17,7 @@ from killpoint.systems.server.environments import tiny_model
 
 LETTER = "x"
 VOCABULARY = 2048
-"""More than the mocker draws from."""
+"""Number of tokens: more than the mocker draws from."""
 
 
 def stored(folder: Path) -> Path:

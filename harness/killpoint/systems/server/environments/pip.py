@@ -1,4 +1,4 @@
-"""pip, run for an environment: with a deadline, its progress told, its log kept."""
+"""Runs of pip for an environment, with a deadline, reported progress and a log that is kept."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ import msgspec
 from killpoint.errors import CannotWork
 
 Tell = Callable[[str], None]
-"""Told what happens, a line at a time."""
+"""Callback that gets what happens, a line at a time."""
 
 WITHIN = 45 * 60.0
 """Seconds for one run of pip: some hundred packages on a slow network and a loaded machine."""
 SILENT = 10 * 60.0
-"""Seconds without a line of output: it waits for the network, or unpacks a very large package."""
+"""Seconds without output after which pip is given up; a very large package may take most of
+them."""
 _TELL_EVERY = 10.0
 _BEGUN = re.compile(r"\s*(?:Collecting|Processing) ")
 _UNWANTED = (
@@ -39,16 +40,16 @@ _UNWANTED = (
     "PIP_QUIET",
     "PIP_LOG",
 )
-"""What would lead a run of pip elsewhere. Indexes, proxies and certificates stay."""
+"""Variables that would lead a run of pip elsewhere. Indexes, proxies and certificates stay."""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """How a run of pip is watched over."""
+    """Interpreter, log and limits of a run of pip."""
 
     python: Path
-    """Whose pip it is."""
+    """Interpreter whose pip is run."""
     log: Path
-    """Everything that it prints, appended."""
+    """File that everything pip prints is appended to."""
     tell: Tell
     keep: tuple[int, ...] = ()
     """Descriptors that it inherits: the lock of what it writes to, held even if we die."""
@@ -57,7 +58,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def install(run: Run, what: str, arguments: Sequence[str], packages: int) -> None:
-    """``pip install``, of so many packages.
+    """Run ``pip install`` of so many packages.
 
     Raises:
         CannotWork: it failed, hung or took too long; the text says why in pip's own words.
@@ -66,7 +67,7 @@ def install(run: Run, what: str, arguments: Sequence[str], packages: int) -> Non
 
 
 def download(run: Run, what: str, arguments: Sequence[str]) -> None:
-    """``pip download``, of one package; raises as :func:`install` does."""
+    """Run ``pip download`` of one package; raises as :func:`install` does."""
     _run(run, what, ["download", *arguments], 1)
 
 
@@ -100,7 +101,7 @@ def _run(run: Run, what: str, arguments: list[str], packages: int) -> None:
 
 
 class _Watch:
-    """Reads what pip prints: progress to tell, errors to keep."""
+    """Reader of what pip prints: progress to report, errors to keep."""
 
     def __init__(self, run: Run, what: str, packages: int) -> None:
         self._run, self._what, self._packages = run, what, packages
@@ -150,7 +151,7 @@ class _Watch:
         self._run.tell(f"{self._what}: {text}, {self._told - self._began:.0f} s")
 
     def reason(self) -> str:
-        """The first of its errors, in its own words."""
+        """Return the first of its errors, in pip's own words."""
         return self._errors[0] if self._errors else "pip failed without a word"
 
 
@@ -160,7 +161,7 @@ def _environment() -> dict[str, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It and what it started, if it has not ended by itself."""
+    """Kill pip and what it started, if it has not ended by itself."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

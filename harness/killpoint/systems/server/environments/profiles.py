@@ -1,4 +1,4 @@
-"""How each engine is started, watched and told apart, as data: its `ServerProgram`."""
+"""The `ServerProgram` of each engine: how it is started, watched and told apart, as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from killpoint.systems.server.environments.tiny_model import PROMPTS
 from killpoint.systems.server.program import LinePath, ServerProgram, UtilityCall, Zygote
 
 SERVED = "tiny"
-"""What requests call the model."""
+"""Name of the model in requests."""
 
 _FLAGS = {
     "--served-model-name": SERVED,
@@ -39,7 +39,7 @@ _UNWANTED = (
     *("PYTHONHOME", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONDONTWRITEBYTECODE"),
     "VLLM_RPC_BASE_PATH",  # its sockets go to TMPDIR, where they are told if they stay
 )
-"""What the caller's environment may hold, and no server is to inherit."""
+"""Variables of the caller's environment that no server is to inherit."""
 _OPEN = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 _SECURITY = "docs/usage/security.md: "
 _DISCLAIMS = {
@@ -115,12 +115,12 @@ def vllm(
     cpu: bool,
     instead: EditedEngine | None = None,
 ) -> ServerProgram:
-    """VLLM's own server, from its command line.
+    """Return vLLM's own server, started by its command line.
 
     Args:
         site: the folder that goes first on the path; None: vLLM lies in the environment itself.
-        cpu: whether it is a build for the CPU; one for GPUs is started with its own defaults.
-        instead: what it imports in the place of its own files, if anything.
+        cpu: True for a build for the CPU; one for GPUs is started with its own defaults.
+        instead: edited files that it imports in the place of its own, if any.
     """
     flags = [word for pair in (_FLAGS | (_CPU_FLAGS if cpu else {})).items() for word in pair]
     folders = (IMPORTS if instead else None, site, PLUGIN)
@@ -195,13 +195,13 @@ def dynamo(
     """Dynamo's front end, with mockers for workers, which find each other by files.
 
     The front is the front end itself: a launcher of ours (``beside.py``) becomes it once it has
-    forked a keeper of the mockers. So E6 and E7 are of Dynamo's own process: how it drains with
-    its workers at work, and its status. E8 is not judged, since the keeper ends the workers. E2
-    and E10 are not either: they compare tokens, and a mocker's are random. That an answer was cut
-    short is seen all the same (:mod:`.mocker_model`).
+    forked a keeper of the mockers. So E6 and E7 judge Dynamo's own process: its drain with its
+    workers at work, and its status. E8 is not judged, since the keeper ends the workers; nor are E2
+    and E10, which compare tokens, since a mocker's are random. A truncated answer is seen all the
+    same (:mod:`.mocker_model`).
 
-    A mocker is a whole engine, so it is a core, and a second one a replica; no part of it is a
-    worker that shares its steps. What is said of two workers is played with one mocker.
+    A mocker is a whole engine, so it stands for a core, and a second one for a replica; no part of
+    it is a worker that shares its steps. A play of two workers is played with one mocker.
     """
     files = ["--discovery-backend", "file"]
     front = [str(python), "-m", "dynamo.frontend", *files]

@@ -1,8 +1,8 @@
 """Environments in the cache: made once, whole or not at all, by one process at a time.
 
-A folder is an environment only if it holds its record, which is written last. One without is what
-a killed maker left: it is never used, and removed by the next maker. It is made where it is used,
-because the programs of a virtual environment hold its path.
+A folder is an environment only if it holds its record, which is written last. A folder without a
+record was left by a maker that was killed: it is never used, and the next maker removes it. An
+environment is made where it is used, because the programs of a virtual environment hold its path.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from killpoint.systems.server.environments.pip import Tell
 
 _RECORD = "environment.json"
 _HEADROOM = 500 * 10**6
-"""Bytes that are to be left on the disk."""
+"""Bytes that must stay free on the disk."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of an environment that is whole."""
+    """Facts about an environment that is whole."""
 
     name: str
     bytes: int
-    """On the disk."""
+    """Size on the disk, in bytes."""
     seconds: float
-    """That it took to make."""
+    """Seconds that making it took."""
     fetched: int
-    """Bytes of the packages that it was made of."""
+    """Size of the packages that it was made of, in bytes."""
     notes: tuple[str, ...] = ()
-    """For the card."""
+    """Lines for the card."""
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -48,25 +48,25 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is to be made, and how."""
+    """Environment that is to be made, and how."""
 
     name: str
-    """Of its folder."""
+    """Name of its folder."""
     command: str
-    """What a user types to have it made, for messages."""
+    """Command that makes it, for messages to the user."""
     fetched: int
     """Bytes to fetch."""
     size: int
-    """About how many bytes it will have on the disk."""
+    """Approximate size on the disk, in bytes."""
     minutes: float
-    """About how long it takes on two cores."""
+    """Approximate minutes that making it takes on two cores."""
     fill: Callable[[Path, Path, int], tuple[str, ...]]
-    """Makes it in an empty folder, with a log and the descriptor of the lock to hand on to whatever
-    writes there; returns the notes."""
+    """Function that makes it in an empty folder, given a log and the descriptor of the lock, which
+    each process that writes there is to inherit; returns the notes."""
 
 
 def folder() -> Path:
-    """Where environments are kept."""
+    """Return the folder of all environments."""
     return cache_root() / "environments"
 
 
@@ -87,14 +87,14 @@ def stored(name: str) -> Environment | None:
 
 
 def every() -> list[Environment]:
-    """Those that are whole, by name."""
+    """Return the environments that are whole, by name."""
     names = sorted(path.name for path in folder().glob("*") if path.is_dir())
     found = [stored(name) for name in names]
     return [each for each in found if each is not None]
 
 
 def made(plan: Plan, offline: bool, tell: Tell) -> Environment:
-    """The environment, made now if it is not there.
+    """Return the environment, made now if it is missing.
 
     Raises:
         CannotWork: it is not there and may not be fetched, or cannot be made.
@@ -144,7 +144,7 @@ def _make(plan: Plan, lock: int, tell: Tell) -> Environment:
 
 
 def _write(home: Path, record: Record) -> None:
-    """The record appears whole, after everything else."""
+    """Write the record so that it appears whole, after everything else."""
     unfinished = home / f".{_RECORD}"
     with unfinished.open("wb") as out:
         out.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
@@ -154,7 +154,7 @@ def _write(home: Path, record: Record) -> None:
 
 
 def _log(name: str) -> Path:
-    """Where the output of what makes it goes; it stays, also if that failed."""
+    """Return the log for the output of a maker; it stays, also if making failed."""
     logs = folder() / "logs"
     logs.mkdir(exist_ok=True)
     return logs / f"{name}.log"
@@ -162,10 +162,10 @@ def _log(name: str) -> Path:
 
 @contextlib.contextmanager
 def _alone(name: str, tell: Tell) -> Generator[int]:
-    """Hold the folder: whoever wants the same one meanwhile waits, and then has it.
+    """Hold the folder: another process that makes an environment waits meanwhile.
 
-    The lock is held until the last process that inherited its descriptor has ended: what a killed
-    maker had started is not written over.
+    The lock is held until the last process that inherited its descriptor has ended, so that no
+    maker overwrites what children of a killed one still write.
     """
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
@@ -182,7 +182,7 @@ def _alone(name: str, tell: Tell) -> Generator[int]:
 
 
 def used(home: Path) -> int:
-    """Bytes that a folder takes on the disk."""
+    """Return the bytes that a folder takes on the disk."""
     return sum(
         os.lstat(os.path.join(at, name)).st_blocks * 512  # noqa: PTH118 # 60,000 files
         for at, _, names in os.walk(home)

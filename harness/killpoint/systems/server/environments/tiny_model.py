@@ -1,4 +1,4 @@
-"""A tiny causal model, made from a seed: what a real engine on trial loads, without a download.
+"""A tiny causal model, made from a seed: a real engine under test loads it without a download.
 
 A Llama of some 0.4 million parameters with a tokenizer of single bytes. Nothing here needs torch,
 a tokenizer library or the network: the files are written as their formats say. The weights come
@@ -58,11 +58,11 @@ PROMPTS = (
     "Why does nobody speak of seven bells?",
     "Why does nobody speak of the north wind?",
 )
-"""Those whose answers, by seed 0, have wide margins at each of the first 512 tokens."""
+"""Prompts whose answers, by seed 0, have wide margins at each of the first 512 tokens."""
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """How large the model is, and how strongly its parts speak; heads can be split in two."""
+    """Size of the model, and the scales of its parts; heads can be split in two."""
 
     hidden: int = 128
     layers: int = 2
@@ -71,11 +71,11 @@ class Shape(msgspec.Struct, frozen=True):
     head: int = 32
     feed_forward: int = 256
     query: float = 6.0
-    """Scale of the queries: how sharp attention is."""
+    """Scale of the queries: the larger, the sharper attention is."""
     attention: float = 4.0
-    """Scale of what attention adds to the stream."""
+    """Scale of attention's contribution to the stream."""
     mixing: float = 1.0
-    """Scale of what the feed-forward part adds."""
+    """Scale of the feed-forward part's contribution."""
 
 
 def stored(folder: Path, seed: int = 0, shape: Shape | None = None) -> Path:
@@ -90,7 +90,7 @@ def stored(folder: Path, seed: int = 0, shape: Shape | None = None) -> Path:
 def kept(folder: Path, name: str, made: dict[str, bytes]) -> Path:
     """A folder of these files below ``folder``, named by what is in them.
 
-    It appears whole or not at all; whoever makes the same one meanwhile makes the same bytes.
+    It appears whole or not at all; another process that makes the same one makes the same bytes.
 
     Raises:
         CannotWork: it cannot be written.
@@ -110,7 +110,7 @@ def kept(folder: Path, name: str, made: dict[str, bytes]) -> Path:
         finally:
             shutil.rmtree(incoming, ignore_errors=True)
     except OSError as error:
-        if home.is_dir():  # somebody else's came first
+        if home.is_dir():  # another process came first
             return home
         raise CannotWork(f"the tiny model cannot be written to {folder}: {error}") from error
     return home

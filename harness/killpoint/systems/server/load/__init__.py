@@ -1,1 +1,1 @@
-"""What clients ask of a server, and how each of their requests ends."""
+"""The load on a server: its clients, their requests, and how each request ends."""

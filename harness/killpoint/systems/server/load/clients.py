@@ -1,6 +1,7 @@
 """Clients of a server: each asks again and again, and records how each of its requests ended.
 
-They speak HTTP over plain connections (:mod:`.http_reply`), so that a torn body is seen as it is.
+Clients speak HTTP over plain connections (:mod:`.http_reply`), so that a torn body is seen as it
+is.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
 
 COMPLETIONS = "/v1/completions"
 _PAUSE = 0.2
-"""Seconds after an answer that was none, before the next request."""
+"""Seconds between a request that failed and the client's next one."""
 _CONNECTS_WITHIN = 5.0
 _NO_ANSWER, _REFUSED = "no answer", "refused"
 _LITTLE = 2048
-"""Bytes that the kernel is to keep for a client that reads nothing."""
+"""Size of the kernel's receive buffer, in bytes, of a client that reads nothing."""
 
 
 @dataclass
 class Address:
-    """Where the server is, and what it calls its model."""
+    """Address of the server, and the name of its model."""
 
     host: str
     port: int
     model: str = ""
     connection: Callable[[str, int], socket.socket] | None = None
-    """Makes a connection where the server is on a node of its own; None: as any client does."""
+    """Function that connects where the server is on a node of its own; None: as any client does."""
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to it; raises OSError as usual."""
+        """Open a connection to it; raises OSError as usual."""
         if self.connection is None:
             return await asyncio.open_connection(self.host, self.port)
         made = await asyncio.to_thread(self.connection, self.host, self.port)
@@ -56,7 +57,7 @@ class Fetched:
 async def fetch(
     address: Address, method: str, path: str, within: float, body: bytes = b""
 ) -> Fetched:
-    """Ask for something small; an ``error`` where nothing came, status 0."""
+    """Send a small request; return its answer, or status 0 and an ``error`` where none came."""
     reply = HttpReply()
     try:
         async with asyncio.timeout(within):
@@ -73,7 +74,7 @@ async def fetch(
 
 
 def _end_of(found: Fetched) -> str:
-    """How a small request ended, as :data:`.completion.End` has it."""
+    """Return how a small request ended, as :data:`.completion.End` has it."""
     if found.status:
         return "whole" if found.status == 200 else "error"
     if found.error.startswith(_NO_ANSWER):
@@ -105,28 +106,28 @@ async def _exchange(
 
 
 Exchange = Callable[[Address, bytes, HttpReply, Callable[[], None] | None], Awaitable[None]]
-"""How a client sends a request, and reads its answer."""
+"""Function that sends a client's request, and reads its answer."""
 
 
 @dataclass
 class Open:
-    """A request that has not ended."""
+    """Request that has not ended."""
 
     client: int
     stream: bool
     by: str = ""
-    """Who asks: one that asks again and again, or :mod:`.other_clients`."""
+    """Kind of client as in :mod:`.other_clients`; empty: one that asks again and again."""
     pieces: int = 0
     chars: int = 0
     last: int = 0
-    """When its last piece came, ns; 0: none has."""
+    """Time when its last piece came, ns; 0: none has."""
     since: int = field(default_factory=time.monotonic_ns)
-    """When its last piece came, or it was asked."""
+    """Time when its last piece came, or it was asked, ns."""
     gap: int = 0
-    """The longest time without a piece so far, ns."""
+    """Longest time without a piece so far, ns."""
 
     def pause(self) -> None:
-        """A piece has come, or the end."""
+        """Take note that a piece has come, or the end."""
         now = time.monotonic_ns()
         self.gap, self.since = max(self.gap, now - self.since), now
 
@@ -138,26 +139,27 @@ class Load:
     address: Address
     log: Log
     asked: list[Asked]
-    """What each client asks."""
+    """Request of each client."""
     texts: dict[int, str] = field(default_factory=dict[int, str])
-    """What each client's answer is, undisturbed."""
+    """Undisturbed answer of each client."""
     open: dict[int, Open] = field(default_factory=dict[int, Open])
     heard: int = 0
-    """Pieces of streams that have come."""
+    """Number of pieces of streams that have come."""
     chars: int = 0
-    """Characters of streams that have come: pieces are larger where their client is behind."""
+    """Number of characters of streams that have come: pieces are larger where their client is
+    behind."""
     undisturbed: float = 0.0
     """Seconds until every client had its answer, as all asked once."""
     sizes: dict[int, int] = field(default_factory=dict[int, int])
-    """How many bytes each client's answer had then."""
+    """Bytes of each client's undisturbed answer."""
     stopping: bool = False
     last: int = field(default_factory=time.monotonic_ns)
-    """When the last piece of any stream came, or the load began, ns."""
+    """Time when the last piece of any stream came, or the load began, ns."""
     _count: int = 0
     _tasks: list[asyncio.Task[object]] = field(default_factory=list["asyncio.Task[object]"])
 
     async def control(self, clients: int, within: float) -> bool:
-        """Every client asks once, undisturbed; whether all were answered whole."""
+        """Have every client ask once, undisturbed; return whether all were answered whole."""
         began = time.monotonic()
         ends = await asyncio.gather(
             *(self.ask(client, within, phase="control") for client in range(clients))
@@ -166,50 +168,50 @@ class Load:
         return all(end == "whole" for end in ends)
 
     def begin(self, clients: int, deadline: float) -> None:
-        """Every client asks from now on."""
+        """Have every client ask from now on, again and again."""
         self.stopping = False
         self.last = time.monotonic_ns()
         for client in range(clients):
             self.run(self._again(client, deadline))
 
     def leave(self, clients: int, *, never_read: bool) -> None:
-        """So many clients more ask, and do not wait for the answer as clients should."""
+        """Add clients that ask and do not wait for the answer as clients should."""
         for client in range(clients):
             self.run(self._stay(client) if never_read else self._hang_up(client))
 
     async def calm(self) -> None:
-        """Nobody asks any more; until all have ended."""
+        """Have clients stop asking, and wait until all requests have ended."""
         self.stopping = True
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
     async def close(self) -> None:
-        """Every client is gone, whatever it waited for; its request did not end."""
+        """Cancel every client; a request that it waited for has not ended."""
         for task in self._tasks:
             task.cancel()
         await self.calm()
 
     def in_prefill(self) -> bool:
-        """Whether every client has asked, and none has a token."""
+        """Return whether every client has asked, and none has a token."""
         closed = [each for each in self.open.values() if not each.by]
         return len(closed) == len(self.asked) and not any(each.pieces for each in closed)
 
     def in_decode(self) -> bool:
-        """Whether every stream is in its midst."""
+        """Return whether every stream is in the middle of its answer."""
         streams = [each for each in self.open.values() if each.stream and not each.by]
         return len(streams) >= len(self.asked) // 2 and all(each.pieces > 1 for each in streams)
 
     def silent_for(self) -> float:
-        """Seconds since any client got a piece of its answer."""
+        """Return the seconds since any client got a piece of its answer."""
         return (time.monotonic_ns() - self.last) / 1e9
 
     def waits(self, seconds: float) -> bool:
-        """Whether a client has waited that long for the next piece, or for its answer."""
+        """Return whether a client has waited that long for the next piece, or for its answer."""
         now = time.monotonic_ns()
         return any(now - each.since >= seconds * 1e9 for each in self.open.values())
 
     def run(self, work: Awaitable[object]) -> None:
-        """Have a client do this beside all others; its end is waited for."""
+        """Run a client's work beside all others; :meth:`calm` waits for its end."""
         self._tasks.append(asyncio.ensure_future(work))
 
     async def _again(self, client: int, deadline: float) -> None:
@@ -225,7 +227,7 @@ class Load:
         by: str = "",
         exchange: Exchange = _exchange,
     ) -> str:
-        """Ask what this client asks; how it ended. ``exchange``: how it sends and reads."""
+        """Send a client's request; return how it ended. ``exchange``: how it sends and reads."""
         asked = self.asked[client]
         self._count += 1
         number = self._count
@@ -273,7 +275,7 @@ class Load:
         return end
 
     async def call(self, path: str, body: bytes, deadline: float) -> None:
-        """A utility call, recorded as a request is."""
+        """Make a utility call, which is recorded as a request is."""
         self._count += 1
         number = self._count
         self.log.write("ask", n=number, client=-1, stream=False, phase="utility")

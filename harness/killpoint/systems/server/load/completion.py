@@ -1,4 +1,4 @@
-"""A completion as it grows out of an HTTP answer, and what kind of end it came to (E1, E2, E5)."""
+"""A completion, assembled from an HTTP answer, and the kind of end that it came to (E1, E2, E5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from killpoint.systems.server.load.http_reply import HttpReply
 
 End = Literal["whole", "error", "torn", "no-answer", "refused", "truncated", "differs", "hang"]
-"""``whole``: all of it, by all that can be told; ``error``: a status or an event that says so;
+"""``whole``: all of it, as far as a client can tell; ``error``: a status or an event that says so;
 ``torn``: the connection broke inside the answer; ``no-answer``: before it; ``refused``: there was
 no connection; ``truncated``: it passes for whole, and is not; ``differs``: it has other tokens than
 the same request had undisturbed; ``hang``: the client gave up."""
@@ -17,7 +17,7 @@ _FINISHED = ("stop", "length")
 
 
 class Completion:
-    """What a client has of one completion."""
+    """One completion, as far as its client has received it."""
 
     def __init__(self, tokens: int) -> None:
         self.text = ""
@@ -25,13 +25,13 @@ class Completion:
         self.finish = ""
         self.error = ""
         self.used: int | None = None
-        """Tokens that the server says it has generated."""
+        """Number of tokens that the server says it has generated."""
         self._done = False
-        """Whether the last event, or the whole answer, was taken."""
+        """True once the last event, or the whole answer, was taken."""
         self._tokens = tokens
 
     def take(self, reply: HttpReply) -> None:
-        """What has come since the last call."""
+        """Take what has come since the last call."""
         if reply.status == 200 and reply.is_stream:
             for event in reply.events():
                 self._event(event)
@@ -40,7 +40,7 @@ class Completion:
             self._whole(bytes(reply.body), reply.status)
 
     def end(self, reply: HttpReply, undisturbed: str | None) -> tuple[End, str]:
-        """What it came to, and why; ``undisturbed``: the text that it should have."""
+        """Return the kind of end, and why; ``undisturbed``: the text that it should have."""
         if not reply.status:
             return "no-answer", reply.torn
         if self.error or reply.status != 200:

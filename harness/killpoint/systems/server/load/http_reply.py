@@ -1,7 +1,7 @@
-"""An HTTP answer as it comes, byte by byte: whether it ended as HTTP says it should, or was torn.
+"""Parser of an HTTP answer as it comes: whether it ended as HTTP says it should, or was torn.
 
-Sans I/O: bytes in, what they say out. No library stands between, for what is judged is just what a
-library would hide: a body that is cut off, a stream without its last event.
+Sans I/O: bytes in, facts out. No HTTP library is used, because it would hide what is judged: a body
+that is cut off, a stream without its last event.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ _LONGEST_HEAD = 1 << 16
 
 
 class HttpReply:
-    """What a server answered to one request, so far."""
+    """Answer of a server to one request, so far."""
 
     def __init__(self) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.body = bytearray()
         self.ended = False
-        """Whether the body has ended as HTTP says it should."""
+        """True once the body has ended as HTTP says it should."""
         self.torn = ""
-        """Why it never will."""
+        """Reason why the body never will end so; empty: it may."""
         self._raw = bytearray()
         self._left: int | None = None
-        """Bytes that the body, or its present chunk, still has; None: until the connection ends."""
+        """Bytes that the body, or its present chunk, still has; None: until the connection ends, or
+        the length of the next chunk has come."""
         self._chunked = False
         self._in_trailer = False
         self._events_from = 0
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come."""
+        """True once nothing more is to come."""
         return self.ended or bool(self.torn)
 
     def feed(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Take bytes that have come."""
         self._raw += data
         if not self.status and not self._take_head():
             return
@@ -47,7 +48,7 @@ class HttpReply:
             pass
 
     def end_of_file(self, why: str = "") -> None:
-        """The connection has ended; ``why``: as an error says it."""
+        """Take the end of the connection; ``why``: the words of an error, if it was one."""
         if self.over:
             return
         if self.status and self._left is None and not self._chunked and not why:
@@ -58,7 +59,7 @@ class HttpReply:
             self.torn = f"the connection was torn inside the answer{_because(why)}"
 
     def events(self) -> list[str]:
-        """The data of each server-sent event that is whole and was not asked for yet."""
+        """Return the data of each server-sent event that is whole and was not returned yet."""
         fresh = bytes(self.body[self._events_from :])
         ends = [found.end() for found in _EVENT_ENDS.finditer(fresh)]
         if not ends:
@@ -69,7 +70,7 @@ class HttpReply:
 
     @property
     def is_stream(self) -> bool:
-        """Whether its body is a stream of events."""
+        """True if its body is a stream of server-sent events."""
         return self.headers.get("content-type", "").startswith("text/event-stream")
 
     def _take_head(self) -> bool:
@@ -95,7 +96,7 @@ class HttpReply:
         return True
 
     def _take_body(self) -> bool:
-        """Whether some of it could be taken."""
+        """Take a part of the body; return whether a further part may be there."""
         if self._chunked:
             return self._take_chunk()
         more = self._raw if self._left is None else self._raw[: self._left]
@@ -138,14 +139,14 @@ def _because(why: str) -> str:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One request of a client."""
+    """Request of a client."""
 
     prompt: str
     tokens: int
     stream: bool
 
     def body(self, model: str) -> bytes:
-        """As JSON."""
+        """Return its body, as JSON."""
         fields: dict[str, object] = {"prompt": self.prompt, "max_tokens": self.tokens}
         fields |= {"temperature": 0, "stream": self.stream}
         fields |= {"model": model} if model else {}

@@ -1,9 +1,9 @@
-"""Clients beside those that ask again and again: users as they are.
+"""Clients that act as users do, beside those that ask again and again.
 
 An *open loop* begins requests at a rate, whatever the answers do; a *slow reader* takes its answer
-a piece at a time; others abort a request whose answer does not stream. The first two are requests
-like all others, and recorded with who asked (``by``); an abort is ``hung-up``, and whether an
-answer had begun to come.
+a piece at a time; others abort a request whose answer does not stream. Requests of the first two
+are recorded like all others, with the kind of client (``by``); an abort is recorded as ``hung-up``,
+with whether an answer had begun to come.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
 OPEN_LOOP, SLOW = "open-loop", "slow-reader"
 _CONNECTS_WITHIN = 5.0
 _KEPT = 2048
-"""Bytes that the kernel is to keep for a slow reader: the rest waits at the server."""
+"""Size of the kernel's receive buffer, in bytes, of a slow reader: the rest waits at the server."""
 _USUAL = 16_384
-"""Bytes of an answer whose like nobody has seen."""
+"""Bytes of an answer whose size is not known from the control."""
 _LEAST = 0.3
-"""Seconds after which the first of those that abort hangs up, at least."""
+"""Least seconds after which a client that aborts hangs up."""
 
 
 async def keep_coming(
     load: Load, rate: float, most: int, deadline: float, chance: random.Random
 ) -> None:
-    """Begin ``rate`` requests a second until nobody asks any more, at most so many at a time.
+    """Begin ``rate`` requests a second, at most ``most`` at a time, until the load stops.
 
-    Arrivals are Poisson's, and keep to their times however late this process is; one that finds the
-    bound reached is left out, and recorded as ``left-out``.
+    Arrivals are Poisson's, and keep to their times however late this process is; an arrival beyond
+    the bound is left out, and recorded as ``left-out``.
     """
     began, due = time.monotonic(), 0.0
     while True:
@@ -52,7 +52,7 @@ async def keep_coming(
 async def read_slowly(load: Load, client: int, deadline: float, times: float, pieces: int) -> None:
     """Ask for streams, one after another, and take each in so many pieces.
 
-    It takes so many times as long as every client had to wait when all asked once.
+    Each takes ``times`` times as long as every client had to wait when all asked once.
     """
     streams = [n for n, asked in enumerate(load.asked) if asked.stream]
     mine = streams[client % len(streams)]
@@ -100,7 +100,7 @@ async def abort_whole(load: Load, client: int, after: float) -> None:
 async def _narrow(
     address: Address, piece: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection behind which little is kept for who does not read."""
+    """Open a connection with a small receive buffer, so that data waits at the server."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     plain = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -114,7 +114,7 @@ async def _narrow(
 
 
 async def _read(reader: asyncio.StreamReader, most: int) -> bytes | str:
-    """What has come; empty: the connection has ended, and a word: why."""
+    """Return what has come; empty at the end of the connection, or the name of an error."""
     try:
         return await reader.read(most)
     except OSError as error:

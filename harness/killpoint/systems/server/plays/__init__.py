@@ -1,1 +1,1 @@
-"""The plays of a server: those with names, the grid of --full, what a check is about to play."""
+"""The plays of a server: those with names, the grid of --full, and the announcement of a check."""

@@ -1,8 +1,8 @@
-"""The grid that ``--full`` adds to the named plays: every part x fault x phase, and what runs out.
+"""The grid that ``--full`` adds to the named plays: every part x fault x phase, and exhaustion.
 
-A cell is left out where a named play is it already, and where nobody could tell right from wrong: a
-front that is stopped for ever answers nobody, and of one that stops as it drains, the time that it
-has stood still is not the server's.
+A cell is left out where a named play covers it, and where no verdict is possible: a front that is
+stopped for ever answers no client, and if it is stopped while it drains, the time that it has stood
+still is not the server's.
 """
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ _IN_UTILITY: dict[str, tuple[GridFault, ...]] = {
     "core": ("kill", "stop"),
     "worker": ("kill", "stop"),
 }
-"""What is done amid a utility call, by seat."""
+"""Faults amid a utility call, by seat."""
 _BRIEFLY: tuple[GridFault, ...] = ("kill", "stop")
-"""What is done to parts whose like is struck in every way elsewhere."""
+"""Faults of parts whose like is struck in every way elsewhere."""
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """A part that is struck, and what plays call it."""
+    """Part that is struck, and the words for it in plays."""
 
     word: str
     said: str
@@ -126,17 +126,17 @@ _NAMED_OTHERWISE = frozenset(
         *("prefill-killed-in-decode", "api-server-killed-in-decode"),
     )
 )
-"""Cells that are named plays of another name."""
+"""Cells that named plays of another name cover."""
 
 _BACK_WITHIN, _FOR_EVER, _ORPHANS_FOR, _STOPPED_FOR = 60.0, 25.0, 15.0, 20.0
 _LEFT_WITHIN = 12.0
-"""Seconds that the end of a server with a stopped part is waited for; nobody judges it."""
+"""Seconds to wait for the end of a server with a stopped part, which is not judged."""
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 _END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
 
 
 def grid() -> Iterator[NamedPlay]:
-    """Every cell that no named play is."""
+    """Yield every cell that no named play covers."""
     named = {play.name for play in (*PLAYS, *RARER_PLAYS)} | _NAMED_OTHERWISE
     for seat in SEATS:
         for fault, phases in (_OF_THE_FRONT if seat.part == FRONT else _OF_A_PART).items():
@@ -149,7 +149,7 @@ def grid() -> Iterator[NamedPlay]:
 
 
 def cell(seat: Seat, fault: GridFault, phase: GridPhase) -> NamedPlay:
-    """One part, one fault, one phase."""
+    """Return the play of one part, one fault and one phase."""
     front = seat.part == FRONT
     when = _WHEN_SAID[phase].format(
         it="the first part" if front else "it", first="the core" if front else "it"
@@ -181,12 +181,12 @@ def _judges(part: str, fault: GridFault, phase: GridPhase) -> tuple[str, ...]:
         "stop": ("E1", "E4"),
     }
     ids = of.get(fault, ("E1", "E5"))
-    # Without a control nobody knows the tokens, and health owes nothing before it was ready.
+    # Without a control the tokens are not known, and health owes nothing before it was ready.
     return tuple(id for id in ids if phase not in _STARTING or id not in ("E2", "E4"))
 
 
 def _before(part: str, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
-    """Until the phase is reached."""
+    """Return the steps until the phase is reached."""
     as_users = part == FRONT and fault != "stop-20s"
     if phase == "begun" or phase == "late":
         return [ServerStart(phase, ordinary=as_users, part="" if part == FRONT else part)]
@@ -210,7 +210,7 @@ def _strike(part: str, fault: GridFault) -> list[AnyStep]:
 
 
 def _after(seat: Seat, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
-    """What clients still ask, and how it ends."""
+    """Return the steps after the fault: what clients still ask, and how it ends."""
     if seat.part == FRONT and fault == "kill":
         return [ServerGone(_ORPHANS_FOR)]
     if phase == "draining" or (seat.part == FRONT and fault in _SIGNALS):
@@ -224,7 +224,7 @@ def _after(seat: Seat, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
 
 
 def _run_out(what: Literal["starve", "fill-shm", "fill-tmp"], part: str = FRONT) -> list[AnyStep]:
-    """It stays so to the end: whoever is told to end then has nothing to do it with."""
+    """Exhaust a resource to the end, without a stop: a server needs the resource to stop."""
     return [*_UP, Fault(what, part), ServerServe(8.0), ServerCalm()]
 
 
@@ -275,7 +275,7 @@ EXHAUSTIONS = (
         "front-ends",
     ),
 )
-"""What runs out while answers are under way."""
+"""Plays in which a resource runs out while answers are under way."""
 
 _KILLED: list[AnyStep] = [Fault("kill", "core-0"), ServerServe(2.0), ServerAlive(_BACK_WITHIN)]
 RARER_LOADS = (

@@ -34,7 +34,7 @@ class Path(msgspec.Struct, frozen=True):
     part: str
     said: str
     ends: bool = False
-    """Whether it is come to as the server ends."""
+    """True if a part takes the path while the server ends."""
     topology: Topology = "tensor-parallel"
 
 
@@ -57,7 +57,7 @@ _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase(
 
 
 def line_plays() -> Iterator[NamedPlay]:
-    """Every path, at three of its lines."""
+    """Yield a play for each path at three of its lines."""
     for path in PATHS:
         for number, (word, along) in _ALONG.items():
             yield NamedPlay(

@@ -1,4 +1,4 @@
-"""The named plays of whole servers: what is done, in which topology, and who judges it."""
+"""The named plays of whole servers: their steps, topologies and invariants."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from killpoint.systems.server.steps import (
 
 _BACK_WITHIN = 60.0
 _FOR_EVER = 25.0
-"""Seconds that a play looks on after a stop: longer than health may lie, and a client waits."""
+"""Seconds for which a play goes on after a stop: longer than health may lie while a client
+waits."""
 _ORPHANS_FOR = 15.0
-"""Seconds for which orphans are looked at."""
+"""Seconds for which orphans are watched."""
 _LEFT_WITHIN = 3.0
-"""Seconds that the end of a server with a stopped part is waited for; nobody judges it."""
+"""Seconds to wait for the end of a server with a stopped part, which is not judged."""
 
 
 class NamedPlay(msgspec.Struct, frozen=True):
-    """A story of a server, judged by several invariants; each is a case."""
+    """A play of a server that several invariants judge; each of them is a case."""
 
     name: str
     summary: str
@@ -44,22 +45,25 @@ class NamedPlay(msgspec.Struct, frozen=True):
     topology: Topology = "tensor-parallel"
     umask: int | None = None
     full: bool = False
-    """It is left to ``--full``: another play shows the same of most servers, or sooner."""
+    """True if it is left to ``--full``: another play shows the same of most servers, or sooner."""
     often: int = 1
-    """Plays in a plain check, as long as its first invariant holds: parts of a server race."""
+    """Number of plays in a plain check, as long as its first invariant holds: parts of a server
+    race."""
     races: bool = False
-    """What comes of it was seen to differ from play to play: it is told as a rate, even of one."""
+    """True if its outcome was seen to differ from play to play: it is reported as a rate, even of
+    one."""
 
     def scenario(self, id: str, seed: int = 0) -> Scenario:
-        """As one of its invariants has it."""
+        """Return the scenario of it for one of its invariants."""
         case, shape = f"{id}/{self.name}", ServerShape(self.topology)
         return Scenario(case, [id], self.steps, server=shape, umask=self.umask, seed=seed)
 
 
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 _AS_USERS = ServerStart(ordinary=True)
-"""Where a forked start changes the end, where real engines are known to break a promise, so that a
-forked play would be one more, and where the front is signalled under ``--full``."""
+"""Start for plays whose end a forked start would change, for plays in which real engines are known
+to break a promise (a forked play would have to be played once more), and for plays in which
+``--full`` signals the front."""
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
 _LEFT = ServerGone(_LEFT_WITHIN)
@@ -95,8 +99,9 @@ _VISITED: list[AnyStep] = [
     *[*_UP_AS_USERS, Look(), Intrude("front", "listen"), Intrude("front", "speak")],
     *[Intrude("front", "lurk"), ServerServe(2.0), Look(), *_END],
 ]
-"""Strangers, at a server that any user may be let in by where it asks for no rights itself. It is
-started as users start it: what is open to others rests on no time, so one play is enough."""
+"""Strangers at a server under umask 000, which any user can reach where the server itself sets no
+permissions. It is started as users start it: exposure does not depend on timing, so one play is
+enough."""
 
 _PLAYS = (
     NamedPlay(
@@ -406,6 +411,6 @@ _PLAYS = (
     ),
 )
 PLAYS: tuple[NamedPlay, ...] = tuple(play for play in _PLAYS if not play.full)
-"""Those of a plain check."""
+"""Plays of a plain check."""
 RARER_PLAYS: tuple[NamedPlay, ...] = tuple(play for play in _PLAYS if play.full)
-"""Those that are left to ``--full``."""
+"""Plays that are left to ``--full``."""

@@ -1,4 +1,4 @@
-"""What a check of a server is about to do, and about how long it takes: told before it begins."""
+"""The announcement of a check of a server: its plays, and about how long they take."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from killpoint.systems.server.steps import (
 from killpoint.systems.server.target import build
 
 _FORKED = 3.0
-"""Seconds of a start from a zygote."""
+"""Seconds that a start from a zygote takes."""
 _AROUND = 2.0
 """Seconds of a play before its first step and after its last one."""
 _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
@@ -44,7 +44,7 @@ _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
 
 
 def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
-    """A sentence on the plays of these cases; empty if none of them plays a server."""
+    """Return a sentence on the plays of these cases; empty if none of them plays a server."""
     program = build(resolved).server_program()
     cases = [case for case in cases if case.invariant not in program.unjudged]
     asked = {case.play for case in cases}
@@ -63,7 +63,7 @@ def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
 
 
 def _can(program: ServerProgram, play: NamedPlay) -> bool:
-    """Whether it is played: else the case is unsupported at once."""
+    """Return whether the program can play it; else the case is unsupported at once."""
     again = any(isinstance(step, ServerAgain) for step in play.steps)
     paths = {step.path for step in play.steps if isinstance(step, ServerLine)}
     able = program.plays_in(play.topology) and paths <= program.lines.keys()

@@ -2,7 +2,7 @@
 
 ``KEEPER`` is the process that has the node's network namespace open, as its descriptor ``DOOR``.
 With ``own-shm`` the program has a /dev/shm of its own. Nothing but the standard library is
-imported, and the process stays the same one: it is the program's.
+imported, and no further process is started: the program replaces this one.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    """Enter and become it; status 127 if that cannot be done."""
+    """Enter the node and become the program; exit with status 127 if that cannot be done."""
     keeper, door, shm, *command = sys.argv[1:]
     try:
         _join(f"/proc/{keeper}/ns/user", "/proc/self/ns/user")
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _join(theirs: str, ours: str) -> None:
-    """Enter a namespace, unless it is the one that we are in."""
+    """Enter a namespace, unless we are in it already."""
     if os.readlink(theirs) == os.readlink(ours):  # noqa: PTH115 # the standard library's own words
         return
     fd = os.open(theirs, os.O_RDONLY | os.O_CLOEXEC)

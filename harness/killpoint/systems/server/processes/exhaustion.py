@@ -1,8 +1,8 @@
-"""Taking scarce things away from a server: descriptors, and room in the tmpfs of its play.
+"""Exhaustion of a server's resources: descriptors, and room in the tmpfs of its play.
 
-A tmpfs is full once its size is what it holds: no memory is filled. Mounts are those of the play's
-launcher, which a process of ours enters for that (``python -m`` this module); the machine's own are
-never touched.
+A tmpfs is made full by limiting its size to what it holds: no memory is filled. Mounts are those of
+the play's launcher, which a process of ours enters for that (``python -m`` this module); the
+machine's own are never touched.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TEMPORARY_BYTES = 256 << 20
 
 
 class Exhausted(Exception):
-    """This machine does not permit it."""
+    """This machine does not permit the exhaustion."""
 
 
 def own_temporary(launcher: int, folder: Path) -> None:
     """Give the servers of a launcher a tmpfs of their own at this folder.
 
     Raises:
-        Exhausted: why they cannot have one.
+        Exhausted: the reason why they cannot have one.
     """
     _enter("mount", launcher, folder)
 
@@ -42,18 +42,18 @@ def fill(launcher: int, folder: Path) -> None:
     """Leave no page free in the tmpfs that a launcher's servers have at this folder.
 
     Raises:
-        Exhausted: why that cannot be.
+        Exhausted: the reason why that cannot be done.
     """
     _enter("fill", launcher, folder)
 
 
 def is_full(launcher: int, folder: Path) -> bool:
-    """Whether that has no page free."""
+    """Return whether that tmpfs has no page free."""
     return os.statvfs(f"/proc/{launcher}/root{folder}").f_bavail == 0
 
 
 def starved(pid: int, spare: int) -> bool:
-    """Limit a process to the descriptors that it has, and ``spare`` more; whether it is limited."""
+    """Limit a process to its descriptors and ``spare`` more; return whether it is limited."""
     try:
         taken = {int(entry.name) for entry in Path(f"/proc/{pid}/fd").iterdir()}
         free = (number for number in itertools.count() if number not in taken)
@@ -87,7 +87,7 @@ def _mount(folder: Path) -> None:
 
 
 def _fill(folder: Path) -> None:
-    """Shrink it to what it holds; to one page, which is filled then, if it holds nothing."""
+    """Shrink it to what it holds; an empty one to one page, which is then filled."""
     if not folder.is_mount():
         raise OSError(f"{folder} is no tmpfs of the play's own")
     for _ in range(_TRIES):
@@ -115,7 +115,7 @@ def _add_ballast(folder: Path) -> None:
 
 
 def main() -> None:
-    """``WHAT LAUNCHER FOLDER``, in the mounts of the launcher."""
+    """Carry out ``WHAT LAUNCHER FOLDER``, in the mounts of the launcher."""
     what, launcher, folder = sys.argv[1:]
     try:
         private_shm.join(int(launcher))

@@ -1,6 +1,6 @@
-"""How late a plain wait is beside the server: the control of all verdicts about time.
+"""Lateness of a plain wait beside the server: the control of all verdicts about time.
 
-It is measured by a thread of ordinary priority, whatever that of the play's own thread is.
+A thread of ordinary priority measures it, whatever the priority of the play's own thread is.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections import deque
 from collections.abc import Iterator
 
 _TICK, _LATE = 0.02, 0.005
-"""Seconds that a wait lasts, and beyond which it is noted as late."""
+"""Seconds that a wait lasts, and by which it must be late to be noted."""
 
 
 class Lateness:
-    """Waits again and again until it is told to stop."""
+    """Thread that waits again and again, and notes late waits, until it is stopped."""
 
     def __init__(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._over = threading.Event()
         self._found: deque[int] = deque()
         threading.Thread(target=self._run, name="lateness", daemon=True).start()
 
     def found(self) -> Iterator[int]:
-        """By how much the waits since the last call were late, ns, where they were."""
+        """Yield by how much the late waits since the last call were late, in ns."""
         while self._found:
             yield self._found.popleft()
 
     def stop(self) -> None:
-        """No further wait begins."""
+        """Begin no further wait."""
         self._over.set()
 
     def _run(self) -> None:

@@ -1,9 +1,9 @@
-"""The process that a server under test is a child of: it starts it, and nothing of it escapes.
+"""The parent process of a server under test: it starts the server, and no process escapes it.
 
-It is a subreaper, so that what the server leaves behind becomes its own child and stays below it;
-its mounts are its own, with a /dev/shm of their own where the machine permits that. Orders come as
-lines of JSON on its standard input, what happens goes as such lines to its standard output. At the
-end of the input it kills all that is below it, and leaves.
+The launcher is a subreaper, so that what the server leaves behind becomes its own child and stays
+below it; its mounts are its own, with a /dev/shm of their own where the machine permits that.
+Orders come as lines of JSON on its standard input, events go as such lines to its standard output.
+At the end of the input it kills all that is below it, and exits.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _SUBREAPER = 36
 _RECURSIVE, _PRIVATE, _NO_SUID_NO_DEVICES = 1 << 14, 1 << 18, 2 | 4
 _SHM_BYTES = 4 << 30
 _ROUNDS = 64
-"""In which what is below may fork again before it is killed."""
+"""Rounds of killing, since a process below may fork before it is killed."""
 _USUAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 
 
 def main() -> None:
-    """Obey until the input ends."""
+    """Obey orders until the input ends."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -56,11 +56,11 @@ def main() -> None:
 
 
 def _noted(_number: int, _frame: object) -> None:
-    """Being called is enough: the wake-up descriptor has a byte now."""
+    """Do nothing: being called is enough, as the wake-up descriptor has a byte now."""
 
 
 def _own_shm() -> str:
-    """Mount a /dev/shm of our own; why it could not be, or nothing."""
+    """Mount a /dev/shm of our own; return the reason if that failed, else an empty text."""
     try:
         namespaces.enter_new(namespaces.NEW_MOUNTS)
         call(libc.mount, b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
@@ -81,7 +81,7 @@ def _start(order: dict[str, Any]) -> int:
 
 
 def _become(argv: list[str], env: dict[str, str], cwd: str, log: str) -> NoReturn:
-    """Be the server, with the signals and descriptors that any program starts with."""
+    """Become the server, with the signals and descriptors that any program starts with."""
     try:
         signal.set_wakeup_fd(-1)
         for number in _USUAL:

@@ -1,4 +1,4 @@
-"""Strikes at a line of a server's own code: what its environment says of it, and what was done."""
+"""Faults at a line of a server's own code: the server's environment for them, and their record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from killpoint.systems.server.steps import ServerLine
 
 
 class LineStrikes:
-    """The one strike at a line that a scenario has, if it has one."""
+    """The one fault at a line that a scenario has, if it has one."""
 
     def __init__(self, program: ServerProgram, scenario: Scenario, folder: Path, log: Log) -> None:
         steps = (step for step in scenario.steps if isinstance(step, ServerLine))
@@ -22,7 +22,7 @@ class LineStrikes:
         self._marks = folder / "lines"
 
     def variables(self) -> dict[str, str]:
-        """What the server is to have in its environment."""
+        """Return what the server's environment must have for it."""
         if self._step is None:
             return {}
         path = self._program.lines[self._step.path]
@@ -38,19 +38,19 @@ class LineStrikes:
         return fault.variables(self._marks)
 
     def open(self, step: ServerLine) -> LinePath:
-        """From now on a part is struck that comes to its line."""
+        """Open the gate: from now on a part that comes to its line is struck."""
         path = self._program.lines[step.path]
         self._log.write("intent", fault=step.fault, target=path.part, where=step.path)
         gate(self._marks).touch()
         return path
 
     def struck(self) -> int | None:
-        """The process that came to its line; what was done to it was done right after."""
+        """Return the pid of the process that came to its line, and was struck right after."""
         mark = line_fault.struck(self._marks)
         return None if mark is None else mark.pid
 
     def tell(self, step: ServerLine, part: str, open_requests: int) -> None:
-        """Record a strike that was seen to act, with the line of the server's own code."""
+        """Record a fault that was seen to act, with the line of the server's own code."""
         mark = line_fault.struck(self._marks)
         where = "" if mark is None else f"{Path(mark.file).name}:{mark.line} in {mark.function}"
         told = {"fault": step.fault, "target": part}

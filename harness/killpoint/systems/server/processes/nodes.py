@@ -2,7 +2,7 @@
 
 Each is a network namespace with an address (:mod:`killpoint.runner.network.netns`); the second node
 has a /dev/shm of its own, too. Clients live in the machine's own namespace, so a thread that has
-entered the first node's makes their connections: they are as if made on that node.
+entered the first node makes their connections: they are as if made on that node.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _CONNECTS_WITHIN = 5.0
 
 
 class Nodes:
-    """The two of one play."""
+    """The two nodes of one play."""
 
     def __init__(self, folder: Path) -> None:
-        """Make them.
+        """Make the nodes.
 
         Raises:
             CannotWork: this machine does not allow it.
@@ -47,29 +47,29 @@ class Nodes:
         self._inside = ThreadPoolExecutor(1, initializer=self._enter)
 
     def argv(self, node: str, argv: list[str]) -> list[str]:
-        """A command line that is run on a node."""
+        """Return the command line that runs another one on a node."""
         door = str(self._hosts.door(node))
         own_shm = "own-shm" if node == FOLLOWER else "shm"
         return [sys.executable, "-I", _ENTER, str(self._hosts.pid), door, own_shm, *argv]
 
     def connection(self, host: str, port: int) -> socket.socket:
-        """A connection from the first node to an address of its own; raises OSError as usual."""
+        """Connect from the first node to an address of its own; raises OSError as usual."""
         return self._inside.submit(_connect, host, port).result()
 
     def cut(self) -> None:
-        """Pull the cable between the two."""
+        """Cut the cable between the two."""
         self._hosts.cut([FOLLOWER], "both")
 
     def heal(self) -> None:
-        """Put it in again."""
+        """Mend the cable."""
         self._hosts.heal([FOLLOWER])
 
     def look(self) -> Seen:
-        """How the second one's link stands."""
+        """Return the state of the second node's link."""
         return self._hosts.look([FOLLOWER])[FOLLOWER]
 
     def close(self) -> None:
-        """They end with whoever lives in them."""
+        """Let the nodes go; each ends with the last process that lives in it."""
         self._inside.shutdown()
         self._hosts.close()
 
@@ -82,10 +82,10 @@ def _connect(host: str, port: int) -> socket.socket:
 
 
 class _OwnKeeper:
-    """Starts the keeper of the hosts, as a process of ours."""
+    """Starter of the hosts' keeper, as a process of ours."""
 
     def fork(self, order: ForkRole) -> int:
-        """Start it; its pid."""
+        """Start the keeper; return its pid."""
         command = [sys.executable, "-c", _KEEPER, order.folder]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, start_new_session=True, env={"PYTHONPATH": _path()}
@@ -96,7 +96,7 @@ class _OwnKeeper:
         return self._process.pid
 
     def pause(self, seconds: float) -> None:
-        """Let it go on for a moment, and reap it if it has ended."""
+        """Wait for a moment, and reap the keeper if it has ended."""
         self._process.poll()
         time.sleep(seconds)
 

@@ -1,7 +1,7 @@
-"""Looks at a server with ``killpoint inspect``, as a person at a hanging one does.
+"""Looks at a server with ``killpoint inspect``, as of a user whose server hangs.
 
-It is the command itself, in a process of its own: what is recorded is what a user would have read,
-and a look takes no time from the clients of the play.
+The command itself runs, in a process of its own: the record has what a user would have read, and a
+look takes no time from the clients of the play.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import msgspec
 
 _COMMAND = [sys.executable, "-c", "import sys; from killpoint.entry import main; sys.exit(main())"]
 _EACH = 0.1
-"""Seconds between two looks of several."""
+"""Seconds between two looks of a series."""
 _LINE = 1 << 24
 """Bytes that one look may take, as JSON."""
 _WITHIN = 60.0
-"""Seconds in which a look comes, on a machine whose every processor spins."""
+"""Seconds within which a look comes, on a machine whose every processor spins."""
 _NAMED = re.compile(r"\bpid (\d+)")
 
 
@@ -30,7 +30,7 @@ class _Culprit(msgspec.Struct):
 
 
 class Look(msgspec.Struct):
-    """What is recorded of one look."""
+    """Recorded facts of one look."""
 
     culprits: list[_Culprit] = []
     unsure: list[str] = []
@@ -38,12 +38,12 @@ class Look(msgspec.Struct):
 
     @property
     def says(self) -> str:
-        """Its first line: whom everybody waits for; empty: it blames nobody."""
+        """Its first line: the process that all others wait for; empty: it blames none."""
         return self.culprits[0].sentence if self.culprits else ""
 
     @property
     def blamed(self) -> int | None:
-        """The process that its first line names first; None: none."""
+        """Pid that its first line names first; None: none."""
         if not self.culprits:
             return None
         named = _NAMED.search(self.says)
@@ -54,7 +54,7 @@ _looks = msgspec.json.Decoder(Look)
 
 
 async def looks(pid: int, times: int) -> AsyncIterator[Look]:
-    """So many looks at a process and all below it; fewer, if it ends meanwhile."""
+    """Yield so many looks at a process and all below it; fewer, if it ends meanwhile."""
     watch = ["--watch", "--every", str(_EACH)] if times > 1 else []
     command = [*_COMMAND, "inspect", str(pid), "--json", *watch]
     pipe = asyncio.subprocess.PIPE
@@ -74,7 +74,7 @@ async def looks(pid: int, times: int) -> AsyncIterator[Look]:
 
 
 def part_of(pid: int | None, parts: Mapping[str, int]) -> str:
-    """The part that a process is, or descends from; empty: of no part."""
+    """Return the part that a process is, or descends from; empty: of no part."""
     named = {at: part for part, at in parts.items()}
     while pid:
         if pid in named:

@@ -23,18 +23,18 @@ _NUMBERED: tuple[PartKind, ...] = ("api-server", "core", "prefill", "worker", "h
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A part that is gone."""
+    """Part that is gone."""
 
     part: str
     status: int | None
-    """As waitpid has it; None: nobody told."""
+    """Wait status, as of waitpid; None: not known."""
 
 
 class ProcessTree:
-    """All that lives below a launcher, by the names that scenarios have for it.
+    """All processes below a launcher, by the names that scenarios have for them.
 
-    A name belongs to one process at a time: what is started again takes the lowest one of its kind
-    that is free.
+    A name belongs to one process at a time: a process that is started again takes the lowest name
+    of its kind that is free.
     """
 
     def __init__(self, launcher: int, titles: Mapping[PartKind, str]) -> None:
@@ -44,20 +44,20 @@ class ProcessTree:
         self._watches: dict[int, ProcessWatch] = {}
         self._begun: set[int] = set()
         self.front = 0
-        """The pid of the process that was started; 0: none yet."""
+        """Pid of the process that was started; 0: none yet."""
 
     def begin(self, front: int) -> None:
-        """A server was started."""
+        """Take note that a server was started."""
         self.front = front
         self._name(front, FRONT)
 
     def add(self, pid: int, name: str) -> None:
-        """Another part was started beside the front, which keeps this name."""
+        """Take note of a part that was started beside the front, and keeps this name."""
         self._begun.add(pid)
         self._name(pid, name)
 
     def look(self) -> tuple[dict[str, int], list[Ended]]:
-        """The parts that live, with their pids, and those that are gone since the last look."""
+        """Return the live parts with their pids, and those that ended since the last look."""
         alive = [pid for pid in self.pids() if state(pid) not in ("Z", "X", "")]
         gone = [pid for pid in self._named if pid not in alive]
         ended = [Ended(self._named.pop(pid), self._status(pid)) for pid in gone]
@@ -67,19 +67,19 @@ class ProcessTree:
         return {name: pid for pid, name in self._named.items()}, ended
 
     def pids(self) -> list[int]:
-        """Of every process below the launcher, zombies included."""
+        """Return the pid of every process below the launcher, zombies included."""
         return family(self._launcher)[1:]
 
     def ports(self) -> list[int]:
-        """At which somebody of the tree listens."""
+        """Return the ports at which a process of the tree listens."""
         return sorted({each.port for pid in self.pids() for each in listeners(pid)})
 
     def segments(self) -> set[str]:
-        """Names below /dev/shm that somebody of the tree maps."""
+        """Return the names below /dev/shm that a process of the tree maps."""
         return {name for pid in self.pids() for name in mapped_segments(pid)}
 
     def close(self) -> None:
-        """Let go of every process."""
+        """End the watch of every process."""
         for watch in self._watches.values():
             watch.close()
         self._watches.clear()
@@ -94,7 +94,7 @@ class ProcessTree:
     def _rename(self, pid: int, kind: str) -> None:
         """Give a process its name, anew if it has taken a title of another kind.
 
-        It may have had none before; or, forked, that of its parent: a worker its core's.
+        It may have had no name before or, forked, that of its parent: a worker its core's.
         """
         name = self._named.get(pid)
         if name is None or (kind != HELPER and kind_of(name) != kind):
@@ -125,7 +125,7 @@ class ProcessTree:
 
 
 def title_of(pid: int) -> str:
-    """``COMM COMMAND-LINE`` of a process; empty if it is gone."""
+    """Return ``COMM COMMAND-LINE`` of a process; empty if it is gone."""
     try:
         comm = Path(f"/proc/{pid}/comm").read_text().strip()
         line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
@@ -135,7 +135,7 @@ def title_of(pid: int) -> str:
 
 
 def signalled(pid: int, number: signal.Signals) -> bool:
-    """Send a signal; whether there was somebody to get it."""
+    """Send a signal; return whether the process was there to get it."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

@@ -1,8 +1,9 @@
 """Strangers at a server: processes without a key that come to every TCP port but the API's.
 
-What they try is :mod:`killpoint.runner.network.intruder`'s, as at any other system; here they are
-started beside a server, whose play has no zygote. ``python -m`` of this module is one of them: its
-errand comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's folder.
+Their attacks are those of :mod:`killpoint.runner.network.intruder`, as at any other system; here
+they are started beside a server, whose play has no zygote. ``python -m`` of this module runs one of
+them: its errand comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's
+folder.
 """
 
 from __future__ import annotations
@@ -29,36 +30,37 @@ from killpoint.runner.processes.priority import ahead, to_thread_ahead
 from killpoint.scenario.steps import Intrude
 
 _STANDS_WITHIN = 60.0
-"""Seconds for the first port, and half of them for each further one: it starts an interpreter."""
+"""Seconds to reach the first port, and half of them for each further one: an interpreter is
+started."""
 _LEAVES_WITHIN = 20.0
 _LOOKS = 0.05
 _PR_SET_PDEATHSIG = 1
 _SPEAKS_STORE = b"libtorch"
-"""Of the library whose stores let anybody in: a stranger brings it where the server has it."""
+"""Library whose stores let any peer in: a stranger brings it where the server has it."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a stranger is spared, and told, of the server."""
+    """Facts about the server that a stranger is given."""
 
     api: int
-    """The port that anybody may come to."""
+    """Port of the API, which is open to all and left out."""
     words: list[str]
-    """Texts by which what is a client's, or for one, is known when it is seen."""
+    """Texts that show, where they are seen, that data is a client's or meant for one."""
 
 
 class Strangers:
-    """Those of one play."""
+    """Strangers of one play."""
 
     def __init__(self, folder: Path, log: Log, seed: int) -> None:
-        """None is there yet."""
+        """Begin without a stranger."""
         self._folder, self._log, self._seed = folder, log, seed
         self._sent: dict[str, subprocess.Popen[bytes]] = {}
 
     async def send(self, step: Intrude, pids: list[int], launcher: int, known: Known) -> str:
-        """Send one to every TCP port of the tree but the API's, and wait until it was at each.
+        """Send a stranger to every TCP port of the tree but the API's; wait until it was at each.
 
         Returns:
-            Why it was not, empty if it was.
+            The reason if it was not at each; empty if it was.
         """
         heard = await to_thread_ahead(exposure_probe.listeners_of, pids)
         found = [each for each in heard if each.port != known.api]
@@ -95,7 +97,7 @@ class Strangers:
         return ""
 
     async def recall(self) -> None:
-        """Have every one leave; one that does not is ended."""
+        """Have every stranger leave; kill one that does not."""
         for name in self._sent:
             (self._folder / f"{name}.stop").touch()
         end = time.monotonic() + _LEAVES_WITHIN
@@ -104,7 +106,7 @@ class Strangers:
         self.close()
 
     def close(self) -> None:
-        """End those that are still there."""
+        """Kill the strangers that are still there."""
         for process in self._sent.values():
             process.kill()
             process.wait()
@@ -124,7 +126,7 @@ def _started(name: str, folder: Path, *, with_store: bool) -> subprocess.Popen[b
 
 
 def _has_store(pids: set[int]) -> bool:
-    """Whether one of these processes has the library loaded."""
+    """Return whether one of these processes has the library loaded."""
     for pid in pids:
         with contextlib.suppress(OSError):
             if _SPEAKS_STORE in Path(f"/proc/{pid}/maps").read_bytes():
@@ -133,7 +135,7 @@ def _has_store(pids: set[int]) -> bool:
 
 
 def main() -> None:
-    """Be a stranger, for as long as the play that wants one."""
+    """Act as a stranger, for as long as the play needs one."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     name, folder, *libraries = sys.argv[1:]
     data = sys.stdin.buffer.read()

@@ -1,7 +1,7 @@
-"""The launcher as the driver of a play sees it: it starts servers, and says how the front ended.
+"""The driver's end of the launcher: starts servers, and reports how the front ended.
 
-It is a process of its own (:mod:`.launcher`), or a fork of a zygote with the engine imported, which
-speaks the same lines of JSON: then a start costs a second or two.
+The launcher is a process of its own (:mod:`.launcher`), or a fork of a zygote with the engine
+imported, which speaks the same lines of JSON: then a start costs a second or two.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ _SCRUBBED = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
 
 
 class Line(Protocol):
-    """The way to a launcher."""
+    """Connection to a launcher."""
 
     def send(self, data: bytes) -> None:
-        """Bytes for it."""
+        """Send bytes to the launcher."""
         ...
 
     def receive(self) -> bytes:
-        """What it has said, without waiting; nothing if it said nothing."""
+        """Return what the launcher has sent, without waiting; empty if nothing."""
         ...
 
     def close(self) -> None:
-        """Let it end what is below it, and leave."""
+        """Close it: the launcher ends what is below it, and leaves."""
         ...
 
 
 class OwnProcess:
-    """A launcher that is a process of ours."""
+    """Launcher that is a process of ours."""
 
     def __init__(self) -> None:
-        """Start it."""
+        """Start the launcher."""
         path = {"PYTHONPATH": os.pathsep.join(sys.path)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", _LAUNCHER],
@@ -85,10 +85,10 @@ class OwnProcess:
 
 
 class EngineZygote:
-    """A process that has an engine imported, of which launchers are forks."""
+    """Process that has an engine imported, from which launchers are forked."""
 
     def __init__(self, how: Zygote, folder: Path) -> None:
-        """Start it, and wait until it can be connected to.
+        """Start the zygote, and wait until it can be connected to.
 
         Raises:
             CannotWork: it ended, or was not ready in its time.
@@ -112,16 +112,16 @@ class EngineZygote:
             time.sleep(_LOOKS)
 
     def close(self) -> None:
-        """End it."""
+        """Kill the zygote."""
         self._process.kill()
         self._process.wait()
 
 
 class ForkedProcess:
-    """A launcher that was forked from a zygote."""
+    """Launcher that was forked from a zygote."""
 
     def __init__(self, zygote: EngineZygote) -> None:
-        """Have it forked."""
+        """Have the zygote fork it."""
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(str(zygote.path))
 
@@ -141,10 +141,10 @@ class ForkedProcess:
 
 
 class Supervisor:
-    """A launcher, and what it has said. Use as a context manager."""
+    """A launcher, and what it has reported. Use as a context manager."""
 
     def __init__(self, line: Line) -> None:
-        """Wait until it is there.
+        """Wait until the launcher is ready.
 
         Raises:
             CannotWork: it does not answer.
@@ -160,7 +160,7 @@ class Supervisor:
             self.close()
             raise
         self.shared_shm = str(self._said["shm"])
-        """Why the /dev/shm of its servers is the machine's own; empty: it is not."""
+        """Reason why the /dev/shm of its servers is the machine's own; empty: it is not."""
 
     def __enter__(self) -> Supervisor:
         return self
@@ -170,7 +170,7 @@ class Supervisor:
 
     @property
     def shm(self) -> Path:
-        """Where its servers' /dev/shm is seen from here."""
+        """Path by which its servers' /dev/shm is seen from here."""
         return Path(f"/proc/{self.pid}/root/dev/shm")
 
     def start(
@@ -181,7 +181,7 @@ class Supervisor:
         log: Path,
         umask: int | None = None,
     ) -> int:
-        """Start a server; the pid of its front. ``umask``: None: as ours is.
+        """Start a server; return the pid of its front. ``umask``: None: as ours is.
 
         Raises:
             CannotWork: the launcher is gone.
@@ -194,12 +194,12 @@ class Supervisor:
         return int(self._await("started"))
 
     def status_of(self, pid: int) -> int | None:
-        """How a child of the launcher ended, as waitpid has it; None: it has not."""
+        """Return a child's wait status, as of waitpid; None: it has not ended."""
         self._read()
         return self._ends.get(pid)
 
     def close(self) -> None:
-        """End every process below it, and it; return once it has left."""
+        """End the launcher and every process below it; return once it has left."""
         self._line.close()
         end = time.monotonic() + _LEAVES_WITHIN
         while self.pid and Path(f"/proc/{self.pid}").exists() and time.monotonic() < end:

@@ -1,9 +1,9 @@
-"""Switch-offs of vLLM's findings: small edits, in memory, that take one bug out of its code each.
+"""Switch-offs of vLLM's findings: small edits, in memory, that each remove one bug of its code.
 
-A switch-off is the causal test of a finding: what is violated with the bug, and holds without it,
-belongs to that finding. It is also the fix that an issue suggests, as a diff. None of vLLM's text
-is kept here: an edit finds its place by the syntax around it (:mod:`killpoint.targets.edits`), and
-says where a release has no such place.
+A switch-off is the causal test of a finding: a promise that is violated with the bug, and holds
+without it, belongs to that finding. It is also the fix that an issue suggests, as a diff. None of
+vLLM's text is kept here: an edit finds its place by the syntax around it
+(:mod:`killpoint.targets.edits`), and reports where a release has no such place.
 """
 
 from typing import cast
@@ -13,7 +13,7 @@ from killpoint.targets.vllm.switch_offs import around_queue, messages, peers, re
 from killpoint.targets.vllm.switch_offs.table import SWITCH_OFFS, Edit, applied, diff, fits, known
 
 PARTS = (around_queue, messages, peers, resources)
-"""The modules whose edits the table keeps."""
+"""Modules whose edits the table keeps."""
 
 for _table in extensions.everything("switch_offs", "SWITCH_OFFS"):
     SWITCH_OFFS.update(cast("dict[str, dict[str, Edit]]", _table))

@@ -75,7 +75,7 @@ def _a_worker_whose_parent_died_leaves_in_mid_call(edits: Edits) -> None:
 
 
 _LEAVES_S = 3
-"""What a worker is given to leave by itself."""
+"""Seconds that a worker has to leave by itself."""
 
 
 @edits_of("dead-output-thread", POOL)

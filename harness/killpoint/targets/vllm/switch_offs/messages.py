@@ -1,4 +1,4 @@
-"""Switch-offs of what a queue does with messages: payloads, slots, deadlines, notices."""
+"""Switch-offs of a queue's handling of messages: payloads, slots, deadlines, notices."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ self.payload = self.remote = None
 
 
 def _published_slots_are_left(edits: Edits) -> None:
-    """The index of a writer moves on, if not with a publication, then with the next send."""
+    """Move the index of a writer on: with a publication, or else with the next send."""
     writing = edits.function("MessageQueue.acquire_write")
     looked = statement(
         writing,
@@ -129,7 +129,7 @@ def _published_slots_are_left(edits: Edits) -> None:
 
 
 def _send(sending: ast.AST, socket: str) -> ast.Call:
-    """The call by which one of a queue's sockets is given a message."""
+    """Return the call by which one of a queue's sockets is given a message."""
     found = [
         each
         for each in ast.walk(sending)
@@ -139,7 +139,7 @@ def _send(sending: ast.AST, socket: str) -> ast.Call:
 
 
 def _marks(how: int) -> Callable[[ast.stmt], bool]:
-    """Whether a statement writes a slot's first byte: 1, a payload follows; 0, it is inline."""
+    """Return a test for a write of a slot's first byte: 1, a payload follows; 0, it is inline."""
     return lambda each: isinstance(each, ast.Assign) and ast.unparse(each) == f"buf[0] = {how}"
 
 
@@ -194,7 +194,7 @@ def _what_was_taken_and_not_handed_out_is_kept(edits: Edits) -> None:
 
 
 def _marked_with_what_is_at_hand(edits: Edits) -> None:
-    """A slot is marked, left, and its message kept by one statement, once there is one at hand."""
+    """Mark a slot, leave it and keep its message in one statement, once it is at hand."""
     reading = edits.function("MessageQueue.acquire_read")
     handed = statement(reading, lambda each: ast.unparse(each) == "yield buf", "slot that is read")
     marks = [each for each in ast.walk(reading) if isinstance(each, ast.Assign) and _moves(each)]
@@ -217,7 +217,7 @@ if buf[0] == 1 or getattr(self, "at_hand", None) != ():
 
 
 def _moves(each: ast.Assign) -> bool:
-    """Whether a reader marks its slot, or goes on to the next one."""
+    """Return whether a reader marks its slot, or goes on to the next one."""
     mark = "metadata_buffer[self.local_reader_rank + 1]"
     return ast.unparse(each.targets[0]) in (mark, "next_idx", "self.current_idx")
 
@@ -237,7 +237,7 @@ def _a_slot_counts_as_read_whatever_its_reader_raises(edits: Edits) -> None:
 
 
 def _gives_a_slot(each: ast.stmt) -> bool:
-    """Whether a statement is a ``with`` that does nothing but to yield."""
+    """Return whether a statement is a ``with`` that does nothing but to yield."""
     if not isinstance(each, ast.With) or len(each.body) != 1:
         return False
     inner = each.body[0]
@@ -245,7 +245,7 @@ def _gives_a_slot(each: ast.stmt) -> bool:
 
 
 def _behind(inside: ast.AST, each: ast.stmt) -> list[ast.stmt]:
-    """The statements that stand behind one in its own block."""
+    """Return the statements that stand behind one in its own block."""
     for holder in ast.walk(inside):
         if isinstance(holder, ast.With | ast.While) and each in holder.body:
             return holder.body[holder.body.index(each) + 1 :]

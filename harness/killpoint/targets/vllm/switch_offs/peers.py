@@ -16,7 +16,7 @@ def _runs(pid):
     except OSError:
         return False
 """
-"""Whether a process still runs: neither gone nor waiting to be reaped."""
+"""Function that tells whether a process still runs: neither gone nor waiting to be reaped."""
 
 
 def _handles_name_their_writer(edits: Edits) -> None:
@@ -56,7 +56,7 @@ _WRITER_DIED = """
                         raise RuntimeError("the writer died before the payload of its message")"""
 _CONNECTION_LOST = """
                     getattr(self, "look_at_connection", bool)()"""
-"""Where a remote reader looks at its connection, it does so in this wait too."""
+"""Check of its connection by a remote reader that has such a check, in this wait too."""
 
 
 @edits_of("unwatched-writer", QUEUE)
@@ -79,20 +79,20 @@ def _a_slot_is_awaited_from_a_writer_that_lives(edits: Edits) -> None:
 
 
 def _is_pause(each: ast.stmt) -> bool:
-    """Whether a statement is the call in which a reader waits before it looks again."""
+    """Return whether a statement is the call in which a reader waits before it looks again."""
     if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)):
         return False
     return ast.unparse(each.value.func).rpartition(".")[2] in ("wait", "sched_yield", "spin")
 
 
 _GRACE_S = 2
-"""How long a queue waits that has neither a deadline nor a way to be shut down."""
+"""Seconds for which a queue waits that has neither a deadline nor a way to be shut down."""
 _LOOKS_S = 0.1
-"""How often a writer that finds the ring full looks at those who have not read, and a remote reader
-at its connection."""
+"""Seconds between looks of a writer that finds the ring full at readers that have not read, and of
+a remote reader at its connection."""
 _COMES_BACK_S = 1
-"""For how long a connection may be lost: libzmq makes it again within a fraction of this, unless
-nobody is there."""
+"""Seconds for which a connection may be lost: libzmq makes it again within a fraction of this,
+unless there is no peer."""
 
 
 @edits_of("unwatched-connection", QUEUE)
@@ -175,7 +175,7 @@ def _the_handshake_can_be_ended(edits: Edits) -> None:
 
 
 def _until(grace: float | None) -> str:
-    """When a wait ends that has the deadline ``timeout``, or this one if it has none."""
+    """Return when a wait ends: by the deadline ``timeout``, or by this one if it has none."""
     ends = "time.monotonic() +"
     return f"{ends} timeout if timeout is not None else " + (f"{ends} {grace}" if grace else "None")
 
@@ -201,7 +201,7 @@ def _who_leaves_in_the_handshake_is_told(edits: Edits) -> None:
 
 
 def _is_receive(each: ast.AST) -> bool:
-    """Whether a node of the handshake takes what has come; deaf-start has its own way to do so."""
+    """Return whether a node of the handshake takes a message; deaf-start has its own way."""
     if not (isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)):
         return False
     return each.func.attr in ("recv", "_awaited")
@@ -230,7 +230,7 @@ def _a_slot_is_awaited_from_readers_that_live(edits: Edits) -> None:
 
 
 def _rings_name_their_readers(edits: Edits) -> None:
-    """Behind the slots a ring has the process id of each reader, which it stores as it attaches."""
+    """Put the pid of each reader behind the slots; a reader stores it as it attaches."""
     making = edits.function("ShmRingBuffer.__init__")
     size = assignment(making, "self.total_bytes_of_buffer", "size of the ring")
     edits.after(

@@ -8,13 +8,13 @@ from killpoint.targets.edits import DoesNotFit, Edits, calls
 
 
 def payloads(taking: ast.AST, socket: str = "local_socket") -> list[ast.Call]:
-    """The calls that take a payload, by a function of the queue's or from the socket itself."""
+    """Return the calls that take a payload, by a queue's function or from the socket itself."""
     bare = [c for c in calls(taking, "recv") if ast.unparse(c.func) == f"self.{socket}.recv"]
     return bare or receives(taking, socket)
 
 
 def receives(taking: ast.AST, socket: str) -> list[ast.Call]:
-    """The calls of ``recv`` on one of the queue's sockets."""
+    """Return the calls of ``recv`` on one of the queue's sockets."""
     found = [c for c in calls(taking, "recv") if c.args and socket in ast.unparse(c.args[0])]
     if not found:
         raise DoesNotFit(f"nothing is received from {socket}")
@@ -22,7 +22,7 @@ def receives(taking: ast.AST, socket: str) -> list[ast.Call]:
 
 
 def only(found: list[ast.Call]) -> ast.Call:
-    """The one call that was found.
+    """Return the one call that was found.
 
     Raises:
         DoesNotFit: there is none, or more than one.
@@ -33,6 +33,6 @@ def only(found: list[ast.Call]) -> ast.Call:
 
 
 def imported(edits: Edits, module: str) -> None:
-    """Has a module imported whole, if it is not."""
+    """Have a module imported whole, if it is not."""
     if not edits.imports(module):
         edits.top(f"import {module}")

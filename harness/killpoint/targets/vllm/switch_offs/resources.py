@@ -1,4 +1,4 @@
-"""Switch-offs of what a queue makes and leaves: segments, memory, sockets and their paths."""
+"""Switch-offs of a queue's resources: segments, memory, sockets and their paths."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _sockets_are_closed_before_their_context(edits: Edits) -> None:
 
 
 _SPARE = 16
-"""More descriptors than a context, its threads and the sockets of one end take."""
+"""Number of descriptors: more than a context, its threads and the sockets of one end take."""
 
 
 @edits_of("aborted-context", QUEUE)

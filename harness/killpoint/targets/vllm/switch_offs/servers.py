@@ -1,6 +1,6 @@
-"""Switch-offs in a whole engine: of its own findings, and of those that its parts have.
+"""Switch-offs in a whole engine: of its own findings, and of those of its parts.
 
-What is known of a part is switched off in the whole engine too, so that a play tells how far it
+A finding of a part is switched off in the whole engine too, so that a play shows how far it
 reaches. Files are named by their path below the package: a whole engine has several of a name.
 """
 
@@ -39,16 +39,16 @@ _ANSWERS = "entrypoints/generate/base/serving.py"
 _Node = TypeVar("_Node", bound=ast.AST)
 
 SERVER_SWITCH_OFFS: dict[str, dict[str, Edit]] = {}
-"""By the finding's id, the edit of each file; these findings a whole engine alone shows."""
+"""Edit of each file, by the finding's id; only a whole engine shows these findings."""
 
 
 def switchable() -> list[str]:
-    """The findings that can be switched off in a whole engine, its own ones first."""
+    """Return the findings that can be switched off in a whole engine, its own ones first."""
     return [*SERVER_SWITCH_OFFS, *SWITCH_OFFS]
 
 
 def files_of(id: str) -> dict[PurePosixPath, Edit]:
-    """The edit of each file that a switch-off touches, by its path below the package."""
+    """Return the edit of each file that a switch-off touches, by its path below the package."""
     parts = SWITCH_OFFS.get(id, {}).items()
     edits = SERVER_SWITCH_OFFS.get(id, {}) | {_PARTS[name]: edit for name, edit in parts}
     return {PurePosixPath(file): edit for file, edit in edits.items()}
@@ -57,7 +57,7 @@ def files_of(id: str) -> dict[PurePosixPath, Edit]:
 def edited_files(
     off: Sequence[str], read: Callable[[PurePosixPath], bytes | None]
 ) -> tuple[dict[PurePosixPath, bytes], list[str]]:
-    """The files of an engine with bugs taken out, and the findings that no edit fits.
+    """Return the files of an engine with findings switched off, and the findings that no edit fits.
 
     Args:
         read: the content of a file, by its path below the package; None: there is none.
@@ -184,7 +184,7 @@ def _what_was_aborted_is_an_error(edits: Edits) -> None:
 
 
 def _the(inside: ast.AST, kind: type[_Node], begins: str) -> _Node:
-    """The one node of a kind whose text begins so.
+    """Return the one node of a kind whose text begins so.
 
     Raises:
         DoesNotFit: there is none, or more than one.

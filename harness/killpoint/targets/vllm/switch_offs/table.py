@@ -1,4 +1,4 @@
-"""The table of switch-offs: a finding's edits, and what a file is with them applied."""
+"""The table of switch-offs: a finding's edits, and their application to a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COORDINATOR = "coordinator.py"
 GROUP = "utils.py"
 
 SWITCH_OFFS: dict[str, dict[str, Edit]] = {}
-"""By the finding's id, the edit of each file."""
+"""Edit of each file, by the finding's id."""
 
 
 def edits_of(id: str, file: str) -> Callable[[Edit], Edit]:
@@ -30,7 +30,7 @@ def edits_of(id: str, file: str) -> Callable[[Edit], Edit]:
 
 
 def known(ids: Sequence[str], able: Collection[str] = SWITCH_OFFS) -> None:
-    """Nothing, if each of these findings is among those that can be switched off.
+    """Check that each of these findings is among those that can be switched off.
 
     Raises:
         BadUsage: one is not.
@@ -42,19 +42,19 @@ def known(ids: Sequence[str], able: Collection[str] = SWITCH_OFFS) -> None:
 
 
 def applied(off: Sequence[str], path: Path, content: bytes) -> bytes:
-    """A file with these findings' bugs taken out; as it was where no edit is for it, or fits it."""
+    """Return a file with these findings switched off; unchanged where no edit is for it or fits."""
     for id in off:
         content = _edited(id, path, content)
     return content
 
 
 def fits(id: str, path: Path, content: bytes) -> bool:
-    """Whether a file has the place that a switch-off edits."""
+    """Return whether a file has the place that a switch-off edits."""
     return _edited(id, path, content) != content
 
 
 def diff(id: str, path: Path, content: bytes, name: str) -> str:
-    """The switch-off as a unified diff of one file, empty if it does not touch it."""
+    """Return the switch-off as a unified diff of one file; empty if it does not touch it."""
     before, after = content.decode(), _edited(id, path, content).decode()
     lines = difflib.unified_diff(
         before.splitlines(keepends=True),
@@ -71,7 +71,7 @@ def _edited(id: str, path: Path, content: bytes) -> bytes:
 
 
 def made(edit: Edit, content: bytes) -> bytes:
-    """A file with an edit made; as it was where it does not fit."""
+    """Return a file with an edit made; unchanged where the edit does not fit."""
     edits = Edits(content.decode())
     try:
         edit(edits)

@@ -96,7 +96,7 @@ def _pass(fault, code, passed, line):
 
 
 def _is_first(fault):
-    """Whether no other process has struck itself."""
+    """Return whether no other process has struck itself."""
     try:
         os.close(os.open(fault["marks"] + ".first", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
@@ -123,14 +123,14 @@ def _is_due(fault, left):
 
 
 def _title():
-    """The process's name and command line, as parts are known by."""
+    """Return the process's name and command line, as parts are known by."""
     with open("/proc/self/comm", "rb") as name, open("/proc/self/cmdline", "rb") as line:
         said = name.read().rstrip(b"\n") + b" " + line.read().replace(b"\0", b" ")
     return said.decode(errors="replace")
 
 
 def _is_swallowed(fault, code):
-    """Whether this call is the one that is not made, once the gate is open."""
+    """Return whether this call is the one that is not made, once the gate is open."""
     if not os.path.exists(fault["gate"]) or not re.search(fault["title"], _title()):
         return False
     if not _is_first(fault):
