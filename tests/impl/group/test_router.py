@@ -88,7 +88,7 @@ def test_a_host_keeps_nothing_of_what_it_passed_on():
                 router.hear(rank, pack(Kind.COME, rank, Channel.GATHER, i // 20, b"y" * 100))
         if i % 1000 == 0:
             assert size() == 0
-    assert set(vars(router)) == {"_world", "_meetings", "_gone", "_present", "_seen"}
+    assert set(vars(router)) == {"_world", "_barriers", "_gone", "_present", "_seen"}
     assert not router._gone | router._present | router._seen
 
 
