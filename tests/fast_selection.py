@@ -20,7 +20,7 @@ _STARTS = {
     *("os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"),
     *("subprocess.Popen", "pty.spawn"),
 }
-_LONG = 2.0
+_LONG = 1.5
 """Seconds of a file's tests together from which on it is not fast."""
 _HEAD = """\
 # Test files that `pytest --fast` leaves out: a test of theirs starts a process, or they take long.
@@ -37,8 +37,7 @@ class Watch:
 
     def __init__(self, *, refuses: bool) -> None:
         self._refuses = refuses
-        self._test = ""
-        self._started = False
+        self._item: pytest.Item | None = None
         sys.addaudithook(self._audit)
         plain = multiprocessing.util.spawnv_passfds  # starts one without an audit event
 
@@ -51,26 +50,27 @@ class Watch:
     @contextmanager
     def test(self, item: pytest.Item) -> Iterator[None]:
         """See what starts meanwhile, and note it at the item."""
-        self._test, self._started = item.nodeid, False
+        self._item = item
         try:
             yield
         finally:
-            self._test = ""
-            if self._started and ("starts", True) not in item.user_properties:
-                item.user_properties.append(("starts", True))
+            self._item = None
 
     def _audit(self, event: str, _arguments: object) -> None:
-        if self._test and event in _STARTS:
+        if event in _STARTS:
             self._saw(event)
 
     def _saw(self, event: str) -> None:
-        if not self._test:
+        item = self._item
+        if item is None:
             return
-        self._started = True
+        if ("starts", True) not in item.user_properties:
+            item.user_properties.append(("starts", True))
         if self._refuses:
-            test, self._test = self._test, ""
-            file = test.partition("::")[0]
-            raise StartsProcess(f"{test} starts a process ({event}): list {file} in {LIST.name}")
+            self._item = None
+            file = item.nodeid.partition("::")[0]
+            what = f"{item.nodeid} starts a process ({event})"
+            raise StartsProcess(f"{what}: list {file} in {LIST.name}")
 
 
 class Noted:
