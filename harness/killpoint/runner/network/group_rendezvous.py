@@ -30,7 +30,7 @@ class Invitation(msgspec.Struct):
     pipe: PipeShape | None = None
 
 
-class Meeting:
+class GroupRendezvous:
     """Rendezvous of one play's group, or of the ranks of its pipe."""
 
     def __init__(self, scenario: Scenario, elsewhere: str = "") -> None:
