@@ -31,8 +31,8 @@ from killpoint.search.schedule_run import PROCESSES
 from killpoint.search.shrink.shrinker import shrink
 from killpoint.shards import shard as shared
 from killpoint.targets.disclaimer import disclaimed
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import is_server, resolve
+from killpoint.targets.shapes import Device
 from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
 
 Progress = Callable[[CaseOutcome, int, int], None]

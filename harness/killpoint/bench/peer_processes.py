@@ -16,7 +16,7 @@ from killpoint.bench.process_factory import (
     TooSlow,
 )
 from killpoint.bench.workload import Payload
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _SETUP = 60.0
 WITHIN = 60.0

@@ -21,7 +21,7 @@ from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
 from killpoint.bench.workload import Payload
 from killpoint.errors import CannotWork
 from killpoint.progress.counting import Tell, quiet
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _CHUNK = 24 << 20
 _CHUNKS = 10

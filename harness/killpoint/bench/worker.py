@@ -18,7 +18,7 @@ from killpoint.bench.peers.peer_protocol import PeerProtocol, receiver, sender
 from killpoint.bench.pipes.orders import PipeOrders
 from killpoint.bench.pools.orders import PoolOrders
 from killpoint.bench.workload import Payload, check, maker
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _BORN_WITHIN = 30.0
 

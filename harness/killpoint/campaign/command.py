@@ -30,8 +30,8 @@ from killpoint.campaign.worker_pool import LocalPool, WorkerPool
 from killpoint.durations import expected
 from killpoint.errors import BadUsage
 from killpoint.runner.observe.gpus import require
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
+from killpoint.targets.shapes import Device
 
 _FIXED = ("target", "only", "tier", "device", "seed")
 """Options that say what is played."""

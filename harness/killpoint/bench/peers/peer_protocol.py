@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 
 class PeerProtocol(Protocol):

@@ -19,7 +19,7 @@ from killpoint.bench.process_factory import FactoryProcess, NotMeasured, Process
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.progress.counting import Tell, quiet
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 IDLE, TORCH = (f"killpoint.bench.pools.worker:{name}" for name in ("Idle", "WithTorch"))
 _WITHIN = 150.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.scenario import Scenario
-from killpoint.targets.protocol import GroupShape, PipeShape
+from killpoint.targets.shapes import GroupShape, PipeShape
 
 _TRIES = 200
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")

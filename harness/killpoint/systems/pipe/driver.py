@@ -33,9 +33,9 @@ from killpoint.targets.protocol import (
     HasPipe,
     HasPoints,
     KeepsSecrets,
-    PipeShape,
     UnsupportedByTarget,
 )
+from killpoint.targets.shapes import PipeShape
 
 if TYPE_CHECKING:
     from killpoint.runner.role import Role

@@ -29,7 +29,8 @@ from killpoint.runner.processes.target_agent import DEVICE, EXIT_FAULT, EXITS, P
 from killpoint.runner.protocol import Arm, Closed, Order
 from killpoint.systems.pool import payload as payload
 from killpoint.systems.pool.payload import Reply, Request
-from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
+from killpoint.targets.protocol import HasPool, UnsupportedByTarget
+from killpoint.targets.shapes import PoolShape
 
 if TYPE_CHECKING:
     from killpoint.runner.role import Role

@@ -20,9 +20,9 @@ from typing import Any
 import zmq
 
 from killpoint.interfaces import Surroundings
-from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine import simulated
 from killpoint.targets.refengine.simulated import SimulatedFence, SimulatedMemory
+from killpoint.targets.shapes import QueueShape
 from refengine import local_readers, overflow, receiving, vigil
 from refengine.encoding import SMALLEST_CHUNK
 from refengine.handle import Handle
