@@ -53,8 +53,8 @@ from killpoint.sigterm import ending_on_sigterm
 from killpoint.systems.server.environments import FORMS as ENGINES
 from killpoint.systems.server.environments.command import add_parser as add_environment_parser
 from killpoint.systems.server.plays.plan import told as told_plan
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, is_server, resolve
+from killpoint.targets.shapes import Device
 from killpoint.verdict import counted
 
 _SETTLED = 2

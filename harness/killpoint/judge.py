@@ -31,8 +31,8 @@ from killpoint.search.schedule_run import PROCESSES
 from killpoint.search.shrink.shrinker import shrink
 from killpoint.shards import shard as shared
 from killpoint.targets.disclaimer import disclaimed
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import is_server, resolve
+from killpoint.targets.shapes import Device
 from killpoint.verdict import CaseOutcome, InvariantVerdict, combine
 
 Progress = Callable[[CaseOutcome, int, int], None]
@@ -126,7 +126,7 @@ def judge(
     chosen = plan(only, shard=shard, tier=tier, server=server, full=full)
     resolved = resolve(target)
     most = 1 if server else jobs or _A_CORE * (os.cpu_count() or 1)
-    bench = _Bench(resolved, min(most, max(1, len(chosen))))
+    bench = _StagePool(resolved, min(most, max(1, len(chosen))))
     try:
         with bench:
             loaded = bench.loaded()
@@ -253,7 +253,7 @@ def _longest_first(cases: Sequence[Case]) -> list[Case]:
     return sorted(cases, key=lambda case: -known[case.id].seconds)
 
 
-class _Bench:
+class _StagePool:
     """Stages that wait for work; each is used by one thread at a time."""
 
     def __init__(self, spec: str, count: int) -> None:
@@ -262,7 +262,7 @@ class _Bench:
         self._all: list[Stage] = []
         self.count = count
 
-    def __enter__(self) -> _Bench:
+    def __enter__(self) -> _StagePool:
         with concurrent.futures.ThreadPoolExecutor(self.count) as pool:
             starts = [pool.submit(Stage, self._spec) for _ in range(self.count)]
         errors: list[BaseException] = []
@@ -302,7 +302,7 @@ class _Run:
 
     def __init__(
         self,
-        bench: _Bench,
+        bench: _StagePool,
         target: str,
         seed: int,
         full: bool,

@@ -25,8 +25,8 @@ from killpoint.runner.observe.gpus import require
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
 from killpoint.search.case_run import CaseRun
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
+from killpoint.targets.shapes import Device
 from killpoint.verdict import CaseOutcome, pace
 
 _TOLD = "killpoint_outcomes"

@@ -8,9 +8,15 @@ from collections.abc import Generator
 import msgspec
 
 from killpoint.bench.machine import processor_seconds
-from killpoint.bench.process_factory import Member, NotMeasured, Nursery, Stuck, TooSlow
+from killpoint.bench.process_factory import (
+    FactoryProcess,
+    NotMeasured,
+    ProcessFactory,
+    Stuck,
+    TooSlow,
+)
 from killpoint.bench.workload import Payload
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _SETUP = 60.0
 WITHIN = 60.0
@@ -31,16 +37,16 @@ class Sample(msgspec.Struct, frozen=True):
     trips: list[float] = []
 
 
-class Crew:
+class PeerProcesses:
     """A writer and its readers, or two that play ping-pong."""
 
     def __init__(
-        self, nursery: Nursery, shape: QueueShape, seconds: float, *, checked: bool = True
+        self, nursery: ProcessFactory, shape: QueueShape, seconds: float, *, checked: bool = True
     ) -> None:
         self.name = nursery.name
         self._nursery, self._shape, self._seconds = nursery, shape, seconds
         self._checked = checked
-        self._members: list[Member] = []
+        self._members: list[FactoryProcess] = []
         self.count = 0
         """Messages or round trips in a sample; ``warm_up`` finds it."""
         self._each = 0.0
@@ -49,12 +55,12 @@ class Crew:
         """Take as many as the target does, unless that lasts too long: fewer pay for starting."""
         self.count = max(1, min(count, int(_LONGEST_SAMPLE / max(self._each, 1e-9))))
 
-    def _member(self, role: str) -> Member:
+    def _member(self, role: str) -> FactoryProcess:
         member = self._nursery.fork(role)
         self._members.append(member)
         return member
 
-    def _connect(self, key: str, writer: Member, readers: list[Member]) -> None:
+    def _connect(self, key: str, writer: FactoryProcess, readers: list[FactoryProcess]) -> None:
         handle = writer.do(_SETUP, "make", key, self._shape)
         for rank, reader in enumerate(readers):
             reader.do(_SETUP, "attach", key, handle, rank)
@@ -100,13 +106,13 @@ class Crew:
         self._members.clear()
 
 
-class Stream(Crew):
+class Stream(PeerProcesses):
     """One writer, some readers; sampled by messages per second."""
 
-    def __init__(self, nursery: Nursery, shape: QueueShape, seconds: float) -> None:
+    def __init__(self, nursery: ProcessFactory, shape: QueueShape, seconds: float) -> None:
         super().__init__(nursery, shape, seconds)
-        self.writer: Member
-        self.readers: list[Member] = []
+        self.writer: FactoryProcess
+        self.readers: list[FactoryProcess] = []
 
     def start(self) -> None:
         """Make the processes and the queue."""
@@ -152,7 +158,7 @@ class Stream(Crew):
         return max(1, max(ends, default=sent) - start) / 1e9 / count
 
 
-class Alone(Stream):
+class CopyLimit(Stream):
     """The limit's copy: a writer whose messages no process receives."""
 
     def start(self) -> None:
@@ -161,15 +167,15 @@ class Alone(Stream):
         self.writer.do(_SETUP, "make", "q", self._shape)
 
 
-class Rally(Crew):
+class RoundTrip(PeerProcesses):
     """Two processes and two queues; sampled by the median round trip in microseconds."""
 
     def __init__(
-        self, nursery: Nursery, shape: QueueShape, seconds: float, *, checked: bool = True
+        self, nursery: ProcessFactory, shape: QueueShape, seconds: float, *, checked: bool = True
     ) -> None:
         super().__init__(nursery, shape, seconds, checked=checked)
-        self._server: Member
-        self._returner: Member
+        self._server: FactoryProcess
+        self._returner: FactoryProcess
 
     def start(self) -> None:
         """Make both processes and both queues."""
@@ -208,10 +214,10 @@ class Rally(Crew):
         return [trip / 1000 for trip in trips]
 
 
-class Sleeper(Stream):
+class IdleReader(Stream):
     """A stream of one reader that is idle most of the time."""
 
-    def __init__(self, nursery: Nursery, shape: QueueShape, *, checked: bool = True) -> None:
+    def __init__(self, nursery: ProcessFactory, shape: QueueShape, *, checked: bool = True) -> None:
         super().__init__(nursery, shape, 0.0)
         self._checked = checked
 

@@ -37,7 +37,7 @@ class TooSlow(NotMeasured):
     """A sample would take unreasonably long; nothing is wrong."""
 
 
-class Nursery:
+class ProcessFactory:
     """The zygote of one peer."""
 
     def __init__(self, name: str, spec: str, folder: Path) -> None:
@@ -78,13 +78,13 @@ class Nursery:
             raise NotMeasured(text)
         self.version: str = text
 
-    def fork(self, role: str) -> Member:
+    def fork(self, role: str) -> FactoryProcess:
         """A fresh process of one thread."""
         ours, theirs = multiprocessing.Pipe()
         with theirs:
             self._channel.send(("fork", 0))
             send_handle(self._channel, theirs.fileno(), self._process.pid)
-            return Member(self, role, self._answer(_ANSWER_WITHIN), ours)
+            return FactoryProcess(self, role, self._answer(_ANSWER_WITHIN), ours)
 
     def reap(self, pid: int) -> int | None:
         """The status of a process that has ended; None while it runs."""
@@ -109,10 +109,10 @@ class Nursery:
         raise CannotWork(f"{self.name}: the process that forks others did not answer")
 
 
-class Member:
+class FactoryProcess:
     """One measuring process, as the runner sees it."""
 
-    def __init__(self, nursery: Nursery, role: str, pid: int, channel: Connection) -> None:
+    def __init__(self, nursery: ProcessFactory, role: str, pid: int, channel: Connection) -> None:
         self.role, self.pid = role, pid
         self._nursery, self._channel = nursery, channel
         self._pidfd = os.pidfd_open(pid)

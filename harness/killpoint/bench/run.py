@@ -14,14 +14,14 @@ import msgspec
 
 from killpoint.bench.baselines import LIMIT, Opponent
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look, shm_free
-from killpoint.bench.peer_processes import Alone, Rally, Sample, Sleeper, Stream
+from killpoint.bench.peer_processes import CopyLimit, IdleReader, RoundTrip, Sample, Stream
 from killpoint.bench.plan import Cell, Pace, Row
-from killpoint.bench.process_factory import NotMeasured, Nursery, TooSlow
+from killpoint.bench.process_factory import NotMeasured, ProcessFactory, TooSlow
 from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
 from killpoint.bench.workload import Payload
 from killpoint.errors import CannotWork
 from killpoint.progress.counting import Tell, quiet
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _CHUNK = 24 << 20
 _CHUNKS = 10
@@ -108,7 +108,7 @@ class Bench:
     ) -> None:
         self._found, self._pace, self._tell = list(found), pace, tell
         self._seed, self._random = seed, random.Random(seed)
-        self._nurseries: dict[str, Nursery] = {}
+        self._nurseries: dict[str, ProcessFactory] = {}
         self._broken: dict[str, str] = {}
         self._notes: list[str] = []
         self._chunks = _CHUNKS
@@ -168,14 +168,14 @@ class Bench:
                 f"/dev/shm is small: rings have {self._chunks} chunks instead of {_CHUNKS}"
             )
 
-    def _nursery(self, one: Opponent, row: Row, folder: Path) -> Nursery:
+    def _nursery(self, one: Opponent, row: Row, folder: Path) -> ProcessFactory:
         spec = one.spec_for(row)
         if reason := self._broken.get(spec):
             raise NotMeasured(reason)
         if spec not in self._nurseries:
             self._tell(f"loading {one.name}")
             try:
-                self._nurseries[spec] = Nursery(one.name, spec, folder)
+                self._nurseries[spec] = ProcessFactory(one.name, spec, folder)
             except NotMeasured as error:
                 self._broken[spec] = str(error)
                 raise
@@ -194,7 +194,7 @@ class Bench:
         return [Entry(cell, cell.title(), unit, figures)]
 
     def _group(self, cell: Cell, folder: Path, figures: dict[str, Figures]) -> None:
-        crews: dict[str, Stream | Rally] = {}
+        crews: dict[str, Stream | RoundTrip] = {}
         try:
             for one in self._found:
                 if figures[one.name].missing is None:
@@ -220,18 +220,18 @@ class Bench:
             for name, crew in crews.items():
                 self._notes += [f"{cell.title()}: {name}: {text}" for text in crew.leave()]
 
-    def _crew(self, nursery: Nursery, one: Opponent, cell: Cell) -> Stream | Rally:
+    def _crew(self, nursery: ProcessFactory, one: Opponent, cell: Cell) -> Stream | RoundTrip:
         chunk = cell.payload.size if one.name == LIMIT and cell.payload else _CHUNK
         shape = QueueShape(readers=cell.readers, chunk_bytes=chunk, chunks=self._chunks)
         seconds, checked = self._pace.seconds, one.name != LIMIT
         if cell.row == "wake":
-            return Sleeper(nursery, shape, checked=checked)
+            return IdleReader(nursery, shape, checked=checked)
         if cell.row == "roundtrip":
-            return Rally(nursery, shape, seconds, checked=checked)
-        return (Alone if one.name == LIMIT else Stream)(nursery, shape, seconds)
+            return RoundTrip(nursery, shape, seconds, checked=checked)
+        return (CopyLimit if one.name == LIMIT else Stream)(nursery, shape, seconds)
 
-    def _sample(self, crew: Stream | Rally, payload: Payload | None) -> Sample:
-        if isinstance(crew, Sleeper):
+    def _sample(self, crew: Stream | RoundTrip, payload: Payload | None) -> Sample:
+        if isinstance(crew, IdleReader):
             return crew.wake(self._pace.idle)
         assert payload is not None
         return crew.sample(payload)
@@ -242,7 +242,7 @@ class Bench:
 
     @contextlib.contextmanager
     def _failing(
-        self, figures: Figures, crews: dict[str, Stream | Rally], name: str
+        self, figures: Figures, crews: dict[str, Stream | RoundTrip], name: str
     ) -> Generator[None]:
         """A peer that fails drops out of the cell; its pairs with it."""
         try:
@@ -262,7 +262,7 @@ class Bench:
         pace = self._pace
         sets = [self._found] if pace.together else [[one] for one in self._found]
         for some in sets:
-            idlers, writers = dict[str, Stream | Rally](), dict[str, Stream | Rally]()
+            idlers, writers = dict[str, Stream | RoundTrip](), dict[str, Stream | RoundTrip]()
             try:
                 for one in some:
                     for figures, crews in ((idle, idlers), (blocked, writers)):
@@ -272,7 +272,7 @@ class Bench:
                                 nursery = self._nursery(one, cell.row, folder)
                                 crew = crews[one.name] = self._crew(nursery, one, Cell("wake"))
                                 crew.start()
-                                assert isinstance(crew, Sleeper)
+                                assert isinstance(crew, IdleReader)
                                 crew.start_idling() if crews is idlers else crew.start_blocking()
                 self._count_time(idlers, idle, writers, blocked)
             finally:
@@ -285,16 +285,16 @@ class Bench:
 
     def _count_time(
         self,
-        idlers: dict[str, Stream | Rally],
+        idlers: dict[str, Stream | RoundTrip],
         idle: dict[str, Figures],
-        writers: dict[str, Stream | Rally],
+        writers: dict[str, Stream | RoundTrip],
         blocked: dict[str, Figures],
     ) -> None:
         watched = [
             (crew, who, figures[name], crews, name)
             for crews, who, figures in ((idlers, "reader", idle), (writers, "writer", blocked))
             for name, crew in crews.items()
-            if isinstance(crew, Sleeper)
+            if isinstance(crew, IdleReader)
         ]
         time.sleep(self._pace.settle)  # idle time is what is measured
         before = [(time.monotonic(), crew.used(who)) for crew, who, *_ in watched]

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from killpoint.bench.peers.peer_protocol import Line, receiver, sender
+from killpoint.bench.peers.peer_protocol import PeerProtocol, receiver, sender
 from killpoint.bench.pipes.orders import PipeOrders
 from killpoint.bench.pools.orders import PoolOrders
 from killpoint.bench.workload import Payload, check, maker
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _BORN_WITHIN = 30.0
 
@@ -26,7 +26,7 @@ _BORN_WITHIN = 30.0
 class Measurer(PoolOrders, PipeOrders):
     """Serves the runner until it says ``leave`` or is gone."""
 
-    def __init__(self, line: Line, channel: Connection) -> None:
+    def __init__(self, line: PeerProtocol, channel: Connection) -> None:
         PoolOrders.__init__(self, line)
         PipeOrders.__init__(self, line)
         self._line, self._channel = line, channel

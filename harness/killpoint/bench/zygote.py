@@ -16,7 +16,7 @@ from multiprocessing.reduction import recv_handle
 from pathlib import Path
 from typing import NoReturn, cast
 
-from killpoint.bench.peers.peer_protocol import Line
+from killpoint.bench.peers.peer_protocol import PeerProtocol
 from killpoint.bench.worker import Measurer
 from killpoint.errors import KillpointError
 from killpoint.runner.observe.diagnosis import mapped_segments
@@ -33,7 +33,7 @@ class _BeMeasurer(BaseException):
         self.descriptor = descriptor
 
 
-def line_for(spec: str) -> Line:
+def line_for(spec: str) -> PeerProtocol:
     """The peer of this name; any target's spec is one."""
     if spec == "pipe":
         from killpoint.bench.peers.pipe import PipePeer
@@ -42,11 +42,11 @@ def line_for(spec: str) -> Line:
     if spec == "pool-pipe":
         from killpoint.bench.pools.pipes import PipePool
 
-        return cast("Line", PipePool())  # it has calls of a pool in place of a line's
+        return cast("PeerProtocol", PipePool())  # it has calls of a pool in place of a line's
     if spec == "pipe-socket":
         from killpoint.bench.pipes.plain_socket import SocketPipe
 
-        return cast("Line", SocketPipe())  # it has calls of a pipe
+        return cast("PeerProtocol", SocketPipe())  # it has calls of a pipe
     if spec == "posix-mq":
         from killpoint.bench.peers.posix_queue import PosixPeer
 
@@ -74,7 +74,7 @@ def main() -> None:
             Measurer(line, Connection(child.descriptor)).serve()
 
 
-def _load(spec: str, channel: Connection) -> Line:
+def _load(spec: str, channel: Connection) -> PeerProtocol:
     try:
         line = line_for(spec)
         line.load()

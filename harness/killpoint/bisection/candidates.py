@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 
-class Line(Protocol):
+class Candidates(Protocol):
     """Candidates from the oldest to the newest: releases, or commits."""
 
     @property

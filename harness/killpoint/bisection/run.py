@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from killpoint.bisection.candidates import Line
+from killpoint.bisection.candidates import Candidates
 from killpoint.bisection.probe import Question, Reply
 from killpoint.bisection.result import Answer, Tried, answer, undecided
 from killpoint.bisection.search import Bracket
@@ -15,7 +15,7 @@ Tell = Callable[[str], None]
 """Called with a line as the search comes on."""
 
 
-def bisect(question: Question, line: Line, *, good_is_older: bool, tell: Tell) -> Answer:
+def bisect(question: Question, line: Candidates, *, good_is_older: bool, tell: Tell) -> Answer:
     """Find where along a line the outcome changes.
 
     Raises:
@@ -42,14 +42,14 @@ def bisect(question: Question, line: Line, *, good_is_older: bool, tell: Tell) -
     return answer(question.name, line.names, bracket, tried)
 
 
-def _tried(question: Question, line: Line, candidate: int) -> Tried:
+def _tried(question: Question, line: Candidates, candidate: int) -> Tried:
     began = time.monotonic()
     with line.at(candidate) as target:
         reply = question.ask(target)
     return Tried.of(line.names[candidate], reply, time.monotonic() - began)
 
 
-def _tried_or_skipped(question: Question, line: Line, candidate: int) -> Tried:
+def _tried_or_skipped(question: Question, line: Candidates, candidate: int) -> Tried:
     """Try a candidate; one that cannot be had is skipped, and its neighbours are asked instead."""
     began = time.monotonic()
     try:

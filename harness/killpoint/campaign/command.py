@@ -20,18 +20,18 @@ from rich.console import Console
 from killpoint.arguments import jobs, names
 from killpoint.campaign import duration, settings
 from killpoint.campaign.findings import Findings
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.journal import Journal
 from killpoint.campaign.progress import telling
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.summary import print_summary, status
-from killpoint.campaign.worker_pool import Crew, Machine
+from killpoint.campaign.worker_pool import LocalPool, WorkerPool
 from killpoint.durations import expected
 from killpoint.errors import BadUsage
 from killpoint.runner.observe.gpus import require
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import FORMS, resolve
+from killpoint.targets.shapes import Device
 
 _FIXED = ("target", "only", "tier", "device", "seed")
 """Options that say what is played."""
@@ -115,7 +115,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _tell(folder: Path) -> int:
     chosen = settings.load(folder)
-    past = Past(settings.entries_of(folder))
+    past = CampaignHistory(settings.entries_of(folder))
     found = Findings(folder / "findings").all()
     print_summary(chosen, past, found, Console())
     return status(past, found)
@@ -124,7 +124,7 @@ def _tell(folder: Path) -> int:
 def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
     console = Console(stderr=True)
     with settings.owned(folder):
-        past = Past(settings.entries_of(folder), expected(chosen.cases()))
+        past = CampaignHistory(settings.entries_of(folder), expected(chosen.cases()))
         seconds = budget if budget is not None else past.budget - past.spent
         if seconds <= 0:
             raise BadUsage(f"{folder}: its budget is spent; expected --budget TIME for more")
@@ -150,14 +150,14 @@ def _play(folder: Path, chosen: Settings, budget: float | None) -> int:
         return status(past, found)
 
 
-def _crew(chosen: Settings) -> Crew:
+def _crew(chosen: Settings) -> WorkerPool:
     resolve(chosen.target)
     if chosen.ray is not None:
         from killpoint.campaign.ray_cluster import Cluster
 
         return Cluster(chosen.ray, chosen.jobs)
     require(chosen.device)
-    return Machine(chosen.target, chosen.device, chosen.jobs or 2 * (os.cpu_count() or 1))
+    return LocalPool(chosen.target, chosen.device, chosen.jobs or 2 * (os.cpu_count() or 1))
 
 
 @contextmanager

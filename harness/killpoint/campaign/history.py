@@ -16,7 +16,7 @@ _MORE = {(True, "line"): 10.0, (False, "opcode"): 3.0, (True, "opcode"): 60.0}
 """Factor over the default duration that is assumed for a case which was not played yet."""
 
 
-class Past:
+class CampaignHistory:
     """A campaign as far as it has come; it grows with each entry."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item, of_round
 from killpoint.case import Case
 
@@ -16,7 +16,7 @@ _AHEAD = 4
 class Plan:
     """Chooses items; the past has what is done, and the caller reports what is under way."""
 
-    def __init__(self, cases: Sequence[Case], seed: int, past: Past) -> None:
+    def __init__(self, cases: Sequence[Case], seed: int, past: CampaignHistory) -> None:
         """``cases``: those of the campaign, in the order of the first round."""
         self._past = past
         self._seed = seed

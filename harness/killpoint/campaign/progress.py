@@ -11,14 +11,14 @@ from rich.status import Status
 
 from killpoint.campaign import duration
 from killpoint.campaign.findings import Finding
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.journal import Ended, GivenBack
 
 _A_WORD_EVERY = 60.0
 """Seconds between two lines of progress, where there is no terminal."""
 
 
-class Teller:
+class ProgressPrinter:
     """Progress on a console: a status line in a terminal, a line a minute elsewhere."""
 
     def __init__(self, console: Console, status: Status | None) -> None:
@@ -27,7 +27,7 @@ class Teller:
         self._began = self._told = time.monotonic()
         self._done = self._found = 0
 
-    def going(self, past: Past, left: float) -> None:
+    def going(self, past: CampaignHistory, left: float) -> None:
         """Show how far the campaign is, on its line, or if nothing was printed for long."""
         now = time.monotonic()
         rate = self._done / max(now - self._began, 1e-3)
@@ -64,10 +64,10 @@ class Teller:
 
 
 @contextmanager
-def telling(console: Console) -> Generator[Teller]:
+def telling(console: Console) -> Generator[ProgressPrinter]:
     """A teller for a session, on a terminal or not."""
     if not console.is_terminal:
-        yield Teller(console, None)
+        yield ProgressPrinter(console, None)
         return
     with console.status("starting the target") as status:
-        yield Teller(console, status)
+        yield ProgressPrinter(console, status)

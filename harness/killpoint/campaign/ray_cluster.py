@@ -90,7 +90,7 @@ class Cluster:
         self._running[task.remote(msgspec.msgpack.encode(order))] = item, cores
 
     def ended(self, within: float) -> Played | Lost | None:
-        """See :meth:`killpoint.campaign.worker_pool.Crew.ended`."""
+        """See :meth:`killpoint.campaign.worker_pool.WorkerPool.ended`."""
         if not self._running:
             return None
         done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=max(0.0, within))

@@ -9,13 +9,13 @@ from typing import Protocol
 
 from killpoint.campaign import examples
 from killpoint.campaign.findings import Finding, Findings
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Closed, Ended, GivenBack, Journal, Session, Why
 from killpoint.campaign.plan import Plan
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.work_order import Lost, Order, Played
-from killpoint.campaign.worker_pool import Crew
+from killpoint.campaign.worker_pool import WorkerPool
 from killpoint.errors import CannotWork
 
 _TRIES = 3
@@ -34,7 +34,7 @@ _HANGS = {False: 600.0, True: 7200.0}
 class Tell(Protocol):
     """Receiver of a campaign's progress."""
 
-    def going(self, past: Past, left: float) -> None:
+    def going(self, past: CampaignHistory, left: float) -> None:
         """The campaign goes on, for so many seconds more; called every now and then."""
         ...
 
@@ -55,7 +55,13 @@ class Campaign:
     """A session. Only its own thread writes to the campaign's folder."""
 
     def __init__(
-        self, folder: Path, settings: Settings, crew: Crew, journal: Journal, past: Past, tell: Tell
+        self,
+        folder: Path,
+        settings: Settings,
+        crew: WorkerPool,
+        journal: Journal,
+        past: CampaignHistory,
+        tell: Tell,
     ) -> None:
         """``past``: what the journal said so far; it grows with the journal."""
         self._folder, self._settings = folder, settings

@@ -13,7 +13,7 @@ from killpoint.campaign.journal import Entry, read
 from killpoint.case import Case, Tier
 from killpoint.cases import select
 from killpoint.errors import BadUsage
-from killpoint.targets.protocol import Device
+from killpoint.targets.shapes import Device
 
 _FILE = "campaign.json"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from killpoint.campaign import duration
 from killpoint.campaign.findings import Finding
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.journal import Ended
 from killpoint.campaign.settings import Settings
 from killpoint.findings.rows import named_finding
@@ -25,7 +25,7 @@ _FAILURES = 10
 
 
 def print_summary(
-    settings: Settings, past: Past, findings: Sequence[Finding], console: Console
+    settings: Settings, past: CampaignHistory, findings: Sequence[Finding], console: Console
 ) -> None:
     """Print it; the status that it means is that of :func:`status`."""
     heading = f"\ncampaign on {settings.target}  (seed {settings.seed})"
@@ -39,7 +39,7 @@ def print_summary(
     console.print(line(past, findings), highlight=False)
 
 
-def line(past: Past, findings: Sequence[Finding]) -> str:
+def line(past: CampaignHistory, findings: Sequence[Finding]) -> str:
     """The totals in one line."""
     judged = _judged(past)
     plays = sum(entry.plays for entry in past.ended.values())
@@ -50,18 +50,18 @@ def line(past: Past, findings: Sequence[Finding]) -> str:
     )
 
 
-def status(past: Past, findings: Sequence[Finding]) -> int:
+def status(past: CampaignHistory, findings: Sequence[Finding]) -> int:
     """Exit status: 1 something was found; 3 nothing was judged; else 0."""
     if findings:
         return 1
     return 0 if any(entry.word in ("held", "violated") for entry in _judged(past)) else 3
 
 
-def _judged(past: Past) -> list[Ended]:
+def _judged(past: CampaignHistory) -> list[Ended]:
     return [entry for key, entry in past.ended.items() if not past.items[key].shrinks]
 
 
-def _table(past: Past) -> Table:
+def _table(past: CampaignHistory) -> Table:
     table = Table(box=None, pad_edge=False, show_edge=False)
     table.add_column("id", no_wrap=True)
     table.add_column("items", justify="right")
@@ -83,7 +83,7 @@ def _table(past: Past) -> Table:
     return table
 
 
-def _of(past: Past, entry: Ended) -> str:
+def _of(past: CampaignHistory, entry: Ended) -> str:
     return past.items[entry.key].invariant
 
 
@@ -109,7 +109,7 @@ def _print_finding(finding: Finding, console: Console) -> None:
         )
 
 
-def _print_failures(past: Past, console: Console) -> None:
+def _print_failures(past: CampaignHistory, console: Console) -> None:
     failures = [entry for entry in past.ended.values() if entry.word == "infrastructure"]
     for entry in failures[:_FAILURES]:
         console.print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.campaign.item import Item
-from killpoint.targets.protocol import Device
+from killpoint.targets.shapes import Device
 from killpoint.verdict import CaseOutcome
 
 

@@ -20,8 +20,8 @@ from killpoint.campaign.work_order import Order, Played, failed
 from killpoint.errors import KillpointError
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.stage import Stage
-from killpoint.targets.protocol import Device
 from killpoint.targets.registry import resolve
+from killpoint.targets.shapes import Device
 
 
 def main() -> None:

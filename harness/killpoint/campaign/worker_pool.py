@@ -13,7 +13,7 @@ from killpoint.campaign.worker_slot import Lane
 from killpoint.cases import select
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Plays several items at a time, and returns the result of each."""
 
     local: bool
@@ -42,7 +42,7 @@ def alone(item: Item) -> bool:
     return case.tier != "process" and not item.shrinks
 
 
-class Machine:
+class LocalPool:
     """Lanes on this machine."""
 
     local = True

@@ -35,7 +35,7 @@ from killpoint.systems.coordinator.cases.builders import OPEN as OPENED
 from killpoint.systems.engine.cases.builders import COMPARED, engined, of_engine, serve, up
 from killpoint.systems.pool.cases.builders import DOWN, UP, WORKS, of_pool, pooled
 from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
-from killpoint.targets.protocol import GroupShape, PipeShape
+from killpoint.targets.shapes import GroupShape, PipeShape
 
 _ENDS = ("pipe-0", "pipe-1")
 _SMALL_AND_LARGE: list[AnyStep] = [

@@ -7,7 +7,7 @@ import msgspec
 from killpoint.history.event import Event
 
 
-class Asked(msgspec.Struct):
+class Operation(msgspec.Struct):
     """Operation that a role asked of the target, with its begin and end events."""
 
     began: Event

@@ -11,7 +11,7 @@ from killpoint.inspection.holders import Holders
 from killpoint.inspection.model import Edge, Process
 from killpoint.inspection.processes import look
 from killpoint.inspection.wait_graph import Graph, Node
-from killpoint.inspection.wait_nodes import Builder, Cast
+from killpoint.inspection.wait_nodes import Builder, ProcessFacts
 
 _FAR = 2000
 """Processes outside of the tree that are looked at at most."""
@@ -45,7 +45,7 @@ def weave(
         if earlier.get((c.pid, c.tid), "") != c.switches
     )
     holders.hidden = [pid for pid in holders.hidden if _above(pid, proc) & set(processes)]
-    cast = Cast({**others, **processes}, now, moved, edges, os.getpid())
+    cast = ProcessFacts({**others, **processes}, now, moved, edges, os.getpid())
     for pid in processes:
         _ancestors(cast, pid, proc)
     found: list[Node] = []
@@ -74,7 +74,7 @@ def _above(pid: int, proc: Path) -> set[int]:
     return found
 
 
-def _ancestors(cast: Cast, pid: int, proc: Path) -> None:
+def _ancestors(cast: ProcessFacts, pid: int, proc: Path) -> None:
     """Make it and all above it known."""
     while pid:
         process = cast.processes.get(pid) or look(pid, proc)

@@ -33,7 +33,7 @@ _MODULE = re.compile(r" \[(\w+)\]$", re.MULTILINE)
 _ZMQ, _ZEROMQ = "ZMQbg/", "ZeroMQ"
 
 
-class Cast(msgspec.Struct):
+class ProcessFacts(msgspec.Struct):
     """Data on the processes that a graph is of."""
 
     processes: dict[int, Process]
@@ -68,7 +68,7 @@ class Cast(msgspec.Struct):
 class Builder:
     """Makes nodes of the threads of some processes."""
 
-    def __init__(self, cast: Cast, holders: Holders, proc: Path = Path("/proc")) -> None:
+    def __init__(self, cast: ProcessFacts, holders: Holders, proc: Path = Path("/proc")) -> None:
         self._cast = cast
         self._holders = holders
         self._proc = proc

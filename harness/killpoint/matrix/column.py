@@ -17,7 +17,7 @@ import msgspec
 
 from killpoint.errors import BadUsage
 from killpoint.matrix.replays import REPRODUCED
-from killpoint.matrix.result_row import Asked, Row, slug
+from killpoint.matrix.result_row import CheckOptions, Row, slug
 from killpoint.report.run_folder import StoredCase, StoredRun
 from killpoint.report.table import date
 from killpoint.verdict import CaseViolation
@@ -137,7 +137,7 @@ class Beside:
             if each.name not in named:
                 each.unlink()
 
-    def column(self, target: str, asked: Asked) -> Column | None:
+    def column(self, target: str, asked: CheckOptions) -> Column | None:
         """The column of a target, if there is one that was asked the same.
 
         Raises:

@@ -12,7 +12,7 @@ from killpoint.arguments import jobs, names, seconds, seconds_or_none
 from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID
-from killpoint.matrix.result_row import Asked
+from killpoint.matrix.result_row import CheckOptions
 from killpoint.matrix.run import Plan, run
 from killpoint.matrix.select_targets import COLUMNS, LANDMARKS, targets
 from killpoint.sigterm import ending_on_sigterm
@@ -128,7 +128,7 @@ def command(options: argparse.Namespace) -> int:
         raise BadUsage(f"--markdown {file}: expected a file whose name ends in .md")
     plan = Plan(
         targets(options.targets, options.releases),
-        Asked(
+        CheckOptions(
             tuple(options.only),
             options.budget,
             options.seed,

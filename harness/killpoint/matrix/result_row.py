@@ -12,7 +12,7 @@ from killpoint.report.run_folder import StoredRun, read
 _FILE = "row.json"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CheckOptions(msgspec.Struct, frozen=True):
     """Options of ``check`` for every target: runs with the same ones are comparable."""
 
     only: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Row(msgspec.Struct):
     """Result of one target's run."""
 
     target: str
-    asked: Asked
+    asked: CheckOptions
     run: str = ""
     """The run's folder, below the row's; empty if nothing was judged."""
     trouble: str = ""
@@ -60,7 +60,7 @@ class Place:
         self.slug = slug(target)
         self.folder = out / self.slug
 
-    def kept(self, asked: Asked) -> Row | None:
+    def kept(self, asked: CheckOptions) -> Row | None:
         """The row that was played before, if its run is whole and was asked the same."""
         try:
             row = msgspec.json.decode((self.folder / _FILE).read_bytes(), type=Row)

@@ -19,7 +19,7 @@ from killpoint.matrix.attribution import attribute
 from killpoint.matrix.change import Change, changes
 from killpoint.matrix.column import Beside, Column
 from killpoint.matrix.play import play
-from killpoint.matrix.result_row import Asked, Place, Row
+from killpoint.matrix.result_row import CheckOptions, Place, Row
 from killpoint.report.html import document
 
 Tell = Callable[[str], None]
@@ -34,7 +34,7 @@ class Plan(msgspec.Struct):
     """Targets to play, and the places of all results."""
 
     targets: list[str]
-    asked: Asked
+    asked: CheckOptions
     out: Path
     """Below it, a folder for each target."""
     markdown: Path
@@ -161,7 +161,7 @@ def _renew(
     return None
 
 
-def _kept(place: Place, asked: Asked, beside: Beside) -> Column | None:
+def _kept(place: Place, asked: CheckOptions, beside: Beside) -> Column | None:
     """Return the newer earlier column that was asked the same: here, or beside the page."""
     row = place.kept(asked)
     stored = beside.column(place.target, asked)

@@ -24,9 +24,9 @@ from killpoint.review.settling import Side, settle
 from killpoint.scenario import Depth
 from killpoint.search.case_run import Told
 from killpoint.sigterm import ending_on_sigterm
-from killpoint.targets.protocol import Device
 from killpoint.targets.published import PROJECTS
 from killpoint.targets.registry import resolve
+from killpoint.targets.shapes import Device
 
 BUDGET = 600.0
 """Seconds for both sides together."""

@@ -50,7 +50,7 @@ class Stalled(Exception):
     """The harness's own part of a play did not go on: the play says nothing of the target."""
 
 
-class Waiting:
+class HangDetector:
     """The waits of one play."""
 
     def __init__(
@@ -248,7 +248,7 @@ def look_at_maps(log: Log, actor: RoleProcess) -> None:
 class _Patience:
     """Deadline of the wait for one role."""
 
-    def __init__(self, waiting: Waiting, actor: RoleProcess, within: float) -> None:
+    def __init__(self, waiting: HangDetector, actor: RoleProcess, within: float) -> None:
         self._waiting = waiting
         self._actor = actor
         self._stuck = min(_STUCK, within)

@@ -22,7 +22,7 @@ from killpoint.runner.driver import AdapterFault, Driver, brief
 from killpoint.runner.environment import clock, resource_limits
 from killpoint.runner.environment.coverage_hooks import save_coverage
 from killpoint.runner.observe.shm_names import journal_names
-from killpoint.runner.points.interruption import STRUCK, apart, comes_of_a_strike
+from killpoint.runner.points.interruption import STRUCK, comes_of_a_strike, isolated
 from killpoint.runner.points.point_guard import EXIT_FAULT, PointGuard
 from killpoint.runner.points.stores import StoreRecorder
 from killpoint.runner.protocol import Arm, Begun, Channel, Closed, Done, Hello, Order
@@ -124,7 +124,7 @@ class Role:
         error = ""
         self._struck = False
         try:
-            outcome = apart(lambda: self._acts[type(order.step)](order, order.step))
+            outcome = isolated(lambda: self._acts[type(order.step)](order, order.step))
             if self._struck:
                 outcome = "injected"
         except UnsupportedByTarget as lacking:

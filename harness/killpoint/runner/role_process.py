@@ -13,7 +13,7 @@ from killpoint.errors import BadUsage
 from killpoint.runner.environment import remote_clock
 from killpoint.runner.environment.resource_limits import fill_shm
 from killpoint.runner.native import let_go
-from killpoint.runner.observe.diagnosis import burnt, state
+from killpoint.runner.observe.diagnosis import cpu_seconds, state
 from killpoint.runner.processes.target_agent import EXITS
 from killpoint.runner.protocol import Arm, Channel, Closed, Order, Packet, Release
 from killpoint.scenario import AnyStep, Fault
@@ -182,4 +182,4 @@ class RoleProcess:
 
     def seen(self) -> tuple[str, float]:
         """Return its state letter and CPU seconds, which tell waiting from working."""
-        return state(self.pid), burnt(self.pid)
+        return state(self.pid), cpu_seconds(self.pid)

@@ -15,9 +15,9 @@ from killpoint import scenario as script
 from killpoint.errors import BadUsage
 from killpoint.faults import FAULTS
 from killpoint.history.log import Log
-from killpoint.runner.hang_detection import Stalled, Waiting, look_at_maps
-from killpoint.runner.network.attackers import Strangers
-from killpoint.runner.network.group_rendezvous import Meeting
+from killpoint.runner.hang_detection import HangDetector, Stalled, look_at_maps
+from killpoint.runner.network.attackers import Attackers
+from killpoint.runner.network.group_rendezvous import GroupRendezvous
 from killpoint.runner.network.links import Links
 from killpoint.runner.network.netns import Hosts
 from killpoint.runner.network.relay_network import RelayNetwork
@@ -51,7 +51,7 @@ from killpoint.runner.timed_faults import TimedFaults
 from killpoint.scenario import Scenario
 from killpoint.systems.registry import system_of
 
-Ear = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
+EventSource = Channel | socket.socket | PageWatch | ProcessWatch | Terminal
 """Source of events that the runner polls."""
 _LATE = 0.005
 
@@ -82,7 +82,7 @@ class ScenarioRunner:
         self._comers = TargetProcesses(scenario.comers(), self.log)
         self.actors: dict[str, RoleProcess] = dict(self._comers.actors)
         self.unreached: list[str] = []
-        self._strangers = Strangers(zygote, scenario, folder, self.log)
+        self._strangers = Attackers(zygote, scenario, folder, self.log)
         self._shm_of = shm_of
         self._calls = CallWatch(self.log, folder)
         self._timed = TimedFaults(self.log)
@@ -95,9 +95,9 @@ class ScenarioRunner:
         self._hosts = hosts
         self._wire = Links(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
         elsewhere = hosts.address if hosts else ""
-        self.meeting = Meeting(scenario, elsewhere) if self._system.joins else None
+        self.meeting = GroupRendezvous(scenario, elsewhere) if self._system.joins else None
         self._processor = ProcessorTime(self.log)
-        self._waiting = Waiting(
+        self._waiting = HangDetector(
             scenario,
             self.log,
             self.actors,
@@ -113,7 +113,7 @@ class ScenarioRunner:
         self._listener.listen(128)
         self._listener.setblocking(False)
         self._poll = select.poll()
-        self._ears: dict[int, Ear] = {}
+        self._ears: dict[int, EventSource] = {}
         self._sitting: TerminalSession | None = None
         if scenario.terminal:
             self._sitting = TerminalSession(
@@ -524,7 +524,7 @@ class ScenarioRunner:
                 ear.close()
         actor.put(Release())
 
-    def _hear(self, ear: Ear) -> None:
+    def _hear(self, ear: EventSource) -> None:
         self._ears[ear.fileno()] = ear
         self._poll.register(ear.fileno(), select.POLLIN)
 

@@ -31,7 +31,7 @@ from killpoint.runner.scenario_runner import ScenarioRunner
 from killpoint.scenario import Message, Scenario
 from killpoint.systems.base import OwnPlayer, Player
 from killpoint.systems.registry import own_player_of, system_of
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _LEFT_WITHIN = 5.0
 """Seconds of L1's grace. Once no process is left nothing can disappear by itself: no wait is

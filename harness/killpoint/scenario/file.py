@@ -12,7 +12,7 @@ from killpoint.errors import BadUsage
 from killpoint.scenario.playable import unplayable
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario_errors import explain, line_of
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 # msgspec learns a type at its first use; two threads in that at once crash the process (0.22).
 _LEARNT = msgspec.json.Decoder(Scenario)

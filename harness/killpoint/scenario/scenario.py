@@ -27,7 +27,7 @@ from killpoint.systems.pool.kill_matrix import Ending
 from killpoint.systems.server.steps import ServerServe, ServerShape
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape
-from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape, Shape
+from killpoint.targets.shapes import GroupShape, PipeShape, PoolShape, QueueShape, Shape
 
 if TYPE_CHECKING:
     Extension = Shape

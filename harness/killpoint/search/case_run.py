@@ -42,7 +42,7 @@ from killpoint.search.play_evidence import (
 from killpoint.search.player import Caller, KnowsFiles, Player, PlaysAlone
 from killpoint.signature import signature
 from killpoint.systems.registry import own_player_of, system_of
-from killpoint.targets.protocol import Device
+from killpoint.targets.shapes import Device
 from killpoint.verdict import TIMED, CaseOutcome, CaseViolation, Rate, TargetLine, Violation
 
 _CRASHES = ("kill", "exit")

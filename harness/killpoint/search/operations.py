@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Verb, Wait
-from killpoint.targets.protocol import GroupShape, PipeShape, PoolShape, QueueShape
+from killpoint.targets.shapes import GroupShape, PipeShape, PoolShape, QueueShape
 
 LARGE, SMALL = Message("array", 100_000), Message(repeat=2)
 """A message by the overflow path, and two that are not."""

@@ -21,14 +21,14 @@ import msgspec
 
 from killpoint.errors import CannotWork, KillpointError
 from killpoint.interfaces import Diverged, Search
-from killpoint.search.rewindable_run import Proven, Unfaithful
+from killpoint.search.rewindable_run import NotRewindable, VerifiedRun
 from killpoint.search.schedules.bounded import Bounded, Branches
 from killpoint.search.schedules.exploration import Exploration, Found, Searched
 
 _ROUNDS = (8, 60, 250)
 """Schedules that each runs before it is heard of: at first, then, and from then on."""
 
-Playing = Callable[[], AbstractContextManager[Proven]]
+Playing = Callable[[], AbstractContextManager[VerifiedRun]]
 Part = tuple[int, int]
 """Index of a part of the search, and the number of parts."""
 
@@ -46,7 +46,7 @@ class Came(msgspec.Struct):
     doubt: str = ""
 
 
-class Crew:
+class SearchProcesses:
     """The processes; they end with the one that made them.
 
     Args:
@@ -159,7 +159,7 @@ class _Worker:
 class _Part:
     """Part of each search that one process runs; it lives in that process."""
 
-    def __init__(self, play: Proven, make: Callable[[Any], Search]) -> None:
+    def __init__(self, play: VerifiedRun, make: Callable[[Any], Search]) -> None:
         self._play, self._make = play, make
 
     def search(self, ask: Any) -> Came:
@@ -198,7 +198,7 @@ def _live(line: Connection[Any, Any], playing: Playing, make: Callable[[Any], Se
                 line.send(getattr(part, order)(argument))
     except (EOFError, ConnectionError):
         status = 0
-    except (KillpointError, Diverged, Unfaithful) as error:
+    except (KillpointError, Diverged, NotRewindable) as error:
         line.send(error)
     except Exception as error:
         line.send(CannotWork(f"{type(error).__name__}: {error}"))

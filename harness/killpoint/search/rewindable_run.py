@@ -25,11 +25,11 @@ _COMPARED = 100
 """One in so many runs is compared."""
 
 
-class Unfaithful(Exception):
+class NotRewindable(Exception):
     """A run in a world that was put back was not as one in a world made anew."""
 
 
-class Played:
+class RewindableRun:
     """Plays, and judges.
 
     Args:
@@ -72,7 +72,7 @@ class Played:
             Unfaithful: it goes wrong in the world that was put back, and there only.
         """
         if self._rewinding and self._again(Again(choices))[1] is not None:
-            raise Unfaithful("it goes wrong in a world that was put back only")
+            raise NotRewindable("it goes wrong in a world that was put back only")
 
     def _again(self, chooser: Chooser) -> tuple[Ending, Violation | None]:
         """Run the play in the world that was made for the first run."""
@@ -100,18 +100,18 @@ class Played:
         try:
             other, judged = self.fresh(Again(ending.choices))
         except Diverged as error:
-            raise Unfaithful(str(error)) from error
+            raise NotRewindable(str(error)) from error
         if (other, judged) != (ending, violation):
-            raise Unfaithful(f"{ending}, {violation}; made anew: {other}, {judged}")
+            raise NotRewindable(f"{ending}, {violation}; made anew: {other}, {judged}")
 
 
-class Proven:
+class VerifiedRun:
     """Plays; what goes wrong must go wrong again at once, in a world made anew.
 
     If it does not, the search goes on: something outside of the world had a part in it.
     """
 
-    def __init__(self, play: Played) -> None:
+    def __init__(self, play: RewindableRun) -> None:
         self.play = play
         self.doubt = ""
         """Reason against the first violation that was not believed."""
@@ -120,7 +120,7 @@ class Proven:
         """One run, for a search.
 
         Raises:
-            Unfaithful: as ``Played``.
+            Unfaithful: as ``RewindableRun``.
         """
         violation, choices, steps = self.play(chooser)
         if violation is not None:

@@ -11,7 +11,7 @@ from killpoint.checkers.finding import Finding
 from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated
 from killpoint.search.case_run import CaseRun
 from killpoint.search.rewindable_run import Play
-from killpoint.search.simulated import LANE, Ask, Errand, Explored
+from killpoint.search.simulated import LANE, Ask, Explored, SearchCall
 from killpoint.simulation.delivery import WRONG, Delivery
 from killpoint.simulation.memory import MODELS, WEAK
 from killpoint.simulation.sharing import Sharing
@@ -34,7 +34,7 @@ def search(case_run: CaseRun, scenario: Scenario, asks: Sequence[Ask]) -> Explor
     """
     simulated = scenario.simulated or Simulated()
     several = 1 if asks[0].way == "replay" else min(PROCESSES, len(os.sched_getaffinity(0)))
-    errand = Errand(
+    errand = SearchCall(
         play_of(scenario), simulated.memory, list(asks), case_run.seed, processes=several
     )
     answer = case_run.call(_WHERE, msgspec.msgpack.encode(errand), _WITHIN)

@@ -16,8 +16,8 @@ import msgspec
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Diverged, Search
 from killpoint.scenario import MemoryModel
-from killpoint.search.parallel_search import Crew
-from killpoint.search.rewindable_run import Play, Played, Proven, Unfaithful
+from killpoint.search.parallel_search import SearchProcesses
+from killpoint.search.rewindable_run import NotRewindable, Play, RewindableRun, VerifiedRun
 from killpoint.search.schedules.delays import Delays
 from killpoint.search.schedules.exploration import Found, Searched, explore
 from killpoint.search.schedules.pct import PCT
@@ -48,7 +48,7 @@ class Ask(msgspec.Struct, frozen=True, omit_defaults=True):
     """The choices, for a replay."""
 
 
-class Errand(msgspec.Struct, frozen=True):
+class SearchCall(msgspec.Struct, frozen=True):
     """Play, the memory model to play it on, and the searches over its schedules."""
 
     play: Play
@@ -80,7 +80,7 @@ class Explored(msgspec.Struct):
 
 def answer(target: Target, data: bytes) -> bytes:
     """Do an errand; both are msgpack."""
-    errand = msgspec.msgpack.decode(data, type=Errand)
+    errand = msgspec.msgpack.decode(data, type=SearchCall)
     try:
         explored = carry_out(target, errand)
     except CannotWork as error:
@@ -90,7 +90,7 @@ def answer(target: Target, data: bytes) -> bytes:
     return msgspec.msgpack.encode(explored)
 
 
-def carry_out(target: Target, errand: Errand) -> Explored:
+def carry_out(target: Target, errand: SearchCall) -> Explored:
     """Search, prove, simplify.
 
     Raises:
@@ -98,16 +98,18 @@ def carry_out(target: Target, errand: Errand) -> Explored:
     """
     try:
         return _carry_out(target, errand, rewinding=True)
-    except Unfaithful:
+    except NotRewindable:
         return _carry_out(target, errand, rewinding=False)
 
 
-def _carry_out(target: Target, errand: Errand, *, rewinding: bool) -> Explored:
-    def playing() -> contextlib.AbstractContextManager[Proven]:
+def _carry_out(target: Target, errand: SearchCall, *, rewinding: bool) -> Explored:
+    def playing() -> contextlib.AbstractContextManager[VerifiedRun]:
         return _played(target, errand, rewinding=rewinding)
 
     if errand.processes > 1:
-        crew = Crew(errand.processes, playing, lambda ask, part: search_of(ask, errand.seed, part))
+        crew = SearchProcesses(
+            errand.processes, playing, lambda ask, part: search_of(ask, errand.seed, part)
+        )
         with contextlib.closing(crew):
             explored, found = _searched(errand, crew.explore)
             explored.doubt = crew.doubt
@@ -127,20 +129,20 @@ def _carry_out(target: Target, errand: Errand, *, rewinding: bool) -> Explored:
 
 
 @contextlib.contextmanager
-def _played(target: Target, errand: Errand, *, rewinding: bool) -> Generator[Proven]:
+def _played(target: Target, errand: SearchCall, *, rewinding: bool) -> Generator[VerifiedRun]:
     """The play, in the target's own code, once that has filled what it keeps for good."""
     sockets = Sockets if errand.play.sockets else None
     around = Surroundings(errand.memory, sockets, threads=errand.play.threads)
     if isinstance(target, HasPoints):
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:
-        play = Played(box, around, errand.play, rewinding=rewinding)
+        play = RewindableRun(box, around, errand.play, rewinding=rewinding)
         play.fresh(Again(()))
-        yield Proven(play)
+        yield VerifiedRun(play)
 
 
 def _searched(
-    errand: Errand, search: Callable[[Ask, int], tuple[Searched, Found | None]]
+    errand: SearchCall, search: Callable[[Ask, int], tuple[Searched, Found | None]]
 ) -> tuple[Explored, Found | None]:
     """One search after another, up to the first that finds something."""
     explored = Explored([])
@@ -179,7 +181,7 @@ def search_of(ask: Ask, seed: int, part: tuple[int, int] = (0, 1)) -> Search:
             return Replay(ask.schedule)
 
 
-def _simplify(explored: Explored, play: Played, found: Found, errand: Errand) -> None:
+def _simplify(explored: Explored, play: RewindableRun, found: Found, errand: SearchCall) -> None:
     explored.doubt = ""
     if errand.asks[0].way != "replay":
         found = shrink(play, found, errand.shrinking)

@@ -17,7 +17,7 @@ _AS_EVER = Option(None, value=True)
 _OTHERWISE = Option(None, preempts=True, value=True)
 
 
-class Menu:
+class ChoiceSet:
     """Tasks that can run: the running one first, then the others in their order."""
 
     __slots__ = ("_beside", "options", "tasks")
@@ -49,7 +49,7 @@ class Menu:
         return options
 
 
-Menus = dict[int, Menu]
+Menus = dict[int, ChoiceSet]
 """Menus by the bits of the tasks that can run, and above them the bit of the running one."""
 
 

@@ -12,7 +12,8 @@ from killpoint.interfaces import World
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import Surroundings
 from killpoint.systems.queue.checks.simulated_delivery import Delivered, delivered
-from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.targets.protocol import BlackBox
+from killpoint.targets.shapes import QueueShape
 from killpoint.verdict import Violation
 
 Judge = Callable[[Ending], Violation | None]

@@ -12,7 +12,7 @@ How = Literal["done", "deadlock", "livelock", "starvation"]
 ``starvation``: some were, but by other tasks than the one that is named first."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class EventLine(msgspec.Struct, frozen=True):
     """One event of a recorded run."""
 
     lane: str
@@ -31,7 +31,7 @@ class Ending(msgspec.Struct):
     now: float
     waiting: dict[str, str] = {}
     """Wait reason of each unfinished task, by its name."""
-    lines: list[Line] = []
+    lines: list[EventLine] = []
 
     def __str__(self) -> str:
         """Return the outcome, and the wait reason of each unfinished task."""

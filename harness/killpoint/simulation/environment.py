@@ -10,7 +10,7 @@ from killpoint.interfaces import Chooser
 from killpoint.simulation.buffer import Buffer
 from killpoint.simulation.memory import MODELS
 from killpoint.simulation.memory.model import Model, Namer
-from killpoint.simulation.scheduler import STEP_LIMIT, World
+from killpoint.simulation.scheduler import STEP_LIMIT, Scheduler
 
 
 class Surroundings:
@@ -26,7 +26,7 @@ class Surroundings:
     def __init__(
         self,
         memory: str = "sequential",
-        sockets: Callable[[World, Callable[[], None]], Any] | None = None,
+        sockets: Callable[[Scheduler, Callable[[], None]], Any] | None = None,
         limit: int = STEP_LIMIT,
         threads: bool = False,
     ) -> None:
@@ -43,9 +43,9 @@ class Surroundings:
         recording: bool = False,
         early: bool = False,
         late: bool = False,
-    ) -> World:
+    ) -> Scheduler:
         """Return a fresh world; objects made in an earlier one must not be used in it."""
-        world = World(
+        world = Scheduler(
             chooser,
             limit=self._limit,
             recording=recording,

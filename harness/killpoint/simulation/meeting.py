@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol, cast
 
 from killpoint.simulation.environment import Surroundings
-from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.targets.protocol import BlackBox
+from killpoint.targets.shapes import QueueShape
 
 Ends = tuple[Any, dict[str, Any]]
 """The writer's end, and the readers' by their names."""

@@ -14,8 +14,8 @@ import greenlet
 
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Action, Chooser, Diverged, Option, Script, Source
-from killpoint.simulation.choice_sets import Menu, Menus, menus_of, values
-from killpoint.simulation.ending import Ending, How, Line
+from killpoint.simulation.choice_sets import ChoiceSet, Menus, menus_of, values
+from killpoint.simulation.ending import Ending, EventLine, How
 from killpoint.simulation.thread_tasks import Threadlet, getcurrent
 
 STEP_LIMIT = 20_000
@@ -79,7 +79,7 @@ class _Task:
         """Step at which it was last given the turn."""
 
 
-class World:
+class Scheduler:
     """Scheduler of one run. Add tasks, ``run`` once, discard (or restore, and ``follow``).
 
     Args:
@@ -117,7 +117,7 @@ class World:
         self._running: _Task | None = None
         self.current = "-"
         """Name of the running task; ``-`` outside of all."""
-        self._menu: Menu | None = None
+        self._menu: ChoiceSet | None = None
         """Choices among tasks; None: to be computed anew."""
         self._can = 0
         """A bit for each task that can run."""
@@ -137,7 +137,7 @@ class World:
         """Error for which the run says nothing."""
         self._ticks = 0
         self._progressed: dict[str, int] = {}
-        self._lines: list[Line] = []
+        self._lines: list[EventLine] = []
 
     # -- what a stage calls -----------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class World:
     def note(self, text: str) -> None:
         """Record an event of the running task."""
         if self.recording:
-            self._lines.append(Line(self.current, text, len(self.choices)))
+            self._lines.append(EventLine(self.current, text, len(self.choices)))
 
     # -- whose turn it is ---------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class World:
 
     def _act(self, act: Action) -> None:
         if self.recording:
-            self._lines.append(Line("-", act.label, len(self.choices)))
+            self._lines.append(EventLine("-", act.label, len(self.choices)))
         act.apply()
 
     def _choose(self, options: Sequence[Option]) -> int:
@@ -363,13 +363,15 @@ class World:
             acts.append(_Passing(self))
         return acts
 
-    def _new_menu(self) -> Menu:
+    def _new_menu(self) -> ChoiceSet:
         running = self._running
         key = self._can if running is None else self._can | 1 << len(self._tasks) + running.index
         menu = self._menus.get(key)
         if menu is None:
             names = [task.name for task in self._tasks]
-            menu = self._menus[key] = Menu(names, self._can, running.index if running else None)
+            menu = self._menus[key] = ChoiceSet(
+                names, self._can, running.index if running else None
+            )
         return menu
 
     def _allow(self, task: _Task, can: bool) -> None:
@@ -529,7 +531,7 @@ class World:
 class _Passing:
     """Action that moves the clock on although a task could still run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Scheduler) -> None:
         self._world = world
 
     @property

@@ -18,7 +18,8 @@ from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.lines import Lines
 from killpoint.simulation.meeting import meet
 from killpoint.systems.queue.checks.simulated_sharing import Shared, exactly_once
-from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.targets.protocol import BlackBox
+from killpoint.targets.shapes import QueueShape
 from killpoint.verdict import Violation
 
 _AT_ONCE = -1.0

@@ -12,7 +12,8 @@ from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import Surroundings
 from killpoint.simulation.meeting import Ends, meet
 from killpoint.systems.queue.checks.simulated_wakeups import Woken, woken
-from killpoint.targets.protocol import BlackBox, QueueShape
+from killpoint.targets.protocol import BlackBox
+from killpoint.targets.shapes import QueueShape
 from killpoint.verdict import Violation
 
 

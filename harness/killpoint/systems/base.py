@@ -14,7 +14,7 @@ import msgspec
 from killpoint.ledger import Ledger
 from killpoint.scenario import AnyStep, Fault, Scenario
 from killpoint.scenario_errors import Place, few
-from killpoint.targets.protocol import Device
+from killpoint.targets.shapes import Device
 
 
 class Played(msgspec.Struct):

@@ -10,7 +10,7 @@ import pytest
 from killpoint.bench import show
 from killpoint.bench.baselines import Opponent, opponents
 from killpoint.bench.plan import QUICK, Cell, Pace, plan
-from killpoint.bench.process_factory import Member, NotMeasured, Nursery
+from killpoint.bench.process_factory import FactoryProcess, NotMeasured, ProcessFactory
 from killpoint.bench.run import Bench, Outcome
 from killpoint.bench.workload import Payload
 from killpoint.cli import main
@@ -35,14 +35,14 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def born(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The pids of the measuring processes of this test."""
     pids: list[int] = []
-    fork = Nursery.fork
+    fork = ProcessFactory.fork
 
-    def noting(self: Nursery, role: str) -> Member:
+    def noting(self: ProcessFactory, role: str) -> FactoryProcess:
         member = fork(self, role)
         pids.append(member.pid)
         return member
 
-    monkeypatch.setattr(Nursery, "fork", noting)
+    monkeypatch.setattr(ProcessFactory, "fork", noting)
     return pids
 
 
@@ -143,10 +143,10 @@ class TestHang:
 class TestNursery:
     def test_a_peer_that_cannot_be_loaded_says_why(self, temporary: Path):
         with pytest.raises(NotMeasured, match="no_such_module"):
-            Nursery("it", "no_such_module:Thing", temporary)
+            ProcessFactory("it", "no_such_module:Thing", temporary)
 
     def test_processes_are_forked_from_one_thread(self, temporary: Path):
-        nursery = Nursery("pipe", "pipe", temporary)
+        nursery = ProcessFactory("pipe", "pipe", temporary)
         try:
             member = nursery.fork("writer")
             assert len(list(Path(f"/proc/{member.pid}/task").iterdir())) == 1

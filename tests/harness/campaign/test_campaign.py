@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from killpoint.campaign.findings import Findings
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Ended, GivenBack, Journal, Session, read
-from killpoint.campaign.progress import Teller
+from killpoint.campaign.progress import ProgressPrinter
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.work_order import Found, Lost, Order, Played, Target, failed
@@ -68,9 +68,9 @@ class _Crew:
 def _session(folder: Path, answer: Answer, items: int) -> _Crew:
     """Play until so many items have been begun, then interrupt."""
     crew, path = _Crew(answer), folder / "journal.jsonl"
-    past = Past(read(path) if path.exists() else [])
+    past = CampaignHistory(read(path) if path.exists() else [])
     with Journal(path) as journal:
-        tell = Teller(Console(quiet=True), None)
+        tell = ProgressPrinter(Console(quiet=True), None)
         campaign = Campaign(folder, _SETTINGS, crew, journal, past, tell)
         campaign.play(1, 600.0, lambda: "stopped" if len(crew.began) >= items else "")
     return crew
@@ -85,7 +85,7 @@ def test_every_intent_is_written_before_its_result_and_what_is_open_is_given_bac
     done = [entry.key for entry in entries if isinstance(entry, Ended | GivenBack)]
     assert begun == done
     assert [e.key for e in entries if isinstance(e, GivenBack)] == begun[-1:]
-    assert Past(entries).open == {}
+    assert CampaignHistory(entries).open == {}
 
 
 def test_sessions_together_play_what_one_would_have_played(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure
 
     crew = _session(tmp_path, answer, 8)
     assert crew.began.count(Item(_CASES[0])) == 3
-    ended = Past(read(tmp_path / "journal.jsonl")).ended[Item(_CASES[0]).key]
+    ended = CampaignHistory(read(tmp_path / "journal.jsonl")).ended[Item(_CASES[0]).key]
     assert (ended.word, ended.cause) == (
         "infrastructure",
         "given up after 3 tries: the worker died",
@@ -120,7 +120,9 @@ def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure
 
 def test_a_failure_of_the_harness_is_an_item_and_not_the_end(tmp_path: Path) -> None:
     crew = _session(tmp_path, lambda order: failed(order.item, "it broke"), 6)
-    words = {entry.word for entry in Past(read(tmp_path / "journal.jsonl")).ended.values()}
+    words = {
+        entry.word for entry in CampaignHistory(read(tmp_path / "journal.jsonl")).ended.values()
+    }
     assert (len(set(crew.began)), words) == (6, {"infrastructure"})
 
 
@@ -154,7 +156,9 @@ def test_an_item_that_ended_the_campaign_three_times_is_not_played_a_fourth_time
             journal.add(Begun(0.0, item))
     crew = _session(tmp_path, _held, 4)
     assert item not in crew.began
-    assert Past(read(tmp_path / "journal.jsonl")).ended[item.key].word == "infrastructure"
+    assert (
+        CampaignHistory(read(tmp_path / "journal.jsonl")).ended[item.key].word == "infrastructure"
+    )
 
 
 def test_examples_of_a_case_are_shared_until_they_would_find_the_same_for_ever(
@@ -176,7 +180,7 @@ def test_a_harness_that_fails_again_and_again_ends_the_campaign_with_its_cause(
 ) -> None:
     with pytest.raises(CannotWork, match="20 items in a row could not be played: no disk"):
         _session(tmp_path, lambda order: failed(order.item, "no disk"), 99)
-    assert Past(read(tmp_path / "journal.jsonl")).open == {}
+    assert CampaignHistory(read(tmp_path / "journal.jsonl")).open == {}
 
 
 def test_what_a_target_cannot_do_is_asked_once(tmp_path: Path) -> None:

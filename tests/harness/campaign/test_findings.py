@@ -11,7 +11,7 @@ from rich.console import Console
 
 from killpoint.campaign import findings as campaign_findings
 from killpoint.campaign.findings import Findings
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.summary import print_summary
@@ -115,7 +115,7 @@ def test_findings_are_told_by_root_causes_once(
     (kept,) = findings.all()
     assert kept.case.violations[0].finding == "late-replies"
     console = Console(record=True, width=200)
-    past = Past([])
+    past = CampaignHistory([])
     print_summary(Settings(target="vllm==0.33.0"), past, [kept], console)
     said = console.export_text()
     assert f"✗ {name}  seen 1 time  (bites: late-replies)" in said

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Ended, Entry, GivenBack, Journal, Session, read
 from killpoint.errors import BadUsage
@@ -44,7 +44,7 @@ def test_a_damaged_whole_line_is_told_by_its_number(tmp_path: Path) -> None:
 
 
 def test_what_was_begun_is_open_until_it_ended_or_was_given_back() -> None:
-    past = Past([Session(0.0, 1, 9.0), Begun(0.1, _A), Begun(0.2, _B)])
+    past = CampaignHistory([Session(0.0, 1, 9.0), Begun(0.1, _A), Begun(0.2, _B)])
     assert set(past.open) == {_A.key, _B.key}
     past.take(Ended(3.0, _A.key, "held", 2.5))
     past.take(GivenBack(4.0, _B.key, "interrupted"))
@@ -54,13 +54,15 @@ def test_what_was_begun_is_open_until_it_ended_or_was_given_back() -> None:
 
 def test_an_item_that_took_its_worker_or_the_campaign_along_is_counted() -> None:
     begun = [Session(0.0, 1, 9.0), Begun(0.1, _A)]
-    past = Past([*begun, GivenBack(1.0, _A.key, "lost"), Begun(1.1, _A), Session(2.0, 2, 9.0)])
+    past = CampaignHistory(
+        [*begun, GivenBack(1.0, _A.key, "lost"), Begun(1.1, _A), Session(2.0, 2, 9.0)]
+    )
     assert past.losses == {_A.key: 2}
     assert past.budget == 11.0
 
 
 def test_what_a_strength_takes_is_guessed_until_it_was_played() -> None:
-    past = Past([Begun(0.0, Item(_B.case)), Ended(2.0, Item(_B.case).key, "held", 2.0)])
+    past = CampaignHistory([Begun(0.0, Item(_B.case)), Ended(2.0, Item(_B.case).key, "held", 2.0)])
     assert past.expected(Item(_B.case, 3)) == pytest.approx(2.4)
     assert past.expected(_B) == pytest.approx(20.0)
     past.take(Begun(3.0, _B))

@@ -11,12 +11,12 @@ from rich.console import Console
 
 from killpoint.campaign import settings
 from killpoint.campaign.findings import Findings
-from killpoint.campaign.history import Past
+from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.journal import Journal
-from killpoint.campaign.progress import Teller
+from killpoint.campaign.progress import ProgressPrinter
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
-from killpoint.campaign.worker_pool import Machine
+from killpoint.campaign.worker_pool import LocalPool
 from killpoint.cli import main
 from killpoint.replay import replay
 
@@ -31,16 +31,16 @@ def test_a_planted_mutant_is_found_and_its_scenario_reproduces_it(
 ) -> None:
     chosen = Settings(FAULTY, [CASE], jobs=1)
     settings.create(tmp_path, chosen)
-    findings, past = Findings(tmp_path / "findings"), Past()
+    findings, past = Findings(tmp_path / "findings"), CampaignHistory()
 
     def shrunk() -> str:
         return "shrunk" if any(key.startswith("shrink") for key in past.ended) else ""
 
     with (
-        closing(Machine(FAULTY, "cpu", jobs=1)) as crew,
+        closing(LocalPool(FAULTY, "cpu", jobs=1)) as crew,
         Journal(settings.journal_of(tmp_path)) as journal,
     ):
-        tell = Teller(Console(quiet=True), None)
+        tell = ProgressPrinter(Console(quiet=True), None)
         session = Campaign(tmp_path, chosen, crew, journal, past, tell)
         session.play(os.getpid(), _SECONDS, shrunk)
     (found,) = findings.all()

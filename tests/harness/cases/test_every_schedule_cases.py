@@ -18,7 +18,7 @@ from killpoint.scenario import (
     parse,
 )
 from killpoint.search.schedule_run import play_of
-from killpoint.search.simulated import Ask, Errand, Explored, Play, carry_out
+from killpoint.search.simulated import Ask, Explored, Play, SearchCall, carry_out
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.waking import Waking
 from killpoint.systems.queue.cases.every_schedule import CASES as OWN
@@ -29,7 +29,7 @@ _ONE = QueueShape(readers=1, chunk_bytes=160, chunks=4)
 
 
 def _explored(play: Play, bound: int, memory: str = "sequential") -> Explored:
-    errand = Errand(play, memory, [Ask("preemptions", bound)])
+    errand = SearchCall(play, memory, [Ask("preemptions", bound)])
     return carry_out(RefengineTarget(), errand)
 
 

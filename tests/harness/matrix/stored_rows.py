@@ -6,12 +6,12 @@ from pathlib import Path
 
 from killpoint.invariants import BY_ID
 from killpoint.judge import Judgement
-from killpoint.matrix.result_row import Asked, Place, Row
+from killpoint.matrix.result_row import CheckOptions, Place, Row
 from killpoint.report import verdict_json
 from killpoint.verdict import CaseOutcome, combine
 
 CASE = "R7/undecodable-message"
-ASKED = Asked(only=(CASE,), budget=5.0)
+ASKED = CheckOptions(only=(CASE,), budget=5.0)
 
 
 def stored(

@@ -21,7 +21,7 @@ def _gone() -> int:
 def test_a_process_that_is_gone_has_no_state_and_maps_nothing() -> None:
     pid = _gone()
     assert diagnosis.state(pid) == ""
-    assert diagnosis.burnt(pid) == 0.0
+    assert diagnosis.cpu_seconds(pid) == 0.0
     assert diagnosis.mapped_segments(pid) == []
     assert diagnosis.stack(pid) == ["gone"]
 
@@ -68,10 +68,10 @@ def test_what_the_tracker_of_resources_says_later_is_not_what_its_process_said(
 
 
 def test_cpu_time_is_counted() -> None:
-    before = diagnosis.burnt(os.getpid())
-    while diagnosis.burnt(os.getpid()) < before + 0.02:
+    before = diagnosis.cpu_seconds(os.getpid())
+    while diagnosis.cpu_seconds(os.getpid()) < before + 0.02:
         sum(range(10_000))
-    assert diagnosis.burnt(os.getpid()) > before
+    assert diagnosis.cpu_seconds(os.getpid()) > before
 
 
 def test_mapped_segments_are_those_that_still_have_a_name() -> None:

@@ -19,8 +19,8 @@ from killpoint.runner.points.interruption import (
     InjectedError,
     Interrupted,
     Interrupter,
-    apart,
     comes_of_a_strike,
+    isolated,
 )
 
 _OWN: dict[str, Any] = {}
@@ -130,11 +130,11 @@ def _struck(at: int) -> bool:
 
 def test_a_struck_except_clause_is_over_with_the_order():
     strikes = 0
-    while apart(partial(_struck, strikes + 1)):
+    while isolated(partial(_struck, strikes + 1)):
         strikes += 1
         assert sys.exc_info() == (None, None, None), strikes
     assert strikes == 4
-    assert apart(lambda: 7) == 7
+    assert isolated(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError) as told:
-        apart(lambda: 1 // 0)
+        isolated(lambda: 1 // 0)
     assert told.value.__context__ is None

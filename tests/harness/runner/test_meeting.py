@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.runner.network.group_rendezvous import Meeting, accepted, free_port
+from killpoint.runner.network.group_rendezvous import GroupRendezvous, accepted, free_port
 from killpoint.scenario import Barrier, Broadcast, Gather, Message, Scenario, SendTo
 from killpoint.systems.registry import system_named
 from killpoint.targets.protocol import GroupShape
@@ -20,7 +20,7 @@ def scenario(host: str = "127.0.0.1") -> Scenario:
 
 
 def test_every_rank_is_told_the_same_place_and_secret() -> None:
-    meeting = Meeting(scenario())
+    meeting = GroupRendezvous(scenario())
     told = [accepted(meeting.invitation(role)) for role in ("rank-0", "rank-1", "rank-2")]
     assert len({(each.host, each.port, each.secret) for each in told}) == 1
     assert len(told[0].secret) == 32
@@ -28,12 +28,12 @@ def test_every_rank_is_told_the_same_place_and_secret() -> None:
 
 
 def test_no_two_meetings_share_a_secret() -> None:
-    secrets = {accepted(Meeting(scenario()).invitation("rank-0")).secret for _ in range(3)}
+    secrets = {accepted(GroupRendezvous(scenario()).invitation("rank-0")).secret for _ in range(3)}
     assert len(secrets) == 3
 
 
 def test_a_rank_can_be_sent_to_another_address() -> None:
-    meeting = Meeting(scenario())
+    meeting = GroupRendezvous(scenario())
     meeting.addresses["rank-2"] = ("127.0.0.1", 99)
     assert accepted(meeting.invitation("rank-2")).port == 99
     assert accepted(meeting.invitation("rank-1")).port == meeting.port
@@ -51,7 +51,7 @@ def test_a_port_is_free_and_below_those_that_connections_get() -> None:
 def test_a_machine_without_the_address_is_told_and_not_raised() -> None:
     with pytest.raises(OSError, match="assign"):
         free_port("192.0.2.1")
-    assert "192.0.2.1" in Meeting(scenario("192.0.2.1")).trouble
+    assert "192.0.2.1" in GroupRendezvous(scenario("192.0.2.1")).trouble
 
 
 def test_numbers_are_taken_by_those_who_give_objects() -> None:

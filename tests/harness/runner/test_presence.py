@@ -12,7 +12,7 @@ import pytest
 
 from killpoint.history.log import Log
 from killpoint.runner.points.interruption import InjectedError
-from killpoint.runner.processes.target_agent import Presence
+from killpoint.runner.processes.target_agent import TargetAgent
 from killpoint.runner.protocol import Arm, Channel, Hello, Reached, Release
 from killpoint.scenario import Point
 
@@ -27,8 +27,8 @@ class Stand:
         self.door.bind(str(folder / "d"))
         self.door.listen()
         self.log = Log(folder / "director.jsonl", "director")
-        made: list[Presence] = []
-        thread = threading.Thread(target=lambda: made.append(Presence("worker-3", folder)))
+        made: list[TargetAgent] = []
+        thread = threading.Thread(target=lambda: made.append(TargetAgent("worker-3", folder)))
         thread.start()
         self.director = Channel(self.door.accept()[0])
         self.director.sock.settimeout(10)

@@ -17,7 +17,7 @@ from synthetic import scene
 
 from killpoint.history.log import Log
 from killpoint.history.record import History
-from killpoint.runner.hang_detection import Stalled, Waiting
+from killpoint.runner.hang_detection import HangDetector, Stalled
 from killpoint.runner.observe.processor_time import ProcessorTime
 from killpoint.runner.role_process import RoleProcess
 from killpoint.runner.target_processes import TargetProcesses
@@ -52,7 +52,7 @@ class Bench:
         self.at: dict[float, Any] = {}
         """What happens so many seconds after the wait has begun."""
         self._began = time.monotonic()
-        self.waiting = Waiting(
+        self.waiting = HangDetector(
             scene(readers=1),
             self.log,
             {_ROLE: self.actor},

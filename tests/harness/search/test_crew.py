@@ -13,14 +13,14 @@ import pytest
 
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Chooser
-from killpoint.search.parallel_search import Crew
+from killpoint.search.parallel_search import SearchProcesses
 from killpoint.search.schedules.delays import Delays
 from killpoint.search.schedules.exploration import explore
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again
 from killpoint.search.simulated import Ask, search_of
-from killpoint.simulation.scheduler import World
+from killpoint.simulation.scheduler import Scheduler
 from killpoint.verdict import Violation
 
 Run = tuple[Violation | None, list[int], int]
@@ -35,7 +35,7 @@ class Counter:
         self.times, self.least = times, least
 
     def __call__(self, chooser: Chooser) -> Run:
-        world, box = World(chooser), [0]
+        world, box = Scheduler(chooser), [0]
 
         def adds() -> None:
             for _ in range(self.times):
@@ -52,11 +52,13 @@ class Counter:
 
 
 @contextlib.contextmanager
-def _crew(count: int, play: Callable[[Chooser], Run], seed: int = 0) -> Generator[Crew]:
+def _crew(count: int, play: Callable[[Chooser], Run], seed: int = 0) -> Generator[SearchProcesses]:
     def playing() -> Any:
         return contextlib.nullcontext(play)
 
-    with contextlib.closing(Crew(count, playing, lambda ask, p: search_of(ask, seed, p))) as crew:
+    with contextlib.closing(
+        SearchProcesses(count, playing, lambda ask, p: search_of(ask, seed, p))
+    ) as crew:
         yield crew
 
 

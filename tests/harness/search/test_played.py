@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from killpoint.interfaces import Chooser
-from killpoint.search.rewindable_run import Play, Played, Unfaithful
+from killpoint.search.rewindable_run import NotRewindable, Play, RewindableRun
 from killpoint.search.schedules.exploration import explore
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again
-from killpoint.search.simulated import Ask, Errand, carry_out
+from killpoint.search.simulated import Ask, SearchCall, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import Surroundings
@@ -29,7 +29,7 @@ _SHAPE = QueueShape(readers=2, chunk_bytes=160, chunks=2)
 _ONE = QueueShape(readers=1, chunk_bytes=160, chunks=2)
 
 
-class Watched(Played):
+class Watched(RewindableRun):
     """Says of each run how it went."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -52,7 +52,7 @@ def _seen(play: Play, memory: Any, rewinding: bool) -> Watched:
     around = Surroundings(memory, Sockets if play.sockets else None, threads=play.threads)
     around.is_own = target.is_own_code
     with target.simulated(around) as box:
-        Played(box, around, play).fresh(Again(()))
+        RewindableRun(box, around, play).fresh(Again(()))
         watched = Watched(box, around, play, rewinding=rewinding)
         explore(Preemptions(1), watched, 40)
         explore(RandomWalk(40), watched, 40)
@@ -127,7 +127,7 @@ class Forgetful:
 
 def test_what_a_target_keeps_elsewhere_convicts_nobody() -> None:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), 3)
-    errand = Errand(play, "sequential", [Ask("preemptions", 2, 1_000)])
+    errand = SearchCall(play, "sequential", [Ask("preemptions", 2, 1_000)])
     explored = carry_out(cast("Any", Forgetful()), errand)
     assert explored.violation is None
     assert explored.doubt == ""
@@ -138,6 +138,6 @@ def test_a_run_that_would_differ_is_noticed_though_nothing_goes_wrong_in_it() ->
     target = Forgetful(spoils=False)
     around = Surroundings("sequential")
     with target.simulated(around) as box:
-        played = Played(box, around, Delivery(QueueShape(1, 80, 1), 3))
-        with pytest.raises(Unfaithful, match="made anew"):
+        played = RewindableRun(box, around, Delivery(QueueShape(1, 80, 1), 3))
+        with pytest.raises(NotRewindable, match="made anew"):
             explore(RandomWalk(200), played, 200)

@@ -24,7 +24,7 @@ from killpoint.search.case_run import CaseRun, Violated
 from killpoint.search.play_evidence import Unsupported
 from killpoint.search.schedule_run import messages_of, search
 from killpoint.search.schedules.exploration import Searched
-from killpoint.search.simulated import Ask, Errand, Explored
+from killpoint.search.simulated import Ask, Explored, SearchCall
 from killpoint.verdict import Violation
 
 _WEAK = Simulated("relaxed")
@@ -40,7 +40,7 @@ class Answering:
 
     def __init__(self, explored: Explored) -> None:
         self.explored = explored
-        self.errands: list[Errand] = []
+        self.errands: list[SearchCall] = []
 
     def play(self, scenario: Scenario) -> Play:
         raise AssertionError(scenario)
@@ -51,7 +51,7 @@ class Answering:
     def call(self, function: str, data: bytes, within: float) -> bytes:
         assert function == "killpoint.search.simulated:answer"
         assert within > 0
-        self.errands.append(msgspec.msgpack.decode(data, type=Errand))
+        self.errands.append(msgspec.msgpack.decode(data, type=SearchCall))
         return msgspec.msgpack.encode(self.explored)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from killpoint.interfaces import Surroundings
-from killpoint.search.simulated import Ask, Errand, Explored, answer, carry_out
+from killpoint.search.simulated import Ask, Explored, SearchCall, answer, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine.adapter import RefengineTarget
@@ -71,7 +71,7 @@ class Toy:
 
 def _explored(target: Any, memory: Any, *asks: Ask, messages: int = 3) -> Explored:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), messages)
-    return carry_out(target, Errand(play, memory, list(asks), shrinking=2.0))
+    return carry_out(target, SearchCall(play, memory, list(asks), shrinking=2.0))
 
 
 @pytest.mark.parametrize("memory", ["sequential", "tso", "relaxed", "view"])
@@ -144,7 +144,7 @@ def test_the_search_goes_on_after_what_does_not_replay() -> None:
 
 def test_a_schedule_of_something_else_is_a_doubt() -> None:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), 1)
-    errand = Errand(play, "sequential", [Ask("replay", schedule=[9])])
+    errand = SearchCall(play, "sequential", [Ask("replay", schedule=[9])])
     done = answer(RefengineTarget(), msgspec.msgpack.encode(errand))
     explored = msgspec.msgpack.decode(done, type=Explored)
     assert "does not fit this run" in explored.doubt
@@ -163,7 +163,7 @@ def test_a_reader_that_waits_for_ever_is_a_hang_and_named() -> None:
 
 def test_a_search_says_how_many_schedules_a_second_it_tried() -> None:
     play = Delivery(QueueShape(readers=1, chunk_bytes=80, chunks=1), 3)
-    errand = Errand(play, "sequential", [Ask("preemptions", 2, 400)])
+    errand = SearchCall(play, "sequential", [Ask("preemptions", 2, 400)])
     explored = msgspec.msgpack.decode(
         answer(RefengineTarget(), msgspec.msgpack.encode(errand)), type=Explored
     )

@@ -10,7 +10,7 @@ from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.simulation.memory import MODELS
 from killpoint.simulation.memory.model import Model
-from killpoint.simulation.scheduler import World
+from killpoint.simulation.scheduler import Scheduler
 
 X, Y = 0, 64
 Task = Callable[[Model], int]
@@ -27,7 +27,7 @@ def _outcomes(model: str, *tasks: Task) -> set[tuple[int, ...]]:
 
 
 def _run(model: str, chooser: Chooser, *tasks: Task) -> tuple[int, ...]:
-    world = World(chooser)
+    world = Scheduler(chooser)
     memory = MODELS[model](world)
     got = [0] * len(tasks)
 
@@ -138,7 +138,7 @@ def test_a_task_sees_its_own_stores(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_outside_of_tasks_everything_is_immediate(model: str) -> None:
-    memory = MODELS[model](World(_never()))
+    memory = MODELS[model](Scheduler(_never()))
     memory.store(X, b"abc")
     memory.fence()
     assert memory.load(X, 3) == b"abc"

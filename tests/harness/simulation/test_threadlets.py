@@ -11,7 +11,7 @@ from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.replay import Again
 from killpoint.simulation import thread_tasks
 from killpoint.simulation.lines import Lines
-from killpoint.simulation.scheduler import World
+from killpoint.simulation.scheduler import Scheduler
 
 
 class Account:
@@ -28,7 +28,7 @@ class Account:
 
 def _two(chooser: Chooser, *, threads: bool) -> str:
     """Two tasks with three points each; the order in which they passed them."""
-    world = World(chooser, threads=threads)
+    world = Scheduler(chooser, threads=threads)
     order: list[str] = []
 
     def run(name: str) -> None:
@@ -62,7 +62,7 @@ def test_a_schedule_of_threads_replays() -> None:
 
 
 def test_a_broken_off_task_is_unwound_on_its_own_thread() -> None:
-    world = World(Again([]), threads=True)
+    world = Scheduler(Again([]), threads=True)
     left: list[bool] = []
 
     def stuck() -> None:
@@ -77,7 +77,7 @@ def test_a_broken_off_task_is_unwound_on_its_own_thread() -> None:
 
 
 def test_an_error_of_a_task_comes_out() -> None:
-    world = World(Again([]), threads=True)
+    world = Scheduler(Again([]), threads=True)
 
     def fail() -> None:
         raise LookupError("mine")
@@ -89,7 +89,7 @@ def test_an_error_of_a_task_comes_out() -> None:
 
 def test_a_task_that_blocks_outside_of_the_world_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_tasks, "PATIENCE", 0.05)
-    world = World(Again([]), threads=True)
+    world = Scheduler(Again([]), threads=True)
     gate = threading.Event()
     world.task("one", gate.wait)
     with pytest.raises(CannotWork, match="has not come to a point"):
@@ -101,7 +101,7 @@ def test_a_task_that_blocks_outside_of_the_world_is_told(monkeypatch: pytest.Mon
 def test_a_race_on_an_attribute_shows_at_lines_only(traced: bool) -> None:
     balances: set[int] = set()
     for chooser in Preemptions(1):
-        world = World(chooser, threads=True)
+        world = Scheduler(chooser, threads=True)
         account = Account()
         lines = Lines(world, lambda code: code is Account.pay.__code__)
         for name in "ab":

@@ -9,19 +9,19 @@ import pytest
 from killpoint.interfaces import Diverged
 from killpoint.search.schedules.replay import Again
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.scheduler import Unfair, World
+from killpoint.simulation.scheduler import Scheduler, Unfair
 
 
 def _run(
-    *tasks: Callable[[World], None], choices: tuple[int, ...] = (), limit: int = 500
+    *tasks: Callable[[Scheduler], None], choices: tuple[int, ...] = (), limit: int = 500
 ) -> Ending:
-    world = World(Again(choices), limit=limit, recording=True)
+    world = Scheduler(Again(choices), limit=limit, recording=True)
     for index, task in enumerate(tasks):
         world.task("abc"[index], lambda task=task: task(world))
     return world.run()
 
 
-def _steps(world: World) -> None:
+def _steps(world: Scheduler) -> None:
     for _ in range(3):
         world.point()
         world.note("step")
@@ -46,7 +46,7 @@ def test_a_schedule_that_does_not_fit_is_refused() -> None:
 
 
 def test_a_task_cannot_swallow_that_the_schedule_does_not_fit() -> None:
-    def swallows(world: World) -> None:
+    def swallows(world: Scheduler) -> None:
         try:
             _steps(world)
         except Exception:
@@ -57,7 +57,7 @@ def test_a_task_cannot_swallow_that_the_schedule_does_not_fit() -> None:
 
 
 def test_what_a_task_raises_is_raised_by_the_run() -> None:
-    def fails(_: World) -> None:
+    def fails(_: Scheduler) -> None:
         raise ValueError("ours")
 
     with pytest.raises(ValueError, match="ours"):
@@ -71,7 +71,7 @@ def test_who_waits_for_what_never_comes_is_a_deadlock_and_named() -> None:
 
 
 def test_spinning_on_what_never_changes_is_a_deadlock() -> None:
-    def spins(world: World) -> None:
+    def spins(world: Scheduler) -> None:
         while True:
             world.point()
             world.spin("a flag")
@@ -85,14 +85,14 @@ def test_spinning_on_what_never_changes_is_a_deadlock() -> None:
 def test_a_spinner_looks_again_after_each_change_by_others() -> None:
     box = [0]
 
-    def waits(world: World) -> None:
+    def waits(world: Scheduler) -> None:
         while True:
             world.point()
             if box[0] == 3:
                 return
             world.spin()
 
-    def counts(world: World) -> None:
+    def counts(world: Scheduler) -> None:
         for _ in range(3):
             world.point()
             box[0] += 1
@@ -104,7 +104,7 @@ def test_a_spinner_looks_again_after_each_change_by_others() -> None:
 
 
 def test_tasks_that_keep_changing_things_in_vain_are_a_livelock() -> None:
-    def dances(world: World) -> None:
+    def dances(world: Scheduler) -> None:
         while True:
             world.point()
             world.moved()
@@ -114,14 +114,14 @@ def test_tasks_that_keep_changing_things_in_vain_are_a_livelock() -> None:
 
 
 def test_who_gets_nothing_done_while_others_do_is_starved() -> None:
-    def works(world: World) -> None:
+    def works(world: Scheduler) -> None:
         while True:
             world.point()
             world.moved()
             world.progress()
             world.spin()
 
-    def tries(world: World) -> None:
+    def tries(world: Scheduler) -> None:
         while True:
             world.point()
             world.spin()
@@ -132,7 +132,7 @@ def test_who_gets_nothing_done_while_others_do_is_starved() -> None:
 
 
 def test_a_loop_that_never_yields_says_nothing_of_who_was_passed_over() -> None:
-    def loops(world: World) -> None:
+    def loops(world: Scheduler) -> None:
         while True:
             world.point()
 
@@ -143,11 +143,11 @@ def test_a_loop_that_never_yields_says_nothing_of_who_was_passed_over() -> None:
 def test_the_clock_moves_only_when_nobody_can_run() -> None:
     seen: list[float] = []
 
-    def sleeps(world: World) -> None:
+    def sleeps(world: Scheduler) -> None:
         world.wait(lambda: False, 5.0, "a sleep")
         seen.append(world.now)
 
-    def works(world: World) -> None:
+    def works(world: Scheduler) -> None:
         _steps(world)
         seen.append(world.now)
 
@@ -156,7 +156,7 @@ def test_the_clock_moves_only_when_nobody_can_run() -> None:
 
 
 def test_a_spinner_that_looks_at_the_clock_is_given_time() -> None:
-    def until(world: World) -> None:
+    def until(world: Scheduler) -> None:
         while world.now < 5:
             world.point()
             world.spin()
@@ -168,7 +168,7 @@ def test_a_wait_ends_by_what_it_waits_for() -> None:
     box: list[int] = []
     told: list[bool] = []
 
-    def gives(world: World) -> None:
+    def gives(world: Scheduler) -> None:
         world.point()
         box.append(1)
         world.moved()
@@ -180,10 +180,10 @@ def test_a_wait_ends_by_what_it_waits_for() -> None:
 def test_a_store_does_not_ask_who_waits_for_something_else() -> None:
     asked: list[int] = []
 
-    def waits(world: World) -> None:
+    def waits(world: Scheduler) -> None:
         world.wait(lambda: asked.append(world.version) or world.version > 2, None, "a message")
 
-    def acts(world: World) -> None:
+    def acts(world: Scheduler) -> None:
         for change in (world.stored, world.stored, world.moved):
             change()
             world.point()
@@ -196,8 +196,8 @@ def test_a_store_does_not_ask_who_waits_for_something_else() -> None:
 def test_a_store_wakes_who_spins_before_time_passes() -> None:
     memory = [0]
 
-    def after(value: int) -> Callable[[World], None]:
-        def task(world: World) -> None:
+    def after(value: int) -> Callable[[Scheduler], None]:
+        def task(world: Scheduler) -> None:
             for least in (value, 3):
                 world.point()
                 while memory[0] < least:
@@ -216,7 +216,7 @@ def test_a_store_wakes_who_spins_before_time_passes() -> None:
 def test_a_run_broken_off_lets_no_finally_go_on_acting() -> None:
     acted: list[str] = []
 
-    def stubborn(world: World) -> None:
+    def stubborn(world: Scheduler) -> None:
         try:
             world.wait(lambda: False, None, "nothing")
         finally:
@@ -230,7 +230,7 @@ def test_a_run_broken_off_lets_no_finally_go_on_acting() -> None:
 def test_a_value_is_decided_by_the_schedule_and_noted() -> None:
     got: list[int] = []
 
-    def asks(world: World) -> None:
+    def asks(world: Scheduler) -> None:
         got.append(world.decide(3, lambda which: f"way {which}"))
 
     ending = _run(asks, choices=(2,))

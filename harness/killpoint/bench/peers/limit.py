@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from killpoint.bench.peers.descriptors import Door, knock
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 
 class WakePeer:

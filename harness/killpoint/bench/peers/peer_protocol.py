@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 
-class Line(Protocol):
+class PeerProtocol(Protocol):
     """A way to send objects from one process to others. Every target is one."""
 
     def load(self) -> None:
@@ -44,7 +44,7 @@ class Line(Protocol):
         ...
 
 
-def sender(line: Line, end: Any) -> Callable[[Any], Any]:
+def sender(line: PeerProtocol, end: Any) -> Callable[[Any], Any]:
     """Return the call by which the peer's users send.
 
     It is the end's own ``enqueue`` if it has one: an adapter's call would count.
@@ -53,7 +53,7 @@ def sender(line: Line, end: Any) -> Callable[[Any], Any]:
     return own if callable(own) else lambda obj: line.send(end, obj, None)
 
 
-def receiver(line: Line, end: Any) -> Callable[[], Any]:
+def receiver(line: PeerProtocol, end: Any) -> Callable[[], Any]:
     """Return the call by which the peer's users receive; as for ``sender``."""
     own = getattr(end, "dequeue", None)
     return own if callable(own) else lambda: line.receive(end, None)

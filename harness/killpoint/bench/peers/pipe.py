@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from killpoint.bench.peers.descriptors import Door, knock
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 
 class PipePeer:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from killpoint.errors import CannotWork
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _LIMITS = Path("/proc/sys/fs/mqueue")
 _ROOM_FOR_PICKLE = 512

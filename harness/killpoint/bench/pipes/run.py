@@ -13,7 +13,7 @@ import msgspec
 
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look
 from killpoint.bench.pipes.orders import PipeOf
-from killpoint.bench.process_factory import Member, NotMeasured, Nursery
+from killpoint.bench.process_factory import FactoryProcess, NotMeasured, ProcessFactory
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.progress.counting import Tell, quiet
@@ -65,9 +65,9 @@ class PipeOutcome(msgspec.Struct):
 class Ends:
     """One peer's pipe: two processes that wait unless they are sampled."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: ProcessFactory) -> None:
         """Fork them; ``start`` makes the pipe."""
-        self._members: list[Member] = [nursery.fork("sender")]
+        self._members: list[FactoryProcess] = [nursery.fork("sender")]
         self._members.append(nursery.fork("receiver"))
 
     def start(self, pace: PipePace) -> bool:
@@ -115,7 +115,7 @@ class PipeBench:
         """``peers``: names and what a zygote takes for them, the target first."""
         self._peers, self._pace, self._seed, self._tell = list(peers), pace, seed, tell
         self._random = random.Random(seed)
-        self._nurseries: dict[str, Nursery] = {}
+        self._nurseries: dict[str, ProcessFactory] = {}
 
     def run(self, missing: dict[str, str]) -> PipeOutcome:
         """Measure everything."""
@@ -126,7 +126,7 @@ class PipeBench:
             for name, spec in self._peers:
                 with failing(trips[name]):
                     self._tell(f"loading {name}")
-                    self._nurseries[name] = Nursery(name, spec, folder)
+                    self._nurseries[name] = ProcessFactory(name, spec, folder)
             for number in range(self._pace.groups):
                 self._tell("trips", number, self._pace.groups)
                 self._group(trips)

@@ -7,7 +7,7 @@ import importlib
 import time
 from typing import Any
 
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 _START = 120.0
 _METHOD = "nothing"

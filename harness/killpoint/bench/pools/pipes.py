@@ -8,7 +8,7 @@ import os
 from multiprocessing.connection import Connection
 from typing import Any
 
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 
 class PipePool:

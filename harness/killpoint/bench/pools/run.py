@@ -15,11 +15,11 @@ from typing import Literal
 import msgspec
 
 from killpoint.bench.machine import Machine, Meanwhile, Watch, look
-from killpoint.bench.process_factory import Member, NotMeasured, Nursery
+from killpoint.bench.process_factory import FactoryProcess, NotMeasured, ProcessFactory
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
 from killpoint.progress.counting import Tell, quiet
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 IDLE, TORCH = (f"killpoint.bench.pools.worker:{name}" for name in ("Idle", "WithTorch"))
 _WITHIN = 150.0
@@ -73,9 +73,9 @@ class PoolOutcome(msgspec.Struct):
 class Caller:
     """One peer's pool in a process of its own; it runs only while it is sampled."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: ProcessFactory) -> None:
         """Fork its process; ``start`` makes the pool."""
-        self._member: Member = nursery.fork("executor")
+        self._member: FactoryProcess = nursery.fork("executor")
         self._pids = [self._member.pid]
 
     def start(self) -> None:
@@ -122,7 +122,7 @@ class PoolBench:
         """``peers``: names and what a zygote takes for them, the target first."""
         self._peers, self._pace, self._seed, self._tell = list(peers), pace, seed, tell
         self._random = random.Random(seed)
-        self._nurseries: dict[str, Nursery] = {}
+        self._nurseries: dict[str, ProcessFactory] = {}
 
     def run(self, missing: dict[str, str]) -> PoolOutcome:
         """Measure everything."""
@@ -134,7 +134,7 @@ class PoolBench:
             for name, spec in self._peers:
                 with failing(calls[name]):
                     self._tell(f"loading {name}")
-                    self._nurseries[name] = Nursery(name, spec, folder)
+                    self._nurseries[name] = ProcessFactory(name, spec, folder)
             for number in range(self._pace.groups):
                 self._tell("calls", number, self._pace.groups)
                 self._calls(calls)

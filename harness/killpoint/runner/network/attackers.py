@@ -15,7 +15,7 @@ from killpoint.checkers.exposure import SPARE
 from killpoint.history.log import Log
 from killpoint.runner.hang_detection import Stalled
 from killpoint.runner.network import flood
-from killpoint.runner.network.intruder import STRANGER, Errand
+from killpoint.runner.network.intruder import STRANGER, AttackOrders
 from killpoint.runner.observe import exposure_probe, memory_usage
 from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import Exited, ForkRole
@@ -39,7 +39,7 @@ class Until(Protocol):
         ...
 
 
-class Strangers:
+class Attackers:
     """Processes without a key that connect to the ports of a play's roles."""
 
     def __init__(self, zygote: Zygote, scenario: Scenario, folder: Path, log: Log) -> None:
@@ -88,7 +88,9 @@ class Strangers:
     def _send(self, how: str, addresses: Sequence[tuple[str, int]], pid: int) -> str:
         """Send one to these addresses, or to any that a process tree opens; return its name."""
         name = f"stranger-{len(list(self._folder.glob('stranger-*.jsonl'))) + 1}"
-        errand = Errand(how, list(addresses), self._scenario.seed, _messages(self._scenario), pid)
+        errand = AttackOrders(
+            how, list(addresses), self._scenario.seed, _messages(self._scenario), pid
+        )
         order = ForkRole(
             name, str(self._folder), start=STRANGER, errand=msgspec.json.encode(errand)
         )

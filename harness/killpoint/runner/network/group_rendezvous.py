@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.scenario import Scenario
-from killpoint.targets.protocol import GroupShape, PipeShape
+from killpoint.targets.shapes import GroupShape, PipeShape
 
 _TRIES = 200
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -30,7 +30,7 @@ class Invitation(msgspec.Struct):
     pipe: PipeShape | None = None
 
 
-class Meeting:
+class GroupRendezvous:
     """Rendezvous of one play's group, or of the ranks of its pipe."""
 
     def __init__(self, scenario: Scenario, elsewhere: str = "") -> None:

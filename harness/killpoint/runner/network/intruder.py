@@ -43,7 +43,7 @@ _SPOKEN = 10
 """Rounds in which a stranger sends; then it stays connected in silence."""
 
 
-class Errand(msgspec.Struct):
+class AttackOrders(msgspec.Struct):
     """Orders of a stranger."""
 
     how: str
@@ -61,7 +61,7 @@ class Errand(msgspec.Struct):
 
 def run(name: str, folder: Path, data: bytes) -> None:
     """Execute the orders until the runner has put ``NAME.stop`` into the folder."""
-    errand = msgspec.json.decode(data, type=Errand)
+    errand = msgspec.json.decode(data, type=AttackOrders)
     log = Log(folder / f"{name}.jsonl", name)
     if errand.how in ("flood", "lurk"):
         _crowd(errand, log, folder, name)
@@ -86,7 +86,7 @@ def run(name: str, folder: Path, data: bytes) -> None:
     stranger.close()
 
 
-def _crowd(errand: Errand, log: Log, folder: Path, name: str) -> None:
+def _crowd(errand: AttackOrders, log: Log, folder: Path, name: str) -> None:
     crowd, uid = Crowd(log), as_stranger()
     try:
         crowd.flood(errand.addresses)
@@ -98,7 +98,7 @@ def _crowd(errand: Errand, log: Log, folder: Path, name: str) -> None:
 
 
 class _Stranger:
-    def __init__(self, errand: Errand, log: Log, folder: Path) -> None:
+    def __init__(self, errand: AttackOrders, log: Log, folder: Path) -> None:
         self._errand = errand
         self._log = log
         self._trace = folder / "canary.jsonl"

@@ -28,7 +28,7 @@ def state(pid: int) -> str:
         return ""
 
 
-def burnt(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return the seconds of CPU time used so far."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

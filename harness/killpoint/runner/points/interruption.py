@@ -40,7 +40,7 @@ def comes_of_a_strike(error: BaseException) -> bool:
     return False
 
 
-def apart(act: Callable[[], T]) -> T:
+def isolated(act: Callable[[], T]) -> T:
     """Run an action; a handled exception that it leaves behind is dropped with its generator.
 
     An exception that is raised before the last line of an except clause makes Python 3.11 believe

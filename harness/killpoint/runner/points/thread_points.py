@@ -15,7 +15,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from killpoint.points.with_exits import leaves_with
-from killpoint.runner.processes.target_agent import Armed, Presence
+from killpoint.runner.processes.target_agent import Armed, TargetAgent
 
 _TOOL = 3
 _MONITORING: Any = getattr(sys, "monitoring", None)
@@ -25,7 +25,7 @@ _MONITORING: Any = getattr(sys, "monitoring", None)
 class Carriers:
     """Watch over every thread but the main one, active only while a point is armed."""
 
-    def __init__(self, presence: Presence, is_own: Callable[[CodeType], bool]) -> None:
+    def __init__(self, presence: TargetAgent, is_own: Callable[[CodeType], bool]) -> None:
         """``presence``: the channel by which any thread may report that it is at a point."""
         self._presence = presence
         self._is_own = is_own

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from killpoint.runner.processes.target_agent import TARGET, Armed, Presence
+from killpoint.runner.processes.target_agent import TARGET, Armed, TargetAgent
 
 if TYPE_CHECKING:
     from killpoint.points.tracing import Monitored, Traced
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class WorkerLines:
     """Watch from the end of a worker's method to the next one: the ops ``start`` and ``serve``."""
 
-    def __init__(self, presence: Presence) -> None:
+    def __init__(self, presence: TargetAgent) -> None:
         """Start without a watch."""
         self._presence = presence
         self._watch: _Watch | None = None
@@ -47,7 +47,9 @@ class WorkerLines:
 
 
 class _Watch:
-    def __init__(self, presence: Presence, arm: Armed, is_own: Callable[[CodeType], bool]) -> None:
+    def __init__(
+        self, presence: TargetAgent, arm: Armed, is_own: Callable[[CodeType], bool]
+    ) -> None:
         from killpoint.points.tracing import abandon, begin_below, traced
         from killpoint.points.with_exits import leaves_with
 

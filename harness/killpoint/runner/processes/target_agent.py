@@ -68,7 +68,7 @@ _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Armed | _Release)
 
 
-class Presence:
+class TargetAgent:
     """Channel to the runner of a play."""
 
     def __init__(self, name: str, folder: Path, *, side: bool = False) -> None:

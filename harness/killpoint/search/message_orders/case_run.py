@@ -7,7 +7,7 @@ import msgspec
 from killpoint.checkers.finding import Finding
 from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun
-from killpoint.search.message_orders.remote_call import Errand, Explored
+from killpoint.search.message_orders.remote_call import Explored, SearchCall
 from killpoint.systems.coordinator.orders import Orders
 
 _WHERE = "killpoint.search.message_orders.remote_call:answer"
@@ -25,7 +25,7 @@ def explore(case_run: CaseRun, scenario: Scenario, seconds: float) -> Explored:
         Unsupported: nothing can be called here.
     """
     orders = scenario.orders or Orders()
-    errand = Errand(orders, case_run.outcome.invariant, seconds)
+    errand = SearchCall(orders, case_run.outcome.invariant, seconds)
     said = case_run.call(_WHERE, msgspec.msgpack.encode(errand), seconds + _BESIDE)
     explored = _DECODER.decode(said)
     found = explored.searched

@@ -53,7 +53,7 @@ Outcome = tuple[int, tuple[tuple[str, int], ...], Any]
 """The state after, (audience, message) for each thing sent, and what was returned beside."""
 
 
-class Remembered:
+class MemoizedParty:
     """One party, which is called only where its answer is not known yet."""
 
     def __init__(self, party: Party, messages: Numbers[Hashable]) -> None:

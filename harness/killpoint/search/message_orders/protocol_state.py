@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import cast
 
-from killpoint.search.message_orders.memory import Links, Numbers, Outcome, Remembered
+from killpoint.search.message_orders.memory import Links, MemoizedParty, Numbers, Outcome
 from killpoint.systems.coordinator.checks import waves as rules
 from killpoint.systems.coordinator.orders import Orders
 from killpoint.targets.waves import CoordinatorParty, EngineParty, HasWaves, Sent
@@ -21,7 +21,7 @@ _NOWHERE, _GAVE_NO, _GAVE_YES, _TOLD_NO, _TOLD_YES = range(5)
 """State of an engine in an all-reduce."""
 
 
-class World:
+class ProtocolState:
     """The parties, between them links that keep their order, and an all-reduce of those in a wave.
 
     A state is, in this order: the coordinator, engines, front ends; the links from engines, to
@@ -34,9 +34,9 @@ class World:
         self._orders = orders
         self._messages, self._links = Numbers[Hashable](), Links()
         parties = target.wave_parties(orders.engines, orders.front_ends)
-        self._coordinator = Remembered(parties.coordinator, self._messages)
-        self._engines = [Remembered(each, self._messages) for each in parties.engines]
-        self._front_ends = [Remembered(each, self._messages) for each in parties.front_ends]
+        self._coordinator = MemoizedParty(parties.coordinator, self._messages)
+        self._engines = [MemoizedParty(each, self._messages) for each in parties.engines]
+        self._front_ends = [MemoizedParty(each, self._messages) for each in parties.front_ends]
         engines, fronts = orders.engines, orders.front_ends
         self._names = [f"engine-{rank}" for rank in range(engines)]
         self._names += [f"front-end-{number}" for number in range(fronts)]

@@ -6,7 +6,7 @@ from typing import cast
 
 import msgspec
 
-from killpoint.search.message_orders.protocol_state import World
+from killpoint.search.message_orders.protocol_state import ProtocolState
 from killpoint.search.message_orders.search import Diverged, Searched, play, search
 from killpoint.systems.coordinator.orders import Orders
 from killpoint.targets.protocol import Target
@@ -14,7 +14,7 @@ from killpoint.targets.waves import HasWaves
 from killpoint.verdict import Violation
 
 
-class Errand(msgspec.Struct, frozen=True):
+class SearchCall(msgspec.Struct, frozen=True):
     """Orders to explore, and the invariant to judge."""
 
     orders: Orders
@@ -35,16 +35,16 @@ class Explored(msgspec.Struct):
 
 def answer(target: Target, data: bytes) -> bytes:
     """Do an errand; both are msgpack."""
-    errand = msgspec.msgpack.decode(data, type=Errand)
+    errand = msgspec.msgpack.decode(data, type=SearchCall)
     return msgspec.msgpack.encode(carry_out(cast("HasWaves", target), errand))
 
 
-def carry_out(target: HasWaves, errand: Errand) -> Explored:
+def carry_out(target: HasWaves, errand: SearchCall) -> Explored:
     """Search, and play what was found once more on fresh parties; or play what is written down."""
     orders = errand.orders
     if orders.moves is not None:
         return _again(target, errand, orders.moves)
-    searched = search(World(target, orders), errand.invariant, errand.seconds)
+    searched = search(ProtocolState(target, orders), errand.invariant, errand.seconds)
     if searched.violation is None:
         return Explored(searched)
     proven = _again(target, errand, searched.lines)
@@ -54,9 +54,9 @@ def carry_out(target: HasWaves, errand: Errand) -> Explored:
     return proven
 
 
-def _again(target: HasWaves, errand: Errand, lines: list[str]) -> Explored:
+def _again(target: HasWaves, errand: SearchCall, lines: list[str]) -> Explored:
     try:
-        violation = play(World(target, errand.orders), errand.invariant, lines)
+        violation = play(ProtocolState(target, errand.orders), errand.invariant, lines)
     except Diverged as error:
         return Explored(doubt=str(error))
     return Explored(violation=violation, lines=lines)

@@ -8,7 +8,7 @@ from collections import deque
 
 import msgspec
 
-from killpoint.search.message_orders.protocol_state import Found, State, World
+from killpoint.search.message_orders.protocol_state import Found, ProtocolState, State
 from killpoint.verdict import Violation
 
 
@@ -34,7 +34,7 @@ class Searched(msgspec.Struct):
         return f"{how}: {self.states} states, {self.moves} moves"
 
 
-def search(world: World, id: str, seconds: float) -> Searched:
+def search(world: ProtocolState, id: str, seconds: float) -> Searched:
     """Breadth first, up to the first state that breaks this invariant, or so many seconds."""
     began = time.monotonic()
     first = world.begin()
@@ -61,7 +61,7 @@ def search(world: World, id: str, seconds: float) -> Searched:
     return Searched(len(parents), moves, True, time.monotonic() - began)
 
 
-def play(world: World, id: str, lines: list[str]) -> Violation | None:
+def play(world: ProtocolState, id: str, lines: list[str]) -> Violation | None:
     """Play one order that was written down; what is first broken in it.
 
     Raises:
@@ -86,13 +86,13 @@ def play(world: World, id: str, lines: list[str]) -> Violation | None:
 
 
 def _of(
-    world: World, state: State, move: tuple[str, int], after: State, id: str
+    world: ProtocolState, state: State, move: tuple[str, int], after: State, id: str
 ) -> Violation | None:
     broken: list[Found] = [each for each in world.judge(state, move, after) if each[0] == id]
     return broken[0][1] if broken else None
 
 
-def _told(world: World, parents: dict[State, State | None], last: State) -> list[str]:
+def _told(world: ProtocolState, parents: dict[State, State | None], last: State) -> list[str]:
     path: list[State] = [last]
     while (before := parents[path[-1]]) is not None:
         path.append(before)

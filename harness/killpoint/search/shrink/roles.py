@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.scenario import AnyStep, Scenario
 from killpoint.search.shrink.attempt import fewest
-from killpoint.targets.protocol import GroupShape, QueueShape
+from killpoint.targets.shapes import GroupShape, QueueShape
 
 _SINGLE = ("role", "to", "source")
 

@@ -33,7 +33,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.shrink.attempt import fewest
 from killpoint.search.shrink.message_balance import no_worse, owed
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.shapes import GroupShape
 
 _OPENING = (Make, Attach, Ready, Join, PipeOpen)
 _COLLECTIVE = (Barrier, Broadcast, Gather)

@@ -16,7 +16,7 @@ _SEGMENTS = 3
 _TOKENS = range(1, 256)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class EngineRequest(msgspec.Struct, frozen=True):
     """One request."""
 
     key: int
@@ -26,7 +26,7 @@ class Asked(msgspec.Struct, frozen=True):
     max_tokens: int
 
 
-def different(load: Load, shape: EngineShape, seed: int) -> list[Asked]:
+def different(load: Load, shape: EngineShape, seed: int) -> list[EngineRequest]:
     """Return every request that a load makes, once each; ``key`` is the place in the list.
 
     A prompt is made of runs as long as a block, of which there are few: the same run comes at the
@@ -35,7 +35,7 @@ def different(load: Load, shape: EngineShape, seed: int) -> list[Asked]:
     """
     chance = random.Random(f"load {seed}")
     segments = [[chance.choice(_TOKENS) for _ in range(shape.block_size)] for _ in range(_SEGMENTS)]
-    found: list[Asked] = []
+    found: list[EngineRequest] = []
     for key in range(load.prompts):
         whole = load.prompt_tokens // shape.block_size
         runs = [chance.choice(segments) for _ in range(chance.randint(min(1, whole), whole))]
@@ -43,14 +43,16 @@ def different(load: Load, shape: EngineShape, seed: int) -> list[Asked]:
         tail = [chance.choice(_TOKENS) for _ in range(chance.randint(1, min(left, 9) or 1))]
         prompt = [token for run in runs for token in run] + tail
         least = max(1, load.max_tokens // 2)
-        found.append(Asked(key, tuple(prompt), chance.randint(least, load.max_tokens)))
+        found.append(EngineRequest(key, tuple(prompt), chance.randint(least, load.max_tokens)))
     return found
 
 
-def asked(load: Load, shape: EngineShape, known: Sequence[Asked], seed: int, n: int) -> Asked:
+def asked(
+    load: Load, shape: EngineShape, known: Sequence[EngineRequest], seed: int, n: int
+) -> EngineRequest:
     """Return the load's n-th request."""
     if load.large_every and n % load.large_every == load.large_every - 1:
-        return Asked(-1, (7,) * (shape.blocks * shape.block_size + 1), 8)
+        return EngineRequest(-1, (7,) * (shape.blocks * shape.block_size + 1), 8)
     return random.Random(f"request {seed} {n}").choice(known)
 
 

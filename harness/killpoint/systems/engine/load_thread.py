@@ -18,7 +18,7 @@ from typing import Any
 from killpoint.history.log import Log
 from killpoint.runner.observe.diagnosis import state
 from killpoint.scenario import Load
-from killpoint.systems.engine.load import Asked, asked, different, digest
+from killpoint.systems.engine.load import EngineRequest, asked, different, digest
 from killpoint.targets.engine_protocol import EngineHealth, EnginePiece, EngineShape, HasEngine
 
 _TICK = 0.005
@@ -30,7 +30,7 @@ _TEXT = 600
 class _Open:
     """A request that has not ended."""
 
-    def __init__(self, n: int, what: Asked, now: float) -> None:
+    def __init__(self, n: int, what: EngineRequest, now: float) -> None:
         self.n, self.what = n, what
         self.asked = self.moved = now
         self.stream: Any = None

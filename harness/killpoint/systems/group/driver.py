@@ -18,7 +18,8 @@ from killpoint.runner import payload
 from killpoint.runner.driver import Driver
 from killpoint.runner.network.group_rendezvous import accepted
 from killpoint.runner.protocol import Order
-from killpoint.targets.protocol import CountsEntries, GroupShape, HasGroup, UnsupportedByTarget
+from killpoint.targets.protocol import CountsEntries, HasGroup, UnsupportedByTarget
+from killpoint.targets.shapes import GroupShape
 
 if TYPE_CHECKING:
     from killpoint.runner.role import Role

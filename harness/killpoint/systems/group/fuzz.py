@@ -20,7 +20,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.boundary_fuzz import fuzz
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.shapes import GroupShape
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "nested")
 _TIMEOUT = 15.0

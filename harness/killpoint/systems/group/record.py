@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.checkers.operation import Asked
+from killpoint.checkers.operation import Operation
 from killpoint.history.record import History
 from killpoint.scenario import Scenario
 
@@ -19,7 +19,7 @@ ENDS = {
 _BEGINS = {end: begin for begin, end in ENDS.items()}
 
 
-class Call(Asked, kw_only=True):
+class Call(Operation, kw_only=True):
     """One call of a rank."""
 
     role: str

@@ -23,7 +23,7 @@ from killpoint.runner.driver import Driver
 from killpoint.runner.network.group_rendezvous import accepted
 from killpoint.runner.observe import secret_scan
 from killpoint.runner.points.thread_points import Carriers
-from killpoint.runner.processes.target_agent import Presence
+from killpoint.runner.processes.target_agent import TargetAgent
 from killpoint.runner.protocol import Order
 from killpoint.systems.pipe import payload as payload
 from killpoint.targets.protocol import (
@@ -33,9 +33,9 @@ from killpoint.targets.protocol import (
     HasPipe,
     HasPoints,
     KeepsSecrets,
-    PipeShape,
     UnsupportedByTarget,
 )
+from killpoint.targets.shapes import PipeShape
 
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
@@ -78,7 +78,7 @@ class PipeDriver(Driver):
     def come(self) -> None:
         """Make lines of the target's own threads points."""
         if isinstance(self._role.target, HasPoints):
-            presence = Presence(self._role.name, self._folder, side=True)
+            presence = TargetAgent(self._role.name, self._folder, side=True)
             self._carriers = Carriers(presence, self._role.target.is_own_code)
 
     def _target(self) -> HasPipe:

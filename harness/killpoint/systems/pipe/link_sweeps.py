@@ -19,7 +19,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.play_evidence import Unsupported
-from killpoint.targets.protocol import PipeShape
+from killpoint.targets.shapes import PipeShape
 
 _GIVEN = 6.0
 _SMALL = Tensor()

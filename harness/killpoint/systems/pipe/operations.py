@@ -13,7 +13,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.operations import GIVEN, Operation
-from killpoint.targets.protocol import PipeShape
+from killpoint.targets.shapes import PipeShape
 
 _PIPED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
 _CARRIED = [Tensor(repeat=2), Tensor("uint8", (300_000,)), Tensor(form="none")]

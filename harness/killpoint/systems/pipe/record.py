@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.checkers.operation import Asked
+from killpoint.checkers.operation import Operation
 from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.scenario import Scenario
@@ -23,7 +23,7 @@ NOT_TOLD = ("ok", "timeout", "never returned", *NOT_MADE)
 """Outcomes that report no error to the caller."""
 
 
-class Call(Asked, kw_only=True):
+class Call(Operation, kw_only=True):
     """One call of a rank."""
 
     role: str

@@ -18,7 +18,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.boundary_fuzz import fuzz
-from killpoint.targets.protocol import PipeShape
+from killpoint.targets.shapes import PipeShape
 
 _LARGEST = 40_000
 """Elements of a tensor: more than a buffer of the smallest size chosen here can hold."""

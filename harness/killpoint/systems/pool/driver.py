@@ -25,11 +25,12 @@ import msgspec
 from killpoint import scenario as script
 from killpoint.runner.driver import Driver
 from killpoint.runner.observe import open_fds
-from killpoint.runner.processes.target_agent import DEVICE, EXIT_FAULT, EXITS, PLAY, Presence
+from killpoint.runner.processes.target_agent import DEVICE, EXIT_FAULT, EXITS, PLAY, TargetAgent
 from killpoint.runner.protocol import Arm, Closed, Order
 from killpoint.systems.pool import payload as payload
 from killpoint.systems.pool.payload import Reply, Request
-from killpoint.targets.protocol import HasPool, PoolShape, UnsupportedByTarget
+from killpoint.targets.protocol import HasPool, UnsupportedByTarget
+from killpoint.targets.shapes import PoolShape
 
 if TYPE_CHECKING:
     from killpoint.runner.role import Role
@@ -46,7 +47,7 @@ class PoolDriver(Driver):
         self._role = role
         self._timed = role.timed
         self._folder = folder
-        self._presence: Presence | None = None
+        self._presence: TargetAgent | None = None
         self.pid = 0
         self._calls = 0
         self._futures: dict[int, Any] = {}
@@ -70,7 +71,7 @@ class PoolDriver(Driver):
         # A spawned worker would import the zygote again, as its spawner's main module.
         sys.modules["__main__"] = ModuleType("__main__")
         self.pid = os.getpid()
-        self._presence = Presence(self._role.name, self._folder, side=True)
+        self._presence = TargetAgent(self._role.name, self._folder, side=True)
         payload.take_stand(self)
         signal.signal(EXITS, self._exit)
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import msgspec
 
-from killpoint.checkers.operation import Asked
+from killpoint.checkers.operation import Operation
 from killpoint.history.event import Event
 from killpoint.history.record import History
 
@@ -25,7 +25,7 @@ SERVED = ("call", "result", "health")
 DEADLY = ("kill", "exit", "sigterm", "sigint")
 
 
-class Act(Asked, kw_only=True):
+class Act(Operation, kw_only=True):
     """One act of the executor."""
 
     op: str

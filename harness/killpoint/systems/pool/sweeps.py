@@ -27,7 +27,7 @@ from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_lines
 from killpoint.search.operations import Operation
 from killpoint.systems.pool.kill_matrix import Ending
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 _LONG, _GIVEN = 8.0, 10.0
 _STANDS = 0.05

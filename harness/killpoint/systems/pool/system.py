@@ -11,7 +11,7 @@ from killpoint.scenario import AnyStep, Scenario
 from killpoint.scenario_errors import Place
 from killpoint.systems.base import System
 from killpoint.systems.pool.validate import unplayable_pool
-from killpoint.targets.protocol import Device
+from killpoint.targets.shapes import Device
 
 LEAVES_WITHIN = 8.0
 """Seconds beside the two graces that its workers are given."""

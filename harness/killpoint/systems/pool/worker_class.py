@@ -17,7 +17,7 @@ from typing import Any
 
 from killpoint.runner.native import NativeWait
 from killpoint.runner.points.worker_points import WorkerLines
-from killpoint.runner.processes.target_agent import DEVICE, PLAY, Presence
+from killpoint.runner.processes.target_agent import DEVICE, PLAY, TargetAgent
 from killpoint.systems.pool import payload as payload
 from killpoint.systems.pool.payload import Reply, Request, Unpicklable
 
@@ -40,7 +40,7 @@ class PoolWorker:
         self.name = f"worker-{rank}"
         self.pid = os.getpid()
         folder = os.environ.get(PLAY)
-        self._presence = Presence(self.name, Path(folder)) if folder else None
+        self._presence = TargetAgent(self.name, Path(folder)) if folder else None
         self._lines: WorkerLines | None = None
         if self._presence is not None:
             from killpoint.runner.observe.shm_names import journal_names_once

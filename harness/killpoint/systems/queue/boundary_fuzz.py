@@ -22,7 +22,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun, Violated
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested", "buffers", "shapes")
 

@@ -10,7 +10,7 @@ from killpoint.scenario import Attach, Make, Ready, Receive, Scenario, Send, Wai
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.boundary_fuzz import fuzz, messages
 from killpoint.systems.queue.model import QueueModel
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _SHORT = 0.15
 

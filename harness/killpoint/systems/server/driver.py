@@ -31,7 +31,7 @@ from killpoint.runner.observe.diagnosis import last_line, seen, state
 from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
-from killpoint.systems.server.load.http_reply import Asked
+from killpoint.systems.server.load.http_reply import ClientRequest
 from killpoint.systems.server.load.measures import Pace, shared, summed
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.processes import exhaustion, onlooker
@@ -336,7 +336,7 @@ class Driver:
 
     async def _serves(self) -> bool:
         """Return whether a short request is answered with status 200."""
-        body = Asked("ready?", 2, stream=False).body(self._program.model)
+        body = ClientRequest("ready?", 2, stream=False).body(self._program.model)
         found = await fetch(self._address, "POST", "/v1/completions", _SHORT, body)
         return found.status == 200
 
@@ -396,8 +396,8 @@ class Driver:
 
     async def _refuse(self) -> None:
         """Send three requests that no server can grant, and record their answers."""
-        long = Asked("x " * 40_000, 16, stream=False).body(self._program.model)
-        other = Asked("x", 4, stream=False).body("no-such-model")
+        long = ClientRequest("x " * 40_000, 16, stream=False).body(self._program.model)
+        other = ClientRequest("x", 4, stream=False).body("no-such-model")
         for what, body in (("no JSON", b"{not json"), ("another model", other), ("too long", long)):
             found = await fetch(self._address, "POST", "/v1/completions", _SHORT, body)
             self.log.write("refusal", what=what, status=found.status, error=found.error)
@@ -688,10 +688,12 @@ class Driver:
             await asyncio.sleep(each)
         return True
 
-    def _asked(self, clients: int) -> list[Asked]:
+    def _asked(self, clients: int) -> list[ClientRequest]:
         known = self._program.prompts or [f"client {n} asks about the ring" for n in range(clients)]
         tokens = self._program.answer_tokens
-        return [Asked(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)]
+        return [
+            ClientRequest(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)
+        ]
 
 
 def calls_of(scenario: Scenario) -> list[str]:

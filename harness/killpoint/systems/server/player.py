@@ -23,7 +23,7 @@ from killpoint.systems.server.processes import exhaustion
 from killpoint.systems.server.processes.supervisor import (
     EngineZygote,
     ForkedProcess,
-    Line,
+    LauncherLink,
     OwnProcess,
     Supervisor,
 )
@@ -133,7 +133,7 @@ class ServerPlayer:
             self._starts[kind] = driver.took
         return self._starts[kind]
 
-    def _line(self, forked: bool) -> Line:
+    def _line(self, forked: bool) -> LauncherLink:
         return ForkedProcess(self._ready()) if forked else OwnProcess()
 
     def _ready(self) -> EngineZygote:

@@ -12,15 +12,7 @@ from typing import Any, cast
 
 import refengine
 from killpoint.interfaces import Surroundings
-from killpoint.targets.protocol import (
-    BlackBox,
-    Capability,
-    GroupShape,
-    Outcome,
-    QueueShape,
-    StoreSink,
-    UnsupportedByTarget,
-)
+from killpoint.targets.protocol import BlackBox, Capability, Outcome, StoreSink, UnsupportedByTarget
 from killpoint.targets.refengine import (
     coordinator,
     coordinator_process,
@@ -30,6 +22,7 @@ from killpoint.targets.refengine import (
     queue_simulated,
     simulated,
 )
+from killpoint.targets.shapes import GroupShape, QueueShape
 from refengine.cells import MakeCells, plain
 from refengine.encoding import Limits
 from refengine.errors import (

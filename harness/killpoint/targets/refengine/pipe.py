@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from killpoint.targets.protocol import Outcome, PipeShape, UnsupportedByTarget
+from killpoint.targets.protocol import Outcome, UnsupportedByTarget
 from killpoint.targets.refengine.forged_blocks import ForgedBlocks
+from killpoint.targets.shapes import PipeShape
 from refengine.pipe import (
     BlocksFailed,
     MetadataRefused,

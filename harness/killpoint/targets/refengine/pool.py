@@ -7,8 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from killpoint.targets.protocol import Outcome, PoolShape
+from killpoint.targets.protocol import Outcome
 from killpoint.targets.refengine.seat import Seat
+from killpoint.targets.shapes import PoolShape
 from refengine.executor import CallFailed, Executor, PoolClosed, PoolSettings
 
 OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (

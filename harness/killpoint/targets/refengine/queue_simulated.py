@@ -20,9 +20,9 @@ from typing import Any
 import zmq
 
 from killpoint.interfaces import Surroundings
-from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine import simulated
 from killpoint.targets.refengine.simulated import SimulatedFence, SimulatedMemory
+from killpoint.targets.shapes import QueueShape
 from refengine import local_readers, overflow, receiving, vigil
 from refengine.encoding import SMALLEST_CHUNK
 from refengine.handle import Handle
@@ -66,8 +66,8 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
             "remove_if_orphan": _nothing,
         },
         overflow: {
-            "zmq": Instead(zmq, Poller=lambda: surroundings.sockets.Poller()),
-            "threading": Instead(threading, main_thread=lambda: None),
+            "zmq": Replacement(zmq, Poller=lambda: surroundings.sockets.Poller()),
+            "threading": Replacement(threading, main_thread=lambda: None),
             "Reserve": _NoReserve,
             "need": _nothing,
         },
@@ -136,7 +136,7 @@ class QueuesSimulated:
         }
 
 
-class Instead:
+class Replacement:
     """A module with a few of its contents replaced."""
 
     def __init__(self, module: ModuleType, **instead: object) -> None:
@@ -281,7 +281,7 @@ def _unwatched(queue: MessageQueue) -> Any:
     return inside._end
 
 
-def _system(surroundings: Surroundings) -> Instead:
+def _system(surroundings: Surroundings) -> Replacement:
     def eventfd(initval: int = 0, flags: int = 0) -> int:
         return surroundings.sockets.descriptors.eventfd(initval, flags)
 
@@ -294,16 +294,16 @@ def _system(surroundings: Surroundings) -> Instead:
     def sched_yield() -> None:
         surroundings.spin("its next look")
 
-    return Instead(
+    return Replacement(
         os, eventfd=eventfd, eventfd_write=eventfd_write, close=close, sched_yield=sched_yield
     )
 
 
-def _selecting(surroundings: Surroundings) -> Instead:
+def _selecting(surroundings: Surroundings) -> Replacement:
     def epoll(sizehint: int = -1, flags: int = 0) -> Any:
         return surroundings.sockets.descriptors.epoll(sizehint, flags)
 
-    return Instead(select, epoll=epoll)
+    return Replacement(select, epoll=epoll)
 
 
 def _nothing(*_: object) -> None:

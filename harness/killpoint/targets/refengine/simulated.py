@@ -14,7 +14,7 @@ from typing import Any
 
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Segment, Surroundings
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 from refengine import encoding, layout
 from refengine.layout import Layout
 from refengine.ring import Ring, RingHandle

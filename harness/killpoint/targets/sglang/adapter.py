@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from killpoint.targets.disclaimer import Disclaimer
-from killpoint.targets.protocol import Capability, QueueShape, UnsupportedByTarget
+from killpoint.targets.protocol import Capability, UnsupportedByTarget
 from killpoint.targets.sglang import neighbours
+from killpoint.targets.shapes import QueueShape
 from killpoint.targets.vllm.adapter import VllmTarget
 from killpoint.targets.vllm.sources import Sources
 from killpoint.targets.vllm.standins import Contents

@@ -17,14 +17,8 @@ import zmq
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Surroundings
 from killpoint.targets.disclaimer import Disclaimer
-from killpoint.targets.protocol import (
-    BlackBox,
-    Capability,
-    Outcome,
-    QueueShape,
-    StoreSink,
-    UnsupportedByTarget,
-)
+from killpoint.targets.protocol import BlackBox, Capability, Outcome, StoreSink, UnsupportedByTarget
+from killpoint.targets.shapes import QueueShape
 from killpoint.targets.vllm import (
     contract,
     coordinator,

@@ -20,7 +20,7 @@ import zmq
 
 from killpoint.errors import CannotWork
 from killpoint.targets.coordination import Published, Started
-from killpoint.targets.vllm.simulated import Instead
+from killpoint.targets.vllm.simulated import Replacement
 from killpoint.targets.vllm.sources import COORDINATOR, Features, Sources
 
 NOTES = (
@@ -66,10 +66,10 @@ class VllmCoordinators:
     features: Features
 
     @contextmanager
-    def coordinate(self, engines: int) -> Generator[Loop]:
+    def coordinate(self, engines: int) -> Generator[CoordinatorLoop]:
         """Make one, and have it come to its first wait."""
         path = self.sources.root / COORDINATOR
-        loop = Loop(front_ends_wake=hears_front_ends(ast.parse(self.sources.read(path))))
+        loop = CoordinatorLoop(front_ends_wake=hears_front_ends(ast.parse(self.sources.read(path))))
         module = _simulated(self.sources, path, loop)
         made = getattr(module, "DPCoordinatorProc", None) or module.CoordinatorProc
         loop.begin(lambda: made(engine_count=engines).process_input_socket("", "", ""))
@@ -85,13 +85,13 @@ def hears_front_ends(tree: ast.AST) -> bool:
     return "engine_to_exclude" in names
 
 
-class Loop:
+class CoordinatorLoop:
     """The coordinator's own loop, as a greenlet that stops wherever it would wait."""
 
     def __init__(self, *, front_ends_wake: bool) -> None:
         self.front_ends_wake = front_ends_wake
         self.now = 1_000_000.0
-        self.made: list[Line] = []
+        self.made: list[CoordinatorSocket] = []
         self._here = greenlet.getcurrent()
         self._loop: greenlet.greenlet | None = None
         self._until: _Waiting = None
@@ -154,7 +154,7 @@ class Loop:
         """Give the harness its turn."""
         self._here.switch(until)
 
-    def sent(self, line: Line, parts: list[bytes]) -> None:
+    def sent(self, line: CoordinatorSocket, parts: list[bytes]) -> None:
         """Decode what it published."""
         if line is self.made[0]:
             _, wave, running = msgspec.msgpack.decode(parts[0])
@@ -164,15 +164,15 @@ class Loop:
             self._said.append(Started(wave, excluded))
 
 
-class Line:
+class CoordinatorSocket:
     """One of its three sockets."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: CoordinatorLoop) -> None:
         self._loop = loop
         self.inbox: deque[bytes] = deque()
         loop.made.append(self)
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> CoordinatorSocket:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -196,15 +196,15 @@ class Line:
 class Poller:
     """Poller over simulated sockets and time; timeouts are in milliseconds."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: CoordinatorLoop) -> None:
         self._loop = loop
-        self._lines: list[Line] = []
+        self._lines: list[CoordinatorSocket] = []
 
-    def register(self, line: Line, *_: object) -> None:
+    def register(self, line: CoordinatorSocket, *_: object) -> None:
         """Add a socket."""
         self._lines.append(line)
 
-    def poll(self, timeout: float | None = None) -> Sequence[tuple[Line, int]]:
+    def poll(self, timeout: float | None = None) -> Sequence[tuple[CoordinatorSocket, int]]:
         """Return the sockets that have a frame."""
         until = None if timeout is None else self._loop.now + timeout / 1000
         while not (ready := [(line, zmq.POLLIN) for line in self._lines if line.inbox]):
@@ -249,14 +249,14 @@ def served(sources: Sources, path: Path, socket: Callable[..., object]) -> Modul
     return module
 
 
-def _simulated(sources: Sources, path: Path, loop: Loop) -> ModuleType:
-    def line(*_: object, **__: object) -> Line:
-        return Line(loop)
+def _simulated(sources: Sources, path: Path, loop: CoordinatorLoop) -> ModuleType:
+    def line(*_: object, **__: object) -> CoordinatorSocket:
+        return CoordinatorSocket(loop)
 
     module = served(sources, path, line)
     clock = {"time": lambda: loop.now, "monotonic": lambda: loop.now, "sleep": loop.elapse}
     sockets: dict[str, object] = {"Poller": lambda: Poller(loop), "Context": _nothing}
-    module.__dict__.update(time=Instead(time, clock), zmq=Instead(zmq, sockets))
+    module.__dict__.update(time=Replacement(time, clock), zmq=Replacement(zmq, sockets))
     return module
 
 

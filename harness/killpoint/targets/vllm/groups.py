@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from killpoint.targets.protocol import GroupShape, UnsupportedByTarget
+from killpoint.targets.protocol import UnsupportedByTarget
+from killpoint.targets.shapes import GroupShape
 from killpoint.targets.vllm.sources import GROUP, Features
 
 

@@ -6,7 +6,8 @@ import importlib
 import sys
 from typing import Any
 
-from killpoint.targets.protocol import PipeShape, UnsupportedByTarget
+from killpoint.targets.protocol import UnsupportedByTarget
+from killpoint.targets.shapes import PipeShape
 from killpoint.targets.vllm.pipe_neighbours import KVTransferConfig
 from killpoint.targets.vllm.sources import PIPE, Features
 

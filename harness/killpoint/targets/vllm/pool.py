@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from killpoint.errors import CannotWork
-from killpoint.targets.protocol import Outcome, PoolShape, UnsupportedByTarget
+from killpoint.targets.protocol import Outcome, UnsupportedByTarget
+from killpoint.targets.shapes import PoolShape
 from killpoint.targets.vllm import pool_starts
 from killpoint.targets.vllm.pool_features import PoolFeatures
 from killpoint.targets.vllm.pool_settings import settings

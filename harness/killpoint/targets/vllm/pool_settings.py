@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 
 class Settings:

@@ -38,10 +38,10 @@ def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
     """Return the stand-ins, by the name of the global that each takes the place of."""
     spin = surroundings_spin(surroundings)
     stood_in: dict[str, object] = {
-        "pickle": Instead(pickle, {"loads": _loads}),
-        "shared_memory": Instead(module.shared_memory, {"SharedMemory": _memory(surroundings)}),
+        "pickle": Replacement(pickle, {"loads": _loads}),
+        "shared_memory": Replacement(module.shared_memory, {"SharedMemory": _memory(surroundings)}),
         "memoryview": _view,
-        "time": Instead(time, {"monotonic": surroundings.now, "sleep": surroundings.sleep}),
+        "time": Replacement(time, {"monotonic": surroundings.now, "sleep": surroundings.sleep}),
         "sched_yield": spin,
         "_memory_fence_lock": FenceLock(surroundings),
         "patch": _no_patch,
@@ -50,14 +50,14 @@ def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
     if surroundings.sockets is None:
         stood_in |= {
             "Context": _NoContext,
-            "zmq": Instead(zmq, {"Poller": lambda: _NoPoller(spin), "Context": _NoContext}),
+            "zmq": Replacement(zmq, {"Poller": lambda: _NoPoller(spin), "Context": _NoContext}),
         }
     else:
         made: dict[str, object] = {
             "Poller": lambda: surroundings.sockets.Poller(),
             "Context": lambda: surroundings.sockets.Context(),
         }
-        stood_in |= {"Context": made["Context"], "zmq": Instead(zmq, made)}
+        stood_in |= {"Context": made["Context"], "zmq": Replacement(zmq, made)}
     return stood_in
 
 
@@ -70,7 +70,7 @@ def surroundings_spin(surroundings: Surroundings) -> Any:
     return sched_yield
 
 
-class Instead:
+class Replacement:
     """A module with a few of its contents replaced."""
 
     def __init__(self, module: ModuleType, instead: Mapping[str, object]) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from killpoint.scenario import Orders
 from killpoint.search.message_orders.memory import Links, Numbers
-from killpoint.search.message_orders.protocol_state import World
-from killpoint.search.message_orders.remote_call import Errand, carry_out
+from killpoint.search.message_orders.protocol_state import ProtocolState
+from killpoint.search.message_orders.remote_call import SearchCall, carry_out
 from killpoint.search.message_orders.search import Diverged, play, search
 from killpoint.targets.waves import Sent
 
@@ -80,14 +80,14 @@ CAREFUL, CARELESS = Toy(tells_late_ones=True), Toy(tells_late_ones=False)
 
 
 def test_all_orders_of_a_sound_protocol_are_covered_and_hold() -> None:
-    found = search(World(CAREFUL, ONE), "C2", 10.0)
+    found = search(ProtocolState(CAREFUL, ONE), "C2", 10.0)
     assert found.whole
     assert found.violation is None
     assert found.states > 5
 
 
 def test_a_stranded_request_is_told_by_a_shortest_order() -> None:
-    found = search(World(CARELESS, ONE), "C2", 10.0)
+    found = search(ProtocolState(CARELESS, ONE), "C2", 10.0)
     assert found.violation is not None
     assert (found.violation.kind, found.whole) == ("lost", False)
     assert found.lines == [
@@ -98,42 +98,42 @@ def test_a_stranded_request_is_told_by_a_shortest_order() -> None:
 
 
 def test_an_order_that_was_written_down_breaks_the_same_clause_again() -> None:
-    lines = search(World(CARELESS, ONE), "C2", 10.0).lines
-    assert play(World(CARELESS, ONE), "C2", lines) is not None
-    assert play(World(CAREFUL, ONE), "C2", lines) is None
+    lines = search(ProtocolState(CARELESS, ONE), "C2", 10.0).lines
+    assert play(ProtocolState(CARELESS, ONE), "C2", lines) is not None
+    assert play(ProtocolState(CAREFUL, ONE), "C2", lines) is None
 
 
 def test_an_order_that_cannot_be_is_told_and_is_no_evidence() -> None:
     with pytest.raises(Diverged, match=r"move 0, 'engine-0 flies', cannot happen; what can: eng"):
-        play(World(CAREFUL, ONE), "C2", ["engine-0 flies"])
-    doubted = carry_out(CAREFUL, Errand(Orders(1, 0, moves=["x"]), "C2", 1.0))
+        play(ProtocolState(CAREFUL, ONE), "C2", ["engine-0 flies"])
+    doubted = carry_out(CAREFUL, SearchCall(Orders(1, 0, moves=["x"]), "C2", 1.0))
     assert doubted.violation is None
     assert "cannot happen" in doubted.doubt
 
 
 def test_a_finding_is_played_again_before_it_is_believed() -> None:
-    explored = carry_out(CARELESS, Errand(ONE, "C2", 10.0))
+    explored = carry_out(CARELESS, SearchCall(ONE, "C2", 10.0))
     assert explored.violation is not None
     assert not explored.doubt
     assert len(explored.lines) == 3
 
 
 def test_an_engine_that_waits_for_another_for_ever_breaks_c3() -> None:
-    found = search(World(CARELESS, Orders(engines=2, front_ends=0, requests=1)), "C3", 10.0)
+    found = search(ProtocolState(CARELESS, Orders(engines=2, front_ends=0, requests=1)), "C3", 10.0)
     assert found.violation is not None
     assert "engine-0 waits for engine-1 in an all-reduce of wave 0" in found.violation.cause
 
 
 def test_an_engine_two_waves_ahead_breaks_c1() -> None:
     unsaid = Toy(tells_late_ones=True, ends=False)
-    found = search(World(unsaid, Orders(engines=1, front_ends=0, requests=2)), "C1", 10.0)
+    found = search(ProtocolState(unsaid, Orders(engines=1, front_ends=0, requests=2)), "C1", 10.0)
     assert found.violation is not None
     assert found.violation.cause.endswith("it leads by more than one")
 
 
 def test_a_search_out_of_time_says_that_it_is_capped() -> None:
     wide = Orders(engines=3, front_ends=0, requests=3)
-    found = search(World(CAREFUL, wide), "C1", 0.0)
+    found = search(ProtocolState(CAREFUL, wide), "C1", 0.0)
     assert not found.whole
     assert str(found).startswith("capped")
 
@@ -175,7 +175,7 @@ PAIR = Orders(engines=2, front_ends=0, requests=2, deaths=1)
 
 def test_a_death_is_told_to_the_coordinator_and_to_who_meets_the_dead() -> None:
     toy = Mourning(tells_late_ones=True)
-    world = World(toy, PAIR)
+    world = ProtocolState(toy, PAIR)
     state = world.begin()
     for wanted in (
         "engine-0 begins to listen",
@@ -197,8 +197,8 @@ def test_a_death_is_told_to_the_coordinator_and_to_who_meets_the_dead() -> None:
 
 
 def test_what_the_living_have_accepted_must_be_stepped_all_the_same() -> None:
-    found = search(World(Mourning(tells_late_ones=True), PAIR), "C2", 20.0)
+    found = search(ProtocolState(Mourning(tells_late_ones=True), PAIR), "C2", 20.0)
     assert found.violation is not None
     assert found.violation.kind == "lost"
     assert any(line.endswith("dies") for line in found.lines)
-    assert play(World(Mourning(tells_late_ones=True), PAIR), "C2", found.lines) is not None
+    assert play(ProtocolState(Mourning(tells_late_ones=True), PAIR), "C2", found.lines) is not None

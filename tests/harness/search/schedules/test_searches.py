@@ -15,7 +15,7 @@ from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again, Replay
 from killpoint.search.schedules.shrink import shrink
-from killpoint.simulation.scheduler import World
+from killpoint.simulation.scheduler import Scheduler
 from killpoint.verdict import Violation
 
 Run = tuple[Violation | None, list[int], int]
@@ -25,7 +25,7 @@ def _counting(points: int, tasks: int = 2) -> Callable[[Chooser], tuple[int, ...
     """Tasks that each take so many points; the order in which they took them."""
 
     def run(chooser: Chooser) -> tuple[int, ...]:
-        world = World(chooser)
+        world = Scheduler(chooser)
         order: list[int] = []
 
         def task(index: int) -> Callable[[], None]:
@@ -47,7 +47,7 @@ def _counting(points: int, tasks: int = 2) -> Callable[[Chooser], tuple[int, ...
 
 def _lost_update(chooser: Chooser) -> Run:
     """Two tasks add one, three times each, in two steps."""
-    world, box = World(chooser), [0]
+    world, box = Scheduler(chooser), [0]
 
     def adds() -> None:
         for _ in range(3):

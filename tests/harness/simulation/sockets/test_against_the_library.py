@@ -10,7 +10,7 @@ import pytest
 import zmq
 
 from killpoint.search.schedules.replay import Again
-from killpoint.simulation.scheduler import World
+from killpoint.simulation.scheduler import Scheduler
 from killpoint.simulation.sockets.socket_library import Sockets
 
 PATIENCE = 5000
@@ -43,7 +43,7 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     if request.param == "library":
         made = Side(zmq, lambda: None)
     else:
-        sockets = Sockets(World(Again([])), lambda: None)
+        sockets = Sockets(Scheduler(Again([])), lambda: None)
         made = Side(sockets, sockets.network.flush)
     yield made
     made.close()

@@ -9,7 +9,7 @@ import zmq
 from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.replay import Again
-from killpoint.simulation.scheduler import World
+from killpoint.simulation.scheduler import Scheduler
 from killpoint.simulation.sockets.socket_library import Sockets
 
 
@@ -19,8 +19,8 @@ def _nothing() -> None:
 
 def _world(
     chooser: Chooser | None = None, *, late: bool = False, recording: bool = False
-) -> tuple[World, Sockets]:
-    world = World(chooser or Again([]), late=late, recording=recording)
+) -> tuple[Scheduler, Sockets]:
+    world = Scheduler(chooser or Again([]), late=late, recording=recording)
     return world, Sockets(world, _nothing)
 
 
@@ -169,11 +169,11 @@ def test_time_passes_while_a_message_is_on_its_way_only_if_it_may_be_late(late: 
         pub, sub = _pair(sockets)
         sockets.network.flush()
 
-        def write(world: World = world, pub: Any = pub) -> None:
+        def write(world: Scheduler = world, pub: Any = pub) -> None:
             pub.send(b"a")
             world.wait(lambda: False, 5.0, "its pause")
 
-        def read(world: World = world, sub: Any = sub) -> None:
+        def read(world: Scheduler = world, sub: Any = sub) -> None:
             sub.recv()
             arrivals.add(world.now)
 
@@ -185,7 +185,7 @@ def test_time_passes_while_a_message_is_on_its_way_only_if_it_may_be_late(late: 
 
 
 def test_a_message_carries_what_was_stored_before_it() -> None:
-    world = World(Again([]))
+    world = Scheduler(Again([]))
     fences: list[str] = []
     sockets = Sockets(world, lambda: fences.append(world.current))
     pub, sub = _pair(sockets)

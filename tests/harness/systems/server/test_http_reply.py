@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
+from killpoint.systems.server.load.http_reply import ClientRequest, HttpReply, request
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -88,10 +88,10 @@ def test_events_come_whole_and_once() -> None:
 
 
 def test_a_request_says_how_long_its_body_is() -> None:
-    body = Asked("x", 8, stream=True).body("model")
+    body = ClientRequest("x", 8, stream=True).body("model")
     assert b'"stream":true' in body
     assert b'"model":"model"' in body
-    assert b'"model"' not in Asked("x", 8, stream=True).body("")
+    assert b'"model"' not in ClientRequest("x", 8, stream=True).body("")
     sent = request("POST", "/v1/completions", "host", body)
     assert f"Content-Length: {len(body)}\r\n".encode() in sent
     assert sent.endswith(body)

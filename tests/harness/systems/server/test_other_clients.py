@@ -12,7 +12,7 @@ from pathlib import Path
 from killpoint.history.log import Log
 from killpoint.history.record import History
 from killpoint.systems.server.load.clients import Address, Load
-from killpoint.systems.server.load.http_reply import Asked
+from killpoint.systems.server.load.http_reply import ClientRequest
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
 
 PIECES = 40
@@ -59,7 +59,7 @@ async def _load(folder: Path, clients: int) -> AsyncGenerator[tuple[Small, Load]
     small = Small()
     server = await asyncio.start_server(small.answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    asked = [Asked("x", PIECES, stream=True) for _ in range(clients)]
+    asked = [ClientRequest("x", PIECES, stream=True) for _ in range(clients)]
     log = Log(folder / "driver.jsonl", "driver")
     load = Load(Address("127.0.0.1", port), log, asked, dict.fromkeys(range(clients), _text()))
     try:

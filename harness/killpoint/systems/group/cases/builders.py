@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.scenario import AnyStep, Join, Message, ReceiveFrom, Scenario, SendTo, Wait
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.shapes import GroupShape
 
 JOINED: list[AnyStep] = [Join(), Wait(within=30.0)]
 """Every rank becomes a member."""

@@ -21,7 +21,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.group.cases.builders import JOINED, played, ranks
 from killpoint.systems.queue.cases.builders import small
-from killpoint.targets.protocol import GroupShape
+from killpoint.targets.shapes import GroupShape
 
 _HOST = "rank-0"
 _TOLD_WITHIN = DEFAULT_SILENCE + 3.5

@@ -20,7 +20,7 @@ from killpoint.scenario import (
     Wait,
 )
 from killpoint.search.case_run import CaseRun
-from killpoint.targets.protocol import PipeShape
+from killpoint.targets.shapes import PipeShape
 
 OPENED: list[AnyStep] = [PipeOpen(), Wait(within=30.0)]
 """Every rank's end is made."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.checkers.finding import Finding, Inconclusive, deaths, hangs
-from killpoint.checkers.operation import Asked
+from killpoint.checkers.operation import Operation
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import NETWORK_FAULTS, Fault, Scenario
@@ -20,7 +20,7 @@ _FORGES = "blocks-forge"
 _ENDS = {"blocks-send": "blocks-sent", "blocks-receive": "blocks-got"}
 
 
-class Transfer(Asked, kw_only=True):
+class Transfer(Operation, kw_only=True):
     """One call about one request's blocks."""
 
     role: str

@@ -10,7 +10,7 @@ from killpoint.case import Case
 from killpoint.scenario import AnyStep, Call, Fault, Look, PoolStart, PoolStop, Scenario, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.pool.kill_matrix import Ending
-from killpoint.targets.protocol import PoolShape
+from killpoint.targets.shapes import PoolShape
 
 PoolStartMethod = Literal["default", "spawn", "fork", "forkserver"]
 

@@ -9,7 +9,7 @@ import msgspec
 from killpoint.case import Case
 from killpoint.scenario import AnyStep, Attach, Make, Message, Ready, Scenario, Wait
 from killpoint.search.case_run import CaseRun
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 OPEN: list[AnyStep] = [Make(), Attach(), Ready(timeout=10.0), Wait(within=15.0)]
 """A queue is made, every reader attaches, and the handshake is done."""

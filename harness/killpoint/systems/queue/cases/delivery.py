@@ -19,7 +19,7 @@ from killpoint.scenario import (
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 from killpoint.verdict import counted
 
 _KINDS: tuple[MessageKind, ...] = ("bytes", "array", "tensor", "nested")

@@ -20,7 +20,7 @@ from killpoint.scenario import (
 from killpoint.search.case_run import CaseRun
 from killpoint.search.schedule_run import search
 from killpoint.search.simulated import Ask
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _CHUNK = 160
 _IDLE = 2.0

@@ -8,7 +8,7 @@ from killpoint.case import Case
 from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Wait, Weigh
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN, scenario
-from killpoint.targets.protocol import QueueShape
+from killpoint.targets.shapes import QueueShape
 
 _WINDOWS = 50
 """A fifth of them to warm up."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from killpoint.history.log import Log
 from killpoint.systems.server.load.completion import Completion
-from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
+from killpoint.systems.server.load.http_reply import ClientRequest, HttpReply, request
 
 COMPLETIONS = "/v1/completions"
 _PAUSE = 0.2
@@ -138,7 +138,7 @@ class Load:
 
     address: Address
     log: Log
-    asked: list[Asked]
+    asked: list[ClientRequest]
     """Request of each client."""
     texts: dict[int, str] = field(default_factory=dict[int, str])
     """Undisturbed answer of each client."""
@@ -292,7 +292,7 @@ class Load:
         """Ask, and hang up: half of the clients in the middle of the answer, half before it."""
         asked = self.asked[client % len(self.asked)]
         midway = client % 2 == 0
-        long = Asked(asked.prompt, asked.tokens, stream=midway)
+        long = ClientRequest(asked.prompt, asked.tokens, stream=midway)
         data = request("POST", COMPLETIONS, self.address.host, long.body(self.address.model))
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECTS_WITHIN):
@@ -307,7 +307,7 @@ class Load:
     async def _stay(self, client: int) -> None:
         """Ask for a stream, and read nothing of it."""
         asked = self.asked[client % len(self.asked)]
-        body = Asked(asked.prompt, asked.tokens, stream=True).body(self.address.model)
+        body = ClientRequest(asked.prompt, asked.tokens, stream=True).body(self.address.model)
         data = request("POST", COMPLETIONS, self.address.host, body)
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as plain:

@@ -138,7 +138,7 @@ def _because(why: str) -> str:
     return f" ({why})" if why else ""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ClientRequest(msgspec.Struct, frozen=True):
     """Request of a client."""
 
     prompt: str

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from killpoint.systems.server.load.clients import COMPLETIONS, Address, Load
-from killpoint.systems.server.load.http_reply import Asked, HttpReply, request
+from killpoint.systems.server.load.http_reply import ClientRequest, HttpReply, request
 
 OPEN_LOOP, SLOW = "open-loop", "slow-reader"
 _CONNECTS_WITHIN = 5.0
@@ -83,7 +83,7 @@ async def read_slowly(load: Load, client: int, deadline: float, times: float, pi
 async def abort_whole(load: Load, client: int, after: float) -> None:
     """Ask for an answer that does not stream, and hang up before it comes."""
     asked = load.asked[client % len(load.asked)]
-    whole = Asked(asked.prompt, asked.tokens, stream=False)
+    whole = ClientRequest(asked.prompt, asked.tokens, stream=False)
     data = request("POST", COMPLETIONS, load.address.host, whole.body(load.address.model))
     came = b""
     with contextlib.suppress(OSError, TimeoutError):

@@ -23,7 +23,7 @@ import msgspec
 
 from killpoint.extras import installed, lacking
 from killpoint.history.log import Log
-from killpoint.runner.network.intruder import Errand, run
+from killpoint.runner.network.intruder import AttackOrders, run
 from killpoint.runner.observe import exposure_probe
 from killpoint.runner.processes.entry import enter_play
 from killpoint.runner.processes.priority import ahead, to_thread_ahead
@@ -70,7 +70,7 @@ class Strangers:
         lurks = step.how == "lurk"
         if not found and not lurks:
             return ""  # shut out: there is no port to come to
-        order = Errand(
+        order = AttackOrders(
             step.how,
             [] if lurks else [(each.address, each.port) for each in found],
             self._seed,

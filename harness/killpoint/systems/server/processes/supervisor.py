@@ -27,7 +27,7 @@ _LOOKS = 0.01
 _SCRUBBED = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
 
 
-class Line(Protocol):
+class LauncherLink(Protocol):
     """Connection to a launcher."""
 
     def send(self, data: bytes) -> None:
@@ -62,18 +62,18 @@ class OwnProcess:
         os.set_blocking(self._out.fileno(), False)
 
     def send(self, data: bytes) -> None:
-        """See :class:`Line`."""
+        """See :class:`LauncherLink`."""
         self._in.write(data)
         self._in.flush()
 
     def receive(self) -> bytes:
-        """See :class:`Line`."""
+        """See :class:`LauncherLink`."""
         with contextlib.suppress(BlockingIOError):
             return os.read(self._out.fileno(), 1 << 16)
         return b""
 
     def close(self) -> None:
-        """See :class:`Line`."""
+        """See :class:`LauncherLink`."""
         with contextlib.suppress(BrokenPipeError):
             self._in.close()
         try:
@@ -126,24 +126,24 @@ class ForkedProcess:
         self._socket.connect(str(zygote.path))
 
     def send(self, data: bytes) -> None:
-        """See :class:`Line`."""
+        """See :class:`LauncherLink`."""
         self._socket.sendall(data)
 
     def receive(self) -> bytes:
-        """See :class:`Line`."""
+        """See :class:`LauncherLink`."""
         with contextlib.suppress(BlockingIOError, ConnectionResetError):
             return self._socket.recv(1 << 16, socket.MSG_DONTWAIT)
         return b""
 
     def close(self) -> None:
-        """See :class:`Line`."""
+        """See :class:`LauncherLink`."""
         self._socket.close()
 
 
 class Supervisor:
     """A launcher, and what it has reported. Use as a context manager."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: LauncherLink) -> None:
         """Wait until the launcher is ready.
 
         Raises:
