@@ -15,11 +15,8 @@ words; the findings of a look from outside (:mod:`killpoint.runner.observe.expos
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import random
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -27,13 +24,19 @@ from pathlib import Path
 from killpoint.errors import CannotWork
 from killpoint.history.log import Log
 from killpoint.runner.observe import exposure_probe
-from killpoint.runner.observe.diagnosis import last_line, seen, state
+from killpoint.runner.observe.diagnosis import last_line, seen
 from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
-from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
+from killpoint.systems.server.load.clients import Address, Load, fetch
 from killpoint.systems.server.load.http_reply import ClientRequest
-from killpoint.systems.server.load.measures import Pace, shared, summed
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
+from killpoint.systems.server.machine import (
+    bytes_of,
+    fault_acted,
+    free_port,
+    numeric_address,
+    slowed_by_load,
+)
 from killpoint.systems.server.processes import exhaustion, onlooker
 from killpoint.systems.server.processes.lateness import Lateness
 from killpoint.systems.server.processes.line_strikes import LineStrikes
@@ -68,8 +71,10 @@ from killpoint.systems.server.steps import (
     ServerSlowReaders,
     ServerStart,
     ServerStop,
+    calls_of,
     is_utility,
 )
+from killpoint.systems.server.watch import ServerWatch, since
 
 _SIGNALS = {
     "kill": signal.SIGKILL,
@@ -78,10 +83,6 @@ _SIGNALS = {
     "sigterm": signal.SIGTERM,
     "sigint": signal.SIGINT,
 }
-_EACH = 0.1
-"""Seconds between two looks at the tree."""
-_HEALTH_EACH, _HEALTH_WITHIN = 0.25, 5.0
-_NOTED_EACH = 0.02
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds within which a server that serves answers one short request, asked alone."""
@@ -89,7 +90,6 @@ _ABOVE = 5.0
 """Seconds beyond the bound for which the tree is still watched, so that a late end is seen as
 late."""
 _CLIENTS = 12
-_SLOWEST = 5.0
 _LATE_IN_A_START = 0.6
 _UNDER_WAY = 0.003
 """Seconds that sending a utility call takes; most are answered a step of the engine later."""
@@ -119,14 +119,13 @@ class Driver:
         self.segments: set[str] = set()
         """Names of the shared-memory segments that the server was seen to map."""
         self._output = folder / "server.err"
-        self._address = Address(program.host, _free_port(program.host), program.model)
+        self._address = Address(program.host, free_port(program.host), program.model)
         self._load = Load(self._address, self.log, self._asked(_CLIENTS))
         self._strangers = Strangers(folder, self.log, scenario.seed)
         self._lines = LineStrikes(program, scenario, folder, self.log)
-        self._pace = Pace()
-        self._parts: dict[str, int] = {}
-        self._known: set[str] = set()
-        self._gone = False
+        self._watch = ServerWatch(
+            program, self.log, self.tree, self._load, self._address, supervisor, self._output
+        )
         self.start_takes = 0.0
         """Seconds that an undisturbed start takes now, for a play that strikes late in one."""
         self._struck: dict[str, int] = {}
@@ -150,7 +149,7 @@ class Driver:
             Stalled: the server does not become ready, and nothing was done to it.
         """
         lateness = Lateness()
-        self._watching.append(asyncio.ensure_future(self._watch_clock(lateness)))
+        self._watching.append(asyncio.ensure_future(self._watch.clock(lateness)))
         try:
             for step in self._scenario.steps:
                 if not self.unreached:
@@ -194,8 +193,8 @@ class Driver:
             case ServerRestored():
                 await self._restored(step.within + self._allowed())
             case Look():
-                self._look()
-                await to_thread_ahead(self._look_from_outside, dict(self._parts))
+                self._watch.look()
+                await to_thread_ahead(self._look_from_outside, dict(self._watch.parts))
             case Intrude():
                 await self._intrude(step)
             case ServerCalm():
@@ -204,8 +203,8 @@ class Driver:
                 self.log.write("calm")
                 await self._strangers.recall()
             case ServerStop():
-                self._look()
-                if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._parts:
+                self._watch.look()
+                if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._watch.parts:
                     self.log.write("told-to-end")
             case ServerAlive():
                 await self._alive(step.within + self._allowed())
@@ -214,7 +213,7 @@ class Driver:
             case ServerGone():
                 await self._gone_within(self._leaves_within(step))
             case ServerCall():
-                self._look()
+                self._watch.look()
                 self._call(step.call, step.within + self._allowed())
             case ServerLine():
                 await self._strike_at_a_line(step)
@@ -238,12 +237,12 @@ class Driver:
         variables |= self._lines.variables()
         if self._program.utility is not None and any(map(is_utility, self._scenario.steps)):
             variables |= self._program.utility.environment
-        for name in calls_of(self._scenario):
+        for name in calls_of(self._scenario.steps):
             variables |= self._program.calls[name].environment
-        self._gone = False
+        self._watch.gone = False
         how: dict[str, object] = {
             "drain": self._program.drain,
-            "host": _numeric(self._program.host),
+            "host": numeric_address(self._program.host),
         }
         how |= {"usual": self._program.usual_start, "restarts": self._program.survives}
         how |= {"unjudged": self._program.unjudged} if self._program.unjudged else {}
@@ -257,23 +256,23 @@ class Driver:
             second, log = variables | self._of_node(FOLLOWER), self._folder / "follower.err"
             argv = self._argv(own, follows=True)
             self.tree.add(self._supervisor.start(argv, second, folder, log, umask), FOLLOWER)
-        self._look()
+        self._watch.look()
         if len(self._watching) == 1:
-            for watch in (self._watch_tree(), self._watch_health(), self._watch_gauge()):
+            for watch in (self._watch.sample(), self._watch.health(), self._watch.gauge()):
                 self._watching.append(asyncio.ensure_future(watch))
         ready = self._is_ready if step.until == "ready" else self._in_its_start(step, began)
         within = self._program.start_within
-        if not await self._until(ready, within * _slowed()):
+        if not await self._watch.until(ready, within * slowed_by_load()):
             said = last_line(self._output)
-            after = f"within {within:g} s" if not self._gone else "before it ended"
+            after = f"within {within:g} s" if not self._watch.gone else "before it ended"
             self.log.write("not-ready", said=said)
             raise Stalled(f"the server was not {step.until} {after}: {said}")
         self.segments |= self.tree.segments()
         self._took = time.monotonic() - began
-        self.log.write("ready" if step.until == "ready" else "begun", s=_since(began))
-        if step.part and step.part not in self._known:
+        self.log.write("ready" if step.until == "ready" else "begun", s=since(began))
+        if step.part and step.part not in self._watch.known:
             self._tell_lacking(step.part)
-        elif step.until == "late" and (await self._health()).status == 200:
+        elif step.until == "late" and (await self._watch.fetch_health()).status == 200:
             self.unreached.append("the server was ready before the fault")
             self.log.write("not-reached", phase="late")
 
@@ -302,11 +301,11 @@ class Driver:
 
     async def _control(self, step: ServerControl) -> None:
         began = time.monotonic()
-        if not await self._load.control(step.clients, step.within * _slowed()):
+        if not await self._load.control(step.clients, step.within * slowed_by_load()):
             raise Stalled("not every client was answered before anything was done")
         took = time.monotonic() - began
         self._took += took
-        self._pace.undisturbed = self._load.chars / took
+        self._watch.pace.undisturbed = self._load.chars / took
 
     def _allowed(self) -> float:
         """Return the seconds beyond our bounds: twice what start and answers took undisturbed.
@@ -317,7 +316,7 @@ class Driver:
         return 2 * self._took
 
     async def _is_ready(self) -> bool:
-        if (await self._health()).status != 200:
+        if (await self._watch.fetch_health()).status != 200:
             return False
         return await self._serves()
 
@@ -329,8 +328,11 @@ class Driver:
             if time.monotonic() < due:
                 return False
             if step.part:
-                return step.part in self._parts or (await self._health()).status == 200
-            return any(not name.startswith((FRONT, HELPER)) for name in self._parts)
+                return (
+                    step.part in self._watch.parts
+                    or (await self._watch.fetch_health()).status == 200
+                )
+            return any(not name.startswith((FRONT, HELPER)) for name in self._watch.parts)
 
         return reached
 
@@ -340,9 +342,6 @@ class Driver:
         found = await fetch(self._address, "POST", "/v1/completions", _SHORT, body)
         return found.status == 200
 
-    async def _health(self, within: float = _HEALTH_WITHIN) -> Fetched:
-        return await fetch(self._address, "GET", self._program.health, within)
-
     # -- what goes on -------------------------------------------------------------------------
 
     async def _phase(self, step: ServerPhase) -> None:
@@ -351,7 +350,7 @@ class Driver:
                 return self._load.in_prefill()
             return self._load.in_decode() and (step.phase == "decode" or await self._calls(step))
 
-        if not await self._until(reached, step.within, each=0.005):
+        if not await self._watch.until(reached, step.within, each=0.005):
             self.unreached.append(f"the clients were not in {step.phase}")
             self.log.write("not-reached", phase=step.phase)
 
@@ -388,9 +387,9 @@ class Driver:
         before = self._struck.get(step.part)
 
         async def again() -> bool:
-            return self._parts.get(step.part) not in (None, before)
+            return self._watch.parts.get(step.part) not in (None, before)
 
-        if not await self._until(again, step.within + self._allowed()):
+        if not await self._watch.until(again, step.within + self._allowed()):
             self.unreached.append(f"{step.part} was not started again")
             self.log.write("not-reached", target=step.part)
 
@@ -404,29 +403,31 @@ class Driver:
 
     async def _alive(self, within: float) -> None:
         async def alive() -> bool:
-            return self._gone or await self._is_ready()
+            return self._watch.gone or await self._is_ready()
 
         began = time.monotonic()
-        back = await self._until(alive, within) and not self._gone
-        self.log.write("alive", yes=back, s=_since(began))
+        back = await self._watch.until(alive, within) and not self._watch.gone
+        self.log.write("alive", yes=back, s=since(began))
 
     async def _restored(self, within: float) -> None:
         """Wait for undisturbed goodput from all parts, and record whether it came in time."""
-        had, began = self._pace.parts, time.monotonic()
+        had, began = self._watch.pace.parts, time.monotonic()
 
         async def whole() -> bool:
-            return self._gone or (had <= set(self._parts) and self._pace.is_whole(began))
+            return self._watch.gone or (
+                had <= set(self._watch.parts) and self._watch.pace.is_whole(began)
+            )
 
-        yes = await self._until(whole, within) and not self._gone
-        self.log.write("restored", yes=yes, s=_since(began))
+        yes = await self._watch.until(whole, within) and not self._watch.gone
+        self.log.write("restored", yes=yes, s=since(began))
 
     async def _gone_within(self, within: float) -> None:
         async def gone() -> bool:
-            return self._gone
+            return self._watch.gone
 
-        if not await self._until(gone, within):
+        if not await self._watch.until(gone, within):
             kinds: set[str] = set()
-            for part, pid in sorted(self._parts.items()):
+            for part, pid in sorted(self._watch.parts.items()):
                 if (kind := kind_of(part)) in kinds:
                     continue  # each look takes seconds on a machine that spins
                 kinds.add(kind)
@@ -436,7 +437,12 @@ class Driver:
         said = last_line(self._output)
         kept = await to_thread_ahead(self._kept)
         self.log.write(
-            "looked-on", s=within, left=sorted(self._parts), ports=len(ports), said=said, **kept
+            "looked-on",
+            s=within,
+            left=sorted(self._watch.parts),
+            ports=len(ports),
+            said=said,
+            **kept,
         )
 
     def _kept(self) -> dict[str, int]:
@@ -446,7 +452,7 @@ class Driver:
         if not self._supervisor.shared_shm:
             kept = [path for path in shm.iterdir() if path.name != exhaustion.BALLAST]
         return {
-            "shm": sum(_bytes_of(path) for path in kept),
+            "shm": sum(bytes_of(path) for path in kept),
             "files": sum(not path.is_dir() for path in temporary.rglob("*")),
         }
 
@@ -459,12 +465,12 @@ class Driver:
     # -- faults -------------------------------------------------------------------------------
 
     async def _strike(self, step: Fault) -> None:
-        self._look()
-        pid = self._parts.get(step.role)
+        self._watch.look()
+        pid = self._watch.parts.get(step.role)
         if pid is None and step.fault == "continue":
             return  # the part was given up meanwhile
         if pid is None:
-            if step.role not in self._known:
+            if step.role not in self._watch.known:
                 self._tell_lacking(step.role)
             self.unreached.append(f"{step.role} was gone")
             self.log.write("not-reached", target=step.role)
@@ -482,22 +488,22 @@ class Driver:
             await self._pull(step)
             return
         number = _SIGNALS[step.fault]
-        self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
+        self._watch.pace.parts = {part for part in self._watch.parts if not part.startswith(HELPER)}
         self.segments |= self.tree.segments()
         self.log.write("intent", fault=step.fault, target=step.role)
         signalled(pid, number)
         self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
-        if await self._until(lambda: self._acted(step, pid), _SEEN_DEAD_WITHIN, each=0.01):
-            self.log.write("struck", fault=step.fault, target=step.role)
-        else:
-            self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
-            self.log.write("not-reached", target=step.role)
+
+        async def acted() -> bool:
+            return fault_acted(step.fault, pid)
+
+        self._note(step, acted=await self._watch.until(acted, _SEEN_DEAD_WITHIN, each=0.01))
 
     async def _strike_at_a_line(self, step: ServerLine) -> None:
         """Open the gate, and wait until a part is struck at its line."""
-        self._look()
-        alive = {pid: part for part, pid in self._parts.items()}
-        self._pace.parts = {part for part in self._parts if not part.startswith(HELPER)}
+        self._watch.look()
+        alive = {pid: part for part, pid in self._watch.parts.items()}
+        self._watch.pace.parts = {part for part in self._watch.parts if not part.startswith(HELPER)}
         self.segments |= self.tree.segments()
         path = self._lines.open(step)
         if step.first == "sigterm":
@@ -507,9 +513,9 @@ class Driver:
 
         async def acted() -> bool:
             pid = self._lines.struck()
-            return pid is not None and await self._acted(step, pid)
+            return pid is not None and fault_acted(step.fault, pid)
 
-        if not await self._until(acted, step.within + self._allowed(), each=0.01):
+        if not await self._watch.until(acted, step.within + self._allowed(), each=0.01):
             self.unreached.append(f"no {path.part} came to its line of {path.function}")
             self.log.write("not-reached", target=path.part, where=step.path)
             return
@@ -517,17 +523,6 @@ class Driver:
         part = alive.get(pid, path.part)
         self._struck[part] = pid
         self._lines.tell(step, part, len(self._load.open))
-
-    async def _acted(self, step: Fault | ServerLine, pid: int) -> bool:
-        match step.fault:
-            case "kill":
-                return state(pid) in ("Z", "X", "")
-            case "stop":
-                return state(pid) == "T"
-            case "continue":
-                return state(pid) != "T"
-            case _:
-                return True  # the process was there to get it; what it does then is judged
 
     async def _take_away(self, step: Fault, pid: int) -> None:
         """Exhaust descriptors of the part, or the pages of the play's /dev/shm or TMPDIR."""
@@ -540,11 +535,7 @@ class Driver:
             await self._exhaust(lambda: exhaustion.fill(launcher, where))
             acted = exhaustion.is_full(launcher, where)
         self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
-        if acted:
-            self.log.write("struck", fault=step.fault, target=step.role)
-        else:
-            self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
-            self.log.write("not-reached", target=step.role)
+        self._note(step, acted=acted)
 
     async def _pull(self, step: Fault) -> None:
         """Cut the cable between the nodes, or mend it."""
@@ -554,7 +545,10 @@ class Driver:
         await asyncio.to_thread(self._nodes.cut if cuts else self._nodes.heal)
         carries = (await asyncio.to_thread(self._nodes.look)).carries
         self.log.write("fault", fault=step.fault, target=step.role, open=len(self._load.open))
-        if carries is not cuts:
+        self._note(step, acted=carries is not cuts)
+
+    def _note(self, step: Fault, *, acted: bool) -> None:
+        if acted:
             self.log.write("struck", fault=step.fault, target=step.role)
         else:
             self.unreached.append(f"{step.fault} of {step.role} was not seen to act")
@@ -568,7 +562,7 @@ class Driver:
             raise Stalled(str(error)) from error
 
     def _tell_lacking(self, part: str) -> None:
-        had = ", ".join(sorted(self._known))
+        had = ", ".join(sorted(self._watch.known))
         self.log.write("lacking", error=f"the tree has no {part}; it has {had}")
 
     # -- what others see ----------------------------------------------------------------------
@@ -599,12 +593,12 @@ class Driver:
                 silent_for >= step.silence and self._load.waits(step.silence)
             )
 
-        if not await self._until(silent, step.within + self._allowed()):
+        if not await self._watch.until(silent, step.within + self._allowed()):
             self.unreached.append(f"no client waited for {step.silence:g} s while none got a piece")
             self.log.write("not-reached", target=step.root)
             return
-        self._look()
-        parts = dict(self._parts)
+        self._watch.look()
+        parts = dict(self._watch.parts)
         if step.root not in parts:
             self.unreached.append(f"{step.root} was gone before it was looked at")
             self.log.write("not-reached", target=step.root)
@@ -615,119 +609,9 @@ class Driver:
             told |= {"pid": look.blamed, "ms": round(look.seconds * 1000)}
             self.log.write("inspected", part=part, **told)
 
-    # -- looking on ---------------------------------------------------------------------------
-
-    async def _watch_clock(self, lateness: Lateness) -> None:
-        while True:
-            for late in lateness.found():
-                self.log.write("late-tick", ns=late)
-            await asyncio.sleep(_NOTED_EACH)
-
-    async def _watch_tree(self) -> None:
-        while True:
-            self._look()
-            got = {"heard": self._load.heard, "chars": self._load.chars}
-            self.log.write("sample", open=len(self._load.open), **got)
-            self._pace.note(self._load.chars)
-            await asyncio.sleep(_EACH)
-
-    async def _watch_health(self) -> None:
-        while True:
-            began = time.monotonic()
-            found = await self._health()
-            self.log.write("health", status=found.status, error=found.error, s=_since(began))
-            if self._program.readiness:
-                ready = await fetch(self._address, "GET", self._program.readiness, _HEALTH_WITHIN)
-                self.log.write("readiness", status=ready.status, error=ready.error)
-            await asyncio.sleep(_HEALTH_EACH)
-
-    async def _watch_gauge(self) -> None:
-        names = self._program.open_requests
-        while names and self._program.metrics:
-            began = time.monotonic()
-            found = await fetch(self._address, "GET", self._program.metrics, _HEALTH_WITHIN)
-            if found.status == 200:
-                told: dict[str, object] = {"shares": shared(found.body, self._program.by_replica)}
-                told |= {"open": summed(found.body, names), "s": _since(began)}
-                self.log.write("gauge", **told)
-            await asyncio.sleep(_HEALTH_EACH)
-
-    def _look(self) -> None:
-        parts, ended = self.tree.look()
-        for each in ended:
-            self._tell_end(each.part, each.status)
-        if parts != self._parts:
-            self._parts = parts
-            self._known |= set(parts)
-            self.log.write("tree", parts=sorted(parts))
-        if not parts and not self._gone:
-            self._gone = True
-            self.log.write("gone")
-
-    def _tell_end(self, part: str, status: int | None) -> None:
-        if part == FRONT:
-            told = self._supervisor.status_of(self.tree.front)
-            status = status if told is None else told
-        how: dict[str, object] = {}
-        if status is not None:
-            code = os.waitstatus_to_exitcode(status)
-            how = {"signal": -code} if code < 0 else {"code": code}
-        kind = "front-ended" if part == FRONT else "part-ended"
-        self.log.write(kind, part=part, said=last_line(self._output), **how)
-
-    async def _until(
-        self, holds: Callable[[], Awaitable[bool]], within: float, each: float = 0.05
-    ) -> bool:
-        """Wait until `holds` does; return whether it did in time. A server that is gone ends it."""
-        end = time.monotonic() + within
-        while not await holds():
-            if time.monotonic() > end:
-                return False
-            if self._gone:
-                return await holds()
-            await asyncio.sleep(each)
-        return True
-
     def _asked(self, clients: int) -> list[ClientRequest]:
         known = self._program.prompts or [f"client {n} asks about the ring" for n in range(clients)]
         tokens = self._program.answer_tokens
         return [
             ClientRequest(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)
         ]
-
-
-def calls_of(scenario: Scenario) -> list[str]:
-    """Return the utility calls that a scenario makes, by their names in the program."""
-    made = [step.call for step in scenario.steps if isinstance(step, ServerCall)]
-    first = [step.first for step in scenario.steps if isinstance(step, ServerLine)]
-    return [*made, *(name for name in first if name not in ("", "sigterm"))]
-
-
-def _free_port(host: str) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
-
-
-def _numeric(host: str) -> str:
-    """Return the address of a host name, as the kernel lists it; the name itself if it has none."""
-    with contextlib.suppress(OSError):
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    return host
-
-
-def _slowed() -> float:
-    """Return the factor, 1 to 5, by which load slows a start that computes a lot."""
-    return min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), _SLOWEST)
-
-
-def _bytes_of(path: Path) -> int:
-    """Return the bytes of memory that a segment takes; 0 if it is gone."""
-    with contextlib.suppress(OSError):
-        return path.stat().st_blocks * 512
-    return 0
-
-
-def _since(began: float) -> float:
-    return round(time.monotonic() - began, 3)

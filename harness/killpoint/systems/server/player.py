@@ -18,7 +18,7 @@ from killpoint.runner.observe import accelerators
 from killpoint.runner.processes.priority import ahead
 from killpoint.scenario import Scenario
 from killpoint.systems.base import Played
-from killpoint.systems.server.driver import Driver, Stalled, calls_of
+from killpoint.systems.server.driver import Driver, Stalled
 from killpoint.systems.server.processes import exhaustion
 from killpoint.systems.server.processes.supervisor import (
     EngineZygote,
@@ -28,7 +28,13 @@ from killpoint.systems.server.processes.supervisor import (
     Supervisor,
 )
 from killpoint.systems.server.program import TWO_NODES, ServerProgram, Topology
-from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart, is_utility
+from killpoint.systems.server.steps import (
+    ServerAgain,
+    ServerLine,
+    ServerStart,
+    calls_of,
+    is_utility,
+)
 from killpoint.systems.server.system import SYSTEM
 from killpoint.systems.server.target import HasServer
 from killpoint.targets.registry import build
@@ -62,7 +68,7 @@ class ServerPlayer:
             return "the target does not promise to start a part again"
         if program.utility is None and any(map(is_utility, scenario.steps)):
             return "the target names no utility call"
-        for name in sorted(set(calls_of(scenario)) - program.calls.keys()):
+        for name in sorted(set(calls_of(scenario.steps)) - program.calls.keys()):
             return f"the target names no call {name!r}"
         paths = {step.path for step in scenario.steps if isinstance(step, ServerLine)}
         for path in sorted(paths - program.lines.keys()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -245,6 +246,14 @@ ServerStep = (
     | ServerGone
 )
 
+
+def calls_of(steps: Sequence[Step]) -> list[str]:
+    """Return the utility calls that these steps make, by their names in the program."""
+    made = [step.call for step in steps if isinstance(step, ServerCall)]
+    first = [step.first for step in steps if isinstance(step, ServerLine)]
+    return [*made, *(name for name in first if name not in ("", "sigterm"))]
+
+
 __all__ = [
     "SERVER_PARTS",
     "LineFaultName",
@@ -269,4 +278,5 @@ __all__ = [
     "ServerStart",
     "ServerStep",
     "ServerStop",
+    "calls_of",
 ]
