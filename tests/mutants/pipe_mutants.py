@@ -12,9 +12,11 @@ PIPE: tuple[Mutant, ...] = (
         (
             Edit(
                 "pipe/door.py",
-                "            keep(stranger.heard, stranger.sock.recv, wanted - have)\n",
+                "            append_atomically(stranger.heard, stranger.sock.recv, wanted - "
+                "have)\n",
                 "            _looked_into(stranger.sock.recv(1 << 16, socket.MSG_PEEK))\n"
-                "            keep(stranger.heard, stranger.sock.recv, wanted - have)\n",
+                "            append_atomically(stranger.heard, stranger.sock.recv, wanted - "
+                "have)\n",
             ),
             Edit(
                 "pipe/door.py",
@@ -252,8 +254,8 @@ PIPE: tuple[Mutant, ...] = (
         "K8/asked-for-twice",
         "duplicate",
         "pipe/block_arrivals.py",
-        "            keep(taken, self._by_request.pop, found.request)\n",
-        "            keep(taken, self._by_request.get, found.request)\n",
+        "            append_atomically(taken, self._by_request.pop, found.request)\n",
+        "            append_atomically(taken, self._by_request.get, found.request)\n",
     ),
     one(
         "k8_blocks_are_served_as_they_come",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..end import countdown
+from ..base.clock import Deadline
 from ..errors import BarrierFailed, Busy, DeadlinePassed, RefengineError
 from .frames import Channel, Frame, Kind, pack, pack_object, unpack_bodies
 from .member import Attendance
@@ -24,13 +24,13 @@ def meet(seat: Seat, channel: Channel, obj: object, timeout: float | None) -> li
     """
     attendance, rank = seat.member.attendances[channel], seat.member.rank
     guard, what = attendance.guard, _WAITING_FOR[channel]
-    if guard.inside:
-        guard.refuse(what)
+    if guard.held:
+        guard.raise_busy(what)
     came, taken = False, None
     try:
         if not guard.acquire(False):
             raise Busy(what)
-        guard.inside = True
+        guard.held = True
         if channel is Channel.START:
             seat.check()
         else:
@@ -44,14 +44,14 @@ def meet(seat: Seat, channel: Channel, obj: object, timeout: float | None) -> li
         objects = _opened(channel, attendance, met)
         taken = met
         attendance.finish()
-        guard.leave()
+        guard.exit()
         return objects  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         if taken is not None:
             attendance.resume(taken)  # nobody got it: the next call gives it
         elif came:
             seat.link.post(pack(Kind.WITHDRAW, rank, channel, attendance.number))
-        guard.leave()
+        guard.exit()
         raise
 
 
@@ -72,7 +72,7 @@ def _await_all(seat: Seat, channel: Channel, timeout: float | None) -> Frame:
     """Half way to the deadline, ask who is absent: the error shall name them."""
     member, what = seat.member, _WAITING_FOR[channel]
     attendance = member.attendances[channel]
-    left = countdown(timeout, seat.clock)
+    left = Deadline(timeout, seat.clock).remaining
 
     def obstacle() -> RefengineError | None:
         return member.unable_to_meet(channel, what)

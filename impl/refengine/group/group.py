@@ -16,9 +16,9 @@ from functools import partial
 from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
-from ..clock import Clock, monotonic
-from ..keeping import Undo, keep
-from ..security import Keys, SocketFactory
+from ..base.cleanup import ReleaseStack, append_atomically
+from ..base.clock import Clock, monotonic
+from ..base.security import Keys, SocketFactory
 from .attending import meet
 from .frames import Channel, Kind, pack_object
 from .hosting import Hosting
@@ -77,9 +77,9 @@ class Group:
             address = f"tcp://[{bare}]:{port}" if ":" in bare else f"tcp://{bare}:{port}"
             make = partial(Joined, address)
         make = partial(make, *parts, sockets=sockets, clock=clock, silence=silence)
-        undo = Undo()
+        undo = ReleaseStack()
         try:
-            self._seat = Seat(parts[1], undo.made(_drop, make), clock)
+            self._seat = Seat(parts[1], undo.acquire(_drop, make), clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
             self._finalizer = Finalize(self, self._seat.close, (_EXIT_SECONDS,), exitpriority=20)
         except BaseException:
@@ -109,7 +109,9 @@ class Group:
         try:
             group = _standing.find(place)
             if group is None:
-                keep(made, partial(cls, host, port, rank, world_size, key=key, **seams))
+                append_atomically(
+                    made, partial(cls, host, port, rank, world_size, key=key, **seams)
+                )
                 group = made[0]
             group.wait_until_ready(timeout)
             _standing.give(place)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from ..clock import Clock
-from ..keeping import Undo
-from ..lines import Gone, Hub
-from ..security import Keys, SocketFactory
+from ..base.cleanup import ReleaseStack
+from ..base.clock import Clock
+from ..base.security import Keys, SocketFactory
+from ..transport import Gone, Server
 from .meeting import Post
 from .member import Member
 from .router import Router
@@ -43,11 +43,11 @@ class Hosting:
         self._quiet = threading.Event()
         ranks = range(1, member.world_size)
         seams = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
-        hub = partial(Hub, host, port, ranks, keys, self, **seams)
-        undo = Undo()
+        hub = partial(Server, host, port, ranks, keys, self, **seams)
+        undo = ReleaseStack()
         try:
             undo.callback(self._work.put, None)
-            self._hub = undo.made(Hub.take_back, hub)
+            self._hub = undo.acquire(Server.take_back, hub)
             self.address = self._hub.address
             self._thread = threading.Thread(target=self._serve, name="Hosting", daemon=True)
             self._thread.start()

@@ -9,9 +9,9 @@ import struct
 from collections import deque
 from dataclasses import dataclass, field
 
+from ..base.reentrancy import ReentrancyGuard
 from ..errors import RefengineError
-from ..guard import Guard
-from ..lines import Gone
+from ..transport import Gone
 from .bells import Bells
 from .departure import Departure
 from .frames import Channel, Frame, Kind, pack, unpack, unpack_bodies, unpack_ranks
@@ -25,7 +25,7 @@ class Inbox:
 
     bodies: deque[memoryview] = field(default_factory=lambda: deque[memoryview]())
     taken: int = 0
-    guard: Guard = field(default_factory=Guard)
+    guard: ReentrancyGuard = field(default_factory=ReentrancyGuard)
 
     def any(self) -> bool:
         """Whether something can be taken."""
@@ -53,7 +53,7 @@ class Attendance:
     """What came off, until the caller has taken it."""
     who: Frame | None = None
     """Who was there, as the host said last."""
-    guard: Guard = field(default_factory=Guard)
+    guard: ReentrancyGuard = field(default_factory=ReentrancyGuard)
 
     def result(self) -> Frame | None:
         """The meeting that the caller waits for, if it came off."""

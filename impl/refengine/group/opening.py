@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..encoding import decode, take
+from ..base.cleanup import reproduce_error
+from ..base.serialization import decode, read_message
 from ..errors import Undecodable
-from ..retrial import own_error
 
 
 def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
@@ -14,9 +14,9 @@ def opened(body: memoryview, number: int, consume: Callable[[], None]) -> Any:
     An error that does not come again came from outside, and leaves the object where it is (R9).
     """
     try:
-        return decode(take(body))
+        return decode(read_message(body))
     except BaseException as error:
-        if own_error(lambda: decode(take(body))) is not type(error):
+        if reproduce_error(lambda: decode(read_message(body))) is not type(error):
             raise
         consume()
         if isinstance(error, Exception):

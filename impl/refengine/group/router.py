@@ -7,7 +7,7 @@ member. Nothing is kept of what was passed on.
 import logging
 import struct
 
-from ..lines import Gone
+from ..transport import Gone
 from .departure import Departure
 from .frames import Channel, Frame, Kind, pack, unpack
 from .meeting import Meeting, Post

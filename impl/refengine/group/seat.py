@@ -3,8 +3,7 @@
 import os
 from collections.abc import Callable
 
-from ..clock import Clock
-from ..end import countdown
+from ..base.clock import Clock, Deadline
 from ..errors import DeadlinePassed, ForkedCopy, GroupClosed, NotReady, RefengineError
 from .joining import Link
 from .member import Member
@@ -54,7 +53,7 @@ class Seat:
         waiting_for: str,
     ) -> None:
         """Return once `is_there`; only then do an obstacle and the deadline count."""
-        bells, left = self.member.bells, countdown(timeout, self.clock)
+        bells, left = self.member.bells, Deadline(timeout, self.clock).remaining
         while True:
             bell = bells.hang()
             try:

@@ -13,23 +13,23 @@ def take_next(seat: Seat, kind: Kind, src: int, timeout: float | None) -> Any:
     inbox = seat.member.inboxes[kind, src]
     guard = inbox.guard
     what = f"{'an object' if kind is Kind.LETTER else 'a broadcast'} from rank {src}"
-    if guard.inside:
-        guard.refuse(what)
+    if guard.held:
+        guard.raise_busy(what)
     taken: memoryview | None = None
     try:
         if not guard.acquire(False):
             raise Busy(what)
-        guard.inside = True
+        guard.held = True
         seat.enter(what)
         seat.wait(inbox.any, lambda: seat.member.without(src, what), timeout, what)
         body = inbox.bodies[0]
         obj = opened(body, inbox.taken, inbox.drop)
         taken = body
         inbox.drop()
-        guard.leave()
+        guard.exit()
         return obj  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         if taken is not None:
             inbox.restore(taken)  # nobody got it: the next call gives it
-        guard.leave()
+        guard.exit()
         raise

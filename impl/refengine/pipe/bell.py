@@ -3,14 +3,14 @@
 import contextlib
 import os
 
-from ..descriptors import Descriptors
+from ..base.fds import HeldFds
 
 
 class Bell:
     """Readable from the first ring until it is quieted. Any thread may ring, at any time."""
 
     def __init__(self) -> None:
-        self._own = Descriptors()
+        self._own = HeldFds()
         self._fd = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def fileno(self) -> int:

@@ -14,8 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import ref
 
-from ..clock import Clock, monotonic
-from ..end import countdown
+from ..base.clock import Clock, Deadline, monotonic
 from ..errors import DeadlinePassed, RefengineError
 from .block_arrivals import BlockArrivals, Incoming
 from .block_labels import ID_BYTES, BlockLabel, Say, digest_of, looks_of
@@ -109,7 +108,7 @@ class BlockPipe:
 
         DeadlinePassed: nothing changed. What came for nobody is dropped when its lease ends.
         """
-        left, news = countdown(timeout, self._clock), SimpleQueue[None]()
+        left, news = Deadline(timeout, self._clock).remaining, SimpleQueue[None]()
         request = digest_of(request_id)
         taken: list[Incoming] = []
         try:

@@ -6,9 +6,9 @@ import socket
 from collections import deque
 from dataclasses import dataclass, field
 
-from ..clock import Clock
-from ..keeping import keep
-from ..security import Keys, SocketFactory
+from ..base.cleanup import append_atomically
+from ..base.clock import Clock
+from ..base.security import Keys, SocketFactory
 from .handshake import HELLO_BYTES, PROOF_BYTES, Caller, Listening, verdict
 from .link import Across, Link
 from .places import Place, way_between
@@ -99,7 +99,7 @@ class Door:
                 self._strangers[0].sock.close()  # the one that has had the longest
                 self._strangers.popleft()
             try:
-                keep(self._accepted, self._listener.accept)
+                append_atomically(self._accepted, self._listener.accept)
             except (BlockingIOError, ConnectionAbortedError):
                 return
             sock, _ = self._accepted[0]
@@ -113,7 +113,7 @@ class Door:
         wanted = PROOF_BYTES if stranger.welcomed else HELLO_BYTES
         have = sum(map(len, stranger.heard))
         try:
-            keep(stranger.heard, stranger.sock.recv, wanted - have)
+            append_atomically(stranger.heard, stranger.sock.recv, wanted - have)
         except BlockingIOError:
             if self._clock() < stranger.since + self._patience:
                 return True

@@ -10,7 +10,7 @@ import secrets
 import struct
 from dataclasses import dataclass
 
-from ..security import Keys
+from ..base.security import Keys
 from .places import PLACE_BYTES, Place
 
 CONTROL = 0xFFFFFFFF

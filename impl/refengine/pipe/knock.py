@@ -3,8 +3,8 @@
 import socket
 from collections.abc import Callable
 
-from ..keeping import Undo
-from ..security import Keys, SocketFactory
+from ..base.cleanup import ReleaseStack
+from ..base.security import Keys, SocketFactory
 from .handshake import VERDICT_BYTES, WELCOME_BYTES, Caller, Connecting, refusal
 from .link import Across, Link
 
@@ -21,9 +21,9 @@ def knock(
 
     ConnectionError if nobody is there, or not one of ours; TimeoutError if nothing came in time.
     """
-    undo = Undo()
+    undo = ReleaseStack()
     try:
-        sock = undo.made(socket.socket.close, sockets.connect_tcp, *address, left())
+        sock = undo.acquire(socket.socket.close, sockets.connect_tcp, *address, left())
         hands = Connecting(keys, me)
         sock.sendall(hands.hello)  # small and first, as the proof: there is room for both
         proof = hands.proof(read(sock, WELCOME_BYTES, left))

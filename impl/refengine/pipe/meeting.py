@@ -12,11 +12,11 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..clock import Clock
+from ..base.cleanup import ReleaseStack
+from ..base.clock import Clock
+from ..base.liveness import hung_up
+from ..base.security import Keys, SocketFactory
 from ..errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
-from ..keeping import Undo
-from ..liveness import hung_up
-from ..security import Keys, SocketFactory
 from .door import Door
 from .handshake import CONTROL, Caller
 from .knock import knock, read
@@ -67,7 +67,7 @@ def meet(party: Party, timeout: float | None) -> Neighbours:
     if party.size == 1:
         return _alone(party)
     until = None if timeout is None else party.clock() + timeout
-    undo = Undo()
+    undo = ReleaseStack()
     try:
         role = _Host if party.rank == 0 else _Guest
         return role(party, timeout, until, undo).meet()
@@ -77,9 +77,9 @@ def meet(party: Party, timeout: float | None) -> Neighbours:
 
 
 def _alone(party: Party) -> Neighbours:
-    undo = Undo()
+    undo = ReleaseStack()
     try:
-        one, other = undo.made(_close_both, socket.socketpair)
+        one, other = undo.acquire(_close_both, socket.socketpair)
         across = Across(0, os.getpid(), party.place)
         session = Keys.fresh().secret
         return Neighbours(Link(one, across, session), Link(other, across, session))
@@ -97,7 +97,7 @@ class _Meeting:
     """What host and guests have in common."""
 
     def __init__(
-        self, party: Party, timeout: float | None, until: float | None, undo: Undo
+        self, party: Party, timeout: float | None, until: float | None, undo: ReleaseStack
     ) -> None:
         self._party, self._timeout, self._until, self._undo = party, timeout, until, undo
         self._predecessor = (party.rank - 1) % party.size
@@ -128,7 +128,7 @@ class _Meeting:
                 clock=party.clock,
             )
 
-        return self._undo.made(Door.drop, make)
+        return self._undo.acquire(Door.drop, make)
 
 
 class _Host(_Meeting):
@@ -203,7 +203,7 @@ class _Guest(_Meeting):
 
         while True:
             try:
-                found = self._undo.made(_drop, connect)
+                found = self._undo.acquire(_drop, connect)
             except ConnectionError:
                 select.poll().poll(min(_AGAIN, self._left()) * 1000)
                 continue

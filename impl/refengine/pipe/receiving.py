@@ -3,11 +3,10 @@
 import select
 from typing import Any
 
-from ..clock import Clock
-from ..end import countdown
+from ..base.cleanup import append_atomically
+from ..base.clock import Clock, Deadline
+from ..base.reentrancy import ReentrancyGuard
 from ..errors import Busy, DeadlinePassed, PeerDied, PeerSilent, RefengineError
-from ..guard import Guard
-from ..keeping import keep
 from .arrival import Arrival, Filling, Inlet
 from .bell import Bell
 from .errors import MetadataRefused, PipeClosed, TransferFailed
@@ -23,7 +22,7 @@ class Receiver:
     def __init__(self, link: Link, inlet: Inlet, most: int, silence: float, clock: Clock) -> None:
         self._link, self._inlet, self._most = link, inlet, most
         self._silence, self._clock = silence, clock
-        self._guard = Guard()
+        self._guard = ReentrancyGuard()
         self._arrival = Arrival(0, link.session, most)
         self._end: RefengineError | None = None
         self._closed = False
@@ -32,19 +31,19 @@ class Receiver:
     def receive(self, timeout: float | None) -> tuple[Any, bytes]:
         """The next tensor, or None, and its label."""
         guard = self._guard
-        if guard.inside:
-            guard.refuse(_RECEIVE)
+        if guard.held:
+            guard.raise_busy(_RECEIVE)
         taken: Arrival | None = None
         try:
             if not guard.acquire(False):
                 raise Busy(_RECEIVE)
-            guard.inside = True
+            guard.held = True
             header, follows = self._whole(timeout)
             arrival = self._arrival
             found = self._found(header, follows)
             taken = arrival
             self._arrival = Arrival(arrival.number + 1, self._link.session, self._most)
-            guard.leave()
+            guard.exit()
             if isinstance(found, TransferFailed):
                 raise found
             return found, header.label  # noqa: TRY300  an exception on the way out is caught, too
@@ -53,7 +52,7 @@ class Receiver:
         except BaseException:
             if taken is not None:
                 self._arrival = taken  # nobody got it: the next call gives it
-            guard.leave()
+            guard.exit()
             raise
 
     def close(self, seconds: float) -> None:
@@ -68,11 +67,11 @@ class Receiver:
             self._bell.close()
             self._inlet.close()
         finally:
-            guard.leave()
+            guard.exit()
 
     def _whole(self, timeout: float | None) -> tuple[Header, memoryview]:
         """Until all of the next transfer has come."""
-        left = countdown(timeout, self._clock)
+        left = Deadline(timeout, self._clock).remaining
         while True:
             self._check()
             try:
@@ -103,7 +102,7 @@ class Receiver:
     def _take(self, filling: Filling, missing: memoryview) -> bool:
         """Some bytes into there; False if none have come."""
         try:
-            keep(filling.came, self._link.sock.recv_into, missing)
+            append_atomically(filling.came, self._link.sock.recv_into, missing)
         except BlockingIOError:
             return False
         except OSError as error:

@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty
 
-from ..clock import Clock
-from ..end import countdown
+from ..base.cleanup import append_atomically
+from ..base.clock import Clock, Deadline
 from ..errors import DeadlinePassed, PeerDied, PeerSilent, RefengineError
-from ..keeping import keep
 from .bell import Bell
 from .errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
 from .frames import Header, Kind
@@ -106,7 +105,7 @@ class Sender:
             raise
 
     def _await_room(self, transfer: Transfer, timeout: float | None) -> None:
-        left = countdown(timeout, self._clock)
+        left = Deadline(timeout, self._clock).remaining
         while not self.outgoing.has(transfer):
             if self._end is not None:
                 raise self._end
@@ -168,7 +167,7 @@ class Sender:
         rest = leaving.rest()
         if len(rest):
             try:
-                keep(leaving.gone, self._link.sock.send, rest)
+                append_atomically(leaving.gone, self._link.sock.send, rest)
             except BlockingIOError:
                 self._sleep(select.POLLIN | select.POLLOUT)
             except OSError as error:
@@ -208,7 +207,7 @@ class Sender:
                 self._answers = []
                 continue
             try:
-                keep(self._answers, self._link.sock.recv, ANSWER_BYTES - have)
+                append_atomically(self._answers, self._link.sock.recv, ANSWER_BYTES - have)
             except BlockingIOError:
                 return
             except OSError as error:

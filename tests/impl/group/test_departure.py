@@ -4,7 +4,7 @@ import pytest
 
 from refengine.errors import GroupClosed, PeerSilent, RankDied
 from refengine.group.departure import Departure
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 @pytest.mark.parametrize("kind", ["closed", "died", "silent"])

@@ -12,7 +12,7 @@ from refengine.group.departure import Departure
 from refengine.group.frames import Channel, Kind, pack, pack_object, unpack
 from refengine.group.hosting import Hosting
 from refengine.group.member import Member
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 from ..roles import until
 
@@ -69,7 +69,7 @@ class Host(Hosting):
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    monkeypatch.setattr(hosting, "Hub", Hub)
+    monkeypatch.setattr(hosting, "Server", Hub)
     host = Host()
     yield host
     host._work.put(None)

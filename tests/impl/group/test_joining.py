@@ -9,7 +9,7 @@ from refengine.group import joining
 from refengine.group.frames import Kind, pack, unpack
 from refengine.group.joining import Joined
 from refengine.group.member import Member
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 class Spoke:
@@ -33,7 +33,7 @@ class Spoke:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(joining, "Spoke", Spoke)
+    monkeypatch.setattr(joining, "Client", Spoke)
     keys: Any = "keys"
     sockets: Any = "sockets"
     clock = lambda: 1.0  # noqa: E731  one object, to compare

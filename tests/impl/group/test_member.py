@@ -8,7 +8,7 @@ from refengine.errors import GroupClosed, PeerSilent, RankDied
 from refengine.group.departure import Departure
 from refengine.group.frames import Channel, Kind, pack, pack_bodies, pack_ranks, unpack
 from refengine.group.member import Attendance, Inbox, Member
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 def gone(rank: int, kind: str = "died", gathers: int = 0) -> bytes:

@@ -8,7 +8,7 @@ from refengine.group.departure import Departure
 from refengine.group.frames import Channel, Kind, pack, pack_object, unpack
 from refengine.group.meeting import Post
 from refengine.group.router import Router
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 def told(posts: list[Post]) -> list[tuple[int, Kind]]:

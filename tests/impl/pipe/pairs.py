@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
 from refengine.pipe.frames import Header, Kind, Metadata
 from refengine.pipe.link import Across, Link
 from refengine.pipe.places import CPU, Place

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
 from refengine.errors import DeadlinePassed
 from refengine.pipe.block_arrivals import Incoming
 from refengine.pipe.block_labels import BlockLabel, Say, looks_of

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from refengine.base.security import Keys, SocketFactory
 from refengine.pipe.door import Door, _say
 from refengine.pipe.handshake import CONTROL, PROOF_BYTES, WELCOME_BYTES, Caller, Connecting
-from refengine.security import Keys, SocketFactory
 
 from .pairs import HERE
 

@@ -1,5 +1,6 @@
 import pytest
 
+from refengine.base.security import Keys
 from refengine.pipe.handshake import (
     HELLO_BYTES,
     PROOF_BYTES,
@@ -12,7 +13,6 @@ from refengine.pipe.handshake import (
     verdict,
 )
 from refengine.pipe.places import PLACE_BYTES, Place, this_machine, way_between
-from refengine.security import Keys
 
 from .pairs import HERE
 

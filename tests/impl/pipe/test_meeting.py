@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
+from refengine.base.security import Keys, SocketFactory
 from refengine.errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
 from refengine.pipe import meeting
 from refengine.pipe.door import Door
 from refengine.pipe.handshake import CONTROL
 from refengine.pipe.meeting import Neighbours, Party, meet
 from refengine.pipe.places import CPU, Place
-from refengine.security import Keys, SocketFactory
 
 from ..roles import until
 from ..striking import strikes

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from refengine.base.cleanup import ReleaseStack
+from refengine.base.security import Keys, SocketFactory
 from refengine.errors import Busy, DeadlinePassed
-from refengine.keeping import Undo
 from refengine.pipe import meeting, receiving
 from refengine.pipe.door import Door, _Stranger
 from refengine.pipe.link import Link, ready
 from refengine.pipe.sending import Sender
-from refengine.security import Keys, SocketFactory
 
 from .pairs import HERE, links, receiver, sender
 from .test_meeting import party
@@ -109,7 +109,7 @@ def test_a_door_that_is_not_open_yet_is_tried_again_soon(
 
     monkeypatch.setattr(meeting, "knock", knock)
     still = replace(party(5000, 1, 2), clock=lambda: 0.0)
-    guest = meeting._Guest(still, left, left, Undo())
+    guest = meeting._Guest(still, left, left, ReleaseStack())
     assert guest._link(0, ("127.0.0.1", 5000), 0) is one
     assert [each.waited for each in polls] == [waited]
     one.close()

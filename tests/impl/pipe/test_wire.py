@@ -2,12 +2,12 @@
 
 import pytest
 
+from refengine.base.security import Keys
 from refengine.pipe import frames, handshake, link, places
 from refengine.pipe.block_labels import BlockLabel, Say
 from refengine.pipe.dtypes import ITEM_BYTES
 from refengine.pipe.errors import MetadataRefused
 from refengine.pipe.frames import Header, Kind, Way
-from refengine.security import Keys
 
 KEY = b"k" * 32
 KEYS = Keys.from_secret(KEY)

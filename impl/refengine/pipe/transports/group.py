@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...recycling import Recycler
+from ...base.buffer_pool import BufferPool
 from ..errors import TensorRefused
 from ..frames import Header, Kind, Metadata
 from ..shelf import Shelf
@@ -83,7 +83,7 @@ class GroupInlet:
     """Tensors arrive where they stay; on a GPU after one more copy."""
 
     def __init__(self, device: str, most_idle: int) -> None:
-        self._recycler, self._device = Recycler(most_idle), torch.device(device)
+        self._recycler, self._device = BufferPool(most_idle), torch.device(device)
 
     def room(self, header: Header) -> memoryview:
         """Memory that the tensor will keep."""
@@ -96,4 +96,4 @@ class GroupInlet:
 
     def close(self) -> None:
         """Let go of the memory that no tensor has."""
-        self._recycler = Recycler(0)
+        self._recycler = BufferPool(0)
