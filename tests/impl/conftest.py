@@ -2,7 +2,7 @@
 
 import pytest
 
-from .ends import pair
+from .queue.ends import pair
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from refengine.base.buffer_pool import BufferPool
+from refengine.base.ownership import SHM, Owner, new_name
 from refengine.errors import GroupClosed, PeerSilent, RankDied
 from refengine.group.exit_reason import ExitReason
 from refengine.group.protocol import Channel, Kind
-from refengine.lines import Gone
-from refengine.ownership import SHM, Owner, new_name
 from refengine.queue import MessageQueue
-from refengine.recycling import Recycler
-from refengine.waiting import Adaptive, Yielding
+from refengine.ring.waiting import Adaptive, Yielding
+from refengine.transport import Gone
 
 from .roles import Role
 
@@ -29,7 +29,7 @@ class Post:
         self.now += 1e-6
         return self.now
 
-    def arm(self) -> None:
+    def announce_sleep(self) -> None:
         self.did.append("arm")
 
     def block(self, seconds: float | None) -> None:
@@ -53,17 +53,17 @@ def test_bare_looks_are_for_those_with_a_core_of_their_own(readers: int, cores: 
 
 
 def test_a_yielding_wait_naps_only_after_three_quiet_seconds():
-    post = Post()
-    strategy = Yielding(nap=0.5, clock=post.clock)
-    assert not strategy.wait(lambda: False, post, 2.0)
-    assert "arm" not in post.did
-    post.now += 3.0
-    assert not strategy.wait(lambda: False, post, 1.0)
-    assert post.did.count("arm") >= 1
-    assert strategy.wait(lambda: True, post, 1.0)
-    post.did.clear()
-    assert not strategy.wait(lambda: False, post, 0.5)
-    assert "arm" not in post.did
+    point = Post()
+    strategy = Yielding(nap=0.5, clock=point.clock)
+    assert not strategy.wait(lambda: False, point, 2.0)
+    assert "arm" not in point.did
+    point.now += 3.0
+    assert not strategy.wait(lambda: False, point, 1.0)
+    assert point.did.count("arm") >= 1
+    assert strategy.wait(lambda: True, point, 1.0)
+    point.did.clear()
+    assert not strategy.wait(lambda: False, point, 0.5)
+    assert "arm" not in point.did
 
 
 # -- recycled memory ------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def _where(view: memoryview) -> int:
 
 
 def test_no_more_is_kept_than_was_allowed():
-    memory = Recycler(4 << 20)
+    memory = BufferPool(4 << 20)
     views = [memory.take(1 << 20) for _ in range(6)]
     assert memory._held == sum(size * len(each) for size, each in memory._by_size.items())
     assert memory._held == 4 << 20
@@ -84,7 +84,7 @@ def test_no_more_is_kept_than_was_allowed():
 
 
 def test_the_size_asked_for_longest_ago_makes_room():
-    memory = Recycler(4 << 20)
+    memory = BufferPool(4 << 20)
     for size in (1 << 20, 2 << 20, 1 << 20, 3 << 20):
         memory.take(size)
     assert memory._held == sum(size * len(each) for size, each in memory._by_size.items())
@@ -94,7 +94,7 @@ def test_the_size_asked_for_longest_ago_makes_room():
 
 @pytest.mark.parametrize("nbytes", [1, 5000, 100_000, (1 << 20) + 1, 10_000_001])
 def test_sizes_are_rounded_up_by_an_eighth_at_most(nbytes: int):
-    memory = Recycler()
+    memory = BufferPool()
     view = memory.take(nbytes)
     (size,) = memory._by_size
     assert len(view) == nbytes

@@ -87,7 +87,7 @@ COORDINATOR: tuple[Mutant, ...] = (
         "c4_what_is_dropped_is_not_logged",
         "C4/front-end-lies",
         "no-error",
-        "malformed.py",
+        "base/frame_decoding.py",
         '            self._log.warning("%s made no sense and',
         '            self._log.debug("%s made no sense and',
     ),

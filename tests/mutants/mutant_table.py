@@ -12,10 +12,10 @@ from pool_mutants import POOL
 __all__ = ["CANARY", "MUTANTS", "Edit", "Mutant"]
 
 _NUMBERED = (
-    "        self._numbers[index] = self._area << AREA_SHIFT | number\n",
-    "        self._numbers[index] = area << AREA_SHIFT | number\n",
+    "        self._numbers[index] = self._chunk << CHUNK_SHIFT | number\n",
+    "        self._numbers[index] = chunk_index << CHUNK_SHIFT | number\n",
 )
-"""What stands before the same lines twice in writing.py: in `publish` and in `send`."""
+"""What stands before the same lines twice in ring/writer.py: in `publish` and in `send`."""
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -24,7 +24,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("bad-transition",),
         tuple(
             Edit(
-                "writing.py",
+                "ring/writer.py",
                 f"{number}        cells[readers] = self._zeros\n        fence_out()\n        try:\n"
                 "            cells[written] = 1\n",
                 f"{number}        fence_out()\n        try:\n            cells[written] = 1\n"
@@ -37,19 +37,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "r2_published_before_filled",
         "R2/stopped-inside-send",
         "wrong-data duplicate",  # what is in a slot that is not filled yet may be a whole message
-        "local_readers.py",
-        "            put(buffers, chunk, self._max_chunk_bytes - total - 1)\n"
-        "        self.side.publish()\n",
-        "        self.side.publish()\n        put(buffers, chunk)\n",
+        "queue/local_fanout.py",
+        "            write_message(buffers, chunk, self._max_chunk_bytes - total - 1)\n"
+        "        self.ring_writer.publish()\n",
+        "        self.ring_writer.publish()\n        write_message(buffers, chunk)\n",
     ),
     _one(
         "r3_some_messages_twice",
         "R3/stream",
         "duplicate reordered",
-        "taking.py",
-        "            given, self._kept = self._kept, None\n",
-        "            again = self._side.number == 7\n"
-        "            given, self._kept = self._kept, self._kept if again else None\n",
+        "queue/reader.py",
+        "            given, self._undelivered = self._undelivered, None\n",
+        "            again = self._ring_reader.number == 7\n"
+        "            given, self._undelivered = self._undelivered, self._undelivered if again "
+        "else None\n",
     ),
     Mutant(
         "r4_never_waits_for_readers",
@@ -57,20 +58,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("bad-transition",),
         (
             Edit(
-                "writing.py",
+                "ring/writer.py",
                 "            and cells[slot[1]] != self._ones\n",
                 "            and False\n",
             ),
-            Edit("writing.py", "            and cells[readers] != self._ones\n", "and False\n"),
+            Edit("ring/writer.py", "            and cells[readers] != self._ones\n", "and False\n"),
         ),
     ),
     _one(
         "r5_no_fence_before_the_fill",
         "R5/slot-reuse",
         "wrong-data duplicate lost",
-        "writing.py",
+        "ring/writer.py",
         "        cells[written] = 0\n        self._opened = number\n"
-        "        if not fence_in(False):\n            again(self._fence)\n",
+        "        if not fence_in(False):\n            restart_fence(self._fence)\n",
         "        cells[written] = 0\n        self._opened = number\n",
     ),
     Mutant(
@@ -79,7 +80,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("wrong-data", "duplicate", "lost"),
         tuple(
             Edit(
-                "writing.py",
+                "ring/writer.py",
                 f"{number}        cells[readers] = self._zeros\n"
                 "        fence_out()\n        try:\n",
                 f"{number}        cells[readers] = self._zeros\n        try:\n",
@@ -93,14 +94,15 @@ MUTANTS: tuple[Mutant, ...] = (
         ("wrong-data", "duplicate", "lost"),
         (
             Edit(
-                "reading.py",
+                "ring/reader.py",
                 "            return False\n        if not self._fence_in(False):\n"
-                "            again(self._fence)\n",
+                "            restart_fence(self._fence)\n",
                 "            return False\n",
             ),
             Edit(
-                "reading.py",
-                "            if not self._fence_in(False):\n                again(self._fence)\n"
+                "ring/reader.py",
+                "            if not self._fence_in(False):\n"
+                "                restart_fence(self._fence)\n"
                 "            there",
                 "            there",
             ),
@@ -110,15 +112,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "r5_no_fence_between_flags_and_copy",
         "R5/slot-reuse",
         "wrong-data duplicate lost",
-        "reading.py",
-        "            return None\n        self._fence_out()\n        return self._areas",
-        "            return None\n        return self._areas",
+        "ring/reader.py",
+        "            return None\n        self._fence_out()\n        return self._chunks",
+        "            return None\n        return self._chunks",
     ),
     _one(
         "r6_array_points_into_the_slot",
         "R6/held-array-after-lap",
         "wrong-data",
-        "encoding.py",
+        "base/serialization.py",
         "    return [buffers[0], *(_copied(buffer, memory) for buffer in buffers[1:])]\n",
         "    return buffers\n",
     ),
@@ -126,15 +128,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "r7_undecodable_stays",
         "R7/undecodable-message",
         "duplicate",
-        "taking.py",
-        "            self._kept = None\n",
+        "queue/reader.py",
+        "            self._undelivered = None\n",
         "            pass\n",
     ),
     _one(
         "r7_unencodable_goes_out_empty",
         "R7/unencodable-message",
         "no-error wrong-data",
-        "encoding.py",
+        "base/serialization.py",
         "            raise Unencodable(type(obj).__name__) from error\n",
         "            return [pickle.dumps(None, 5)]\n",
     ),
@@ -142,7 +144,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "r7_failed_fill_is_published",
         "R7/fill-raises",
         "wrong-data",
-        "ring.py",
+        "ring/ring.py",
         "        yield chunk\n        self.writer.publish()\n",
         "        try:\n            yield chunk\n"
         "        finally:\n            self.writer.publish()\n",
@@ -151,7 +153,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "r8_a_copy_unlinks",
         "R8/fork-copy-before-attach",
         "bad-transition no-error lost",
-        "memory.py",
+        "ring/memory.py",
         '    def close(self) -> None:\n        """Drop the mapping; views',
         "    def __del__(self) -> None:\n        (SHM / self.name).unlink(missing_ok=True)\n\n"
         '    def close(self) -> None:\n        """Drop the mapping; views',
@@ -161,14 +163,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "R8/small-segment",
         ("no-error", "crash"),
         (
-            Edit("memory.py", "        if found.st_size < nbytes:\n", "        if False:\n"),
-            Edit("memory.py", "mmap.mmap(fd, nbytes), None)", "mmap.mmap(fd, 0), None)"),
+            Edit("ring/memory.py", "        if found.st_size < nbytes:\n", "        if False:\n"),
+            Edit("ring/memory.py", "mmap.mmap(fd, nbytes), None)", "mmap.mmap(fd, 0), None)"),
             Edit(
-                "ring.py",
+                "ring/ring.py",
                 "            layout.verify(segment.buf, handle.name)\n",
                 "            pass\n",
             ),
-            Edit("ring.py", "        self.hear(NoBell(self.left))\n", ""),
+            Edit("ring/ring.py", "        self.wait_with(PollingWaiter(self.left))\n", ""),
         ),
     ),
     Mutant(
@@ -177,13 +179,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost", "hang", "duplicate", "reordered"),
         (
             Edit(
-                "writing.py",
+                "ring/writer.py",
                 "        cells[written] = 0\n        self._opened = number\n"
-                "        if not fence_in(False):\n            again(self._fence)\n"
-                "        put_one(",
+                "        if not fence_in(False):\n            restart_fence(self._fence)\n"
+                "        write_single(",
                 "        cells[written] = 0\n        self.number = number + 1\n"
-                "        if not fence_in(False):\n            again(self._fence)\n"
-                "        put_one(",
+                "        if not fence_in(False):\n            restart_fence(self._fence)\n"
+                "        write_single(",
             ),
         ),
         samples=6,
@@ -192,14 +194,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "r9_marker_before_its_payload",
         "R9/exception-in-send",
         "lost hang",
-        "local_readers.py",
+        "queue/local_fanout.py",
         "            payload_id, nbytes = self._payloads.send(buffers)"
         "  # first: a marker promises a payload\n"
-        "            self.side.open()\n"
-        "            put_marker(chunk, payload_id, nbytes)\n",
-        "            self.side.open()\n"
-        "            put_marker(chunk, self._payloads._last_id + 1, total + 1)\n"
-        "            self.side.publish()\n"
+        "            self.ring_writer.begin_write()\n"
+        "            write_overflow_marker(chunk, payload_id, nbytes)\n",
+        "            self.ring_writer.begin_write()\n"
+        "            write_overflow_marker(chunk, self._payloads._last_id + 1, total + 1)\n"
+        "            self.ring_writer.publish()\n"
         "            self._payloads.send(buffers)\n"
         "            return\n",
     ),
@@ -209,50 +211,55 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost",),
         (
             Edit(
-                "sending.py",
-                "        except BaseException:\n            guard.leave()\n            raise\n",
-                "        except ValueError:\n            guard.leave()\n            raise\n",
+                "queue/writer.py",
+                "        except BaseException:\n            guard.exit()\n            raise\n",
+                "        except ValueError:\n            guard.exit()\n            raise\n",
             ),
-            Edit("guard.py", "        if self._runs_below():\n", "        if True:\n"),
+            Edit("base/reentrancy.py", "        if self._is_on_stack():\n", "        if True:\n"),
         ),
     ),
     _one(
         "r9_given_back_before_it_is_kept",
         "R9/exception-in-receive",
         "lost",
-        "receiving.py",
-        "            self._kept = kept = side.number, raw\n            side.done()\n"
-        "            if self._beside:\n                self._let_go()\n"
-        "        number, raw = kept\n"
+        "queue/reader.py",
+        "            self._undelivered = undelivered = ring_reader.number, raw\n"
+        "            ring_reader.release_slot()\n"
+        "            if self._has_side_data:\n                self._release_buffers()\n"
+        "        number, raw = undelivered\n"
         "        return self._decode(number, raw)\n",
-        "            kept = side.number, raw\n            side.done()\n"
-        "            if self._beside:\n                self._let_go()\n"
-        "        obj = self._decode(*kept)\n        self._kept = kept\n        return obj\n",
+        "            undelivered = ring_reader.number, raw\n"
+        "            ring_reader.release_slot()\n"
+        "            if self._has_side_data:\n                self._release_buffers()\n"
+        "        obj = self._decode(*undelivered)\n        self._undelivered = undelivered\n"
+        "        return obj\n",
     ),
     _one(
         "r9_remote_readers_get_it_first",
         "R9/exception-in-send-remote",
         "lost wrong-data",
-        "sending.py",
-        "            self._half = side.number, body\n            self._publish_near",
-        "            self._half = side.number, body\n            remote.post(*self._half)\n"
-        "            self._publish_near",
+        "queue/writer.py",
+        "            self._unsent_remote = ring_writer.number, body\n"
+        "            self._publish_local",
+        "            self._unsent_remote = ring_writer.number, body\n"
+        "            remote.post(*self._unsent_remote)\n"
+        "            self._publish_local",
     ),
     _one(
         "r9_a_half_made_queue_stays",
         "R9/exception-in-make",
         "leak",
-        "queue.py",
-        "            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))\n"
+        "queue/message_queue.py",
+        "            self._adopt(Writer(n_reader, ranks, *sizes, host, settings, undo))\n"
         "        except BaseException:\n",
-        "            self._adopt(SendingEnd(n_reader, ranks, *sizes, host, settings, undo))\n"
+        "            self._adopt(Writer(n_reader, ranks, *sizes, host, settings, undo))\n"
         "        except ValueError:\n",
     ),
     _one(
         "r9_hello_before_the_end_is_whole",
         "R9/exception-in-attach",
         "lost hang",
-        "door.py",
+        "queue/handshake.py",
         '        self.peer = Peer("writer", sockets.connect(path))\n',
         '        self.peer = Peer("writer", sockets.connect(path))\n        self.say_hello()\n',
     ),
@@ -262,12 +269,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost", "hang"),
         (
             Edit(
-                "door.py",
+                "queue/handshake.py",
                 "hello(caller.said[0], fd)\n",
                 "hello(caller.said.pop(), fd)\n",
             ),
             Edit(
-                "vigil.py", "        except FileExistsError:", "        except FloatingPointError:"
+                "base/event_waiter.py",
+                "        except FileExistsError:",
+                "        except FloatingPointError:",
             ),
         ),
         samples=6,
@@ -276,11 +285,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "r9_a_struck_handshake_is_over",
         "R9/exception-in-remote-ready",
         "lost",
-        "end.py",
+        "base/endpoint.py",
         "                    raise DeadlinePassed(self._missing(), timeout or 0)\n"
         "        finally:\n",
         "                    raise DeadlinePassed(self._missing(), timeout or 0)\n"
-        "        except BaseException:\n            self.obstacle = _closed_here\n"
+        "        except BaseException:\n            self.refusal_error = _closed_here\n"
         "            raise\n        finally:\n",
     ),
     Mutant(
@@ -289,18 +298,18 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost",),
         (
             Edit(
-                "sending.py",
-                "        except BaseException:\n            guard.leave()\n            raise\n",
-                "        except Exception:\n            guard.leave()\n            raise\n",
+                "queue/writer.py",
+                "        except BaseException:\n            guard.exit()\n            raise\n",
+                "        except Exception:\n            guard.exit()\n            raise\n",
             ),
-            Edit("guard.py", "        if self._runs_below():\n", "        if True:\n"),
+            Edit("base/reentrancy.py", "        if self._is_on_stack():\n", "        if True:\n"),
         ),
     ),
     _one(
         "q1_boundary_off_by_one",
         "Q1/every-size-at-the-boundary",
         "lost hang wrong-data",
-        "encoding.py",
+        "base/serialization.py",
         "return total >= max_chunk_bytes",
         "return total > max_chunk_bytes",
     ),
@@ -308,7 +317,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "q1_value_taken_for_a_length",
         "Q1/every-shape-of-array",
         "wrong-data",
-        "reducers.py",
+        "base/serialization.py",
         "bytearray(array.tobytes())",
         "bytearray(array)",
     ),
@@ -318,15 +327,17 @@ MUTANTS: tuple[Mutant, ...] = (
         ("duplicate",),
         (
             Edit(
-                "taking.py",
-                "            given, self._kept = self._kept, None\n",
+                "queue/reader.py",
+                "            given, self._undelivered = self._undelivered, None\n",
                 '            late, self._late = getattr(self, "_late", False), False\n'
-                "            given, self._kept = self._kept, self._kept if late else None\n",
+                "            given, self._undelivered = self._undelivered, self._undelivered if "
+                "late else None\n",
             ),
             Edit(
-                "taking.py",
-                "                self._kept = given  # nobody got it: the next call gives it\n",
-                "                self._kept = given\n            self._late = True\n",
+                "queue/reader.py",
+                "                self._undelivered = given  # nobody got it: the next call gives "
+                "it\n",
+                "                self._undelivered = given\n            self._late = True\n",
             ),
         ),
     ),
@@ -336,9 +347,9 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost", "reordered"),
         (
             Edit(
-                "receiving.py",
+                "queue/reader.py",
                 '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
-                "                self._side.done()\n"
+                "                self._ring_reader.release_slot()\n"
                 '                raise DeadlinePassed("an overflow payload", timeout or 0)\n',
             ),
         ),
@@ -348,11 +359,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "q3_sends_from_the_callers_memory",
         "Q3/overwritten-after-enqueue-overflow",
         "wrong-data",
-        "overflow.py",
-        "        put(buffers, frame[_ID.size :])\n"
+        "queue/overflow.py",
+        "        write_message(buffers, frame[_ID.size :])\n"
         "        self.socket.send(frame, copy=False)  # refers to the frame until it has left\n",
         "        import threading\n\n        def later() -> None:\n"
-        "            put(buffers, frame[_ID.size :])\n"
+        "            write_message(buffers, frame[_ID.size :])\n"
         "            self.socket.send(frame, copy=True)\n\n"
         "        threading.Timer(0.2, later).start()\n",
     ),
@@ -362,15 +373,15 @@ MUTANTS: tuple[Mutant, ...] = (
         ("wrong-data",),
         (
             Edit(
-                "encoding.py",
-                "            judge([len(b) for b in buffers], self._limits)\n",
+                "base/serialization.py",
+                "            check_limits([len(b) for b in buffers], self._limits)\n",
                 "            pass\n",
             ),
             Edit(
-                "sending.py",
+                "queue/writer.py",
                 "        if chooses:\n",
-                "        from .encoding import judge\n\n"
-                "        judge([len(b) for b in buffers], self._settings.limits)\n"
+                "        from ..base.serialization import check_limits\n\n"
+                "        check_limits([len(b) for b in buffers], self._settings.limits)\n"
                 "        if chooses:\n",
             ),
         ),
@@ -381,13 +392,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost",),
         (
             Edit(
-                "remote_readers.py",
+                "queue/remote_fanout.py",
                 "        return not self._taken or self.posted - min(self._taken.values())"
                 " < self._window\n",
                 "        return True\n",
             ),
             Edit(
-                "remote_receiving.py",
+                "queue/remote_reader.py",
                 "            self._go = True\n        else:\n",
                 "            self._go = True\n        elif len(self._inbox) < 500:\n",
             ),
@@ -397,7 +408,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "q18_nothing_is_sent_again_after_a_break",
         "Q18/reset-loses-nothing",
         "lost",
-        "lines/line.py",
+        "transport/session.py",
         "        self._cursor = had\n",
         "        self._cursor = self.posted\n",
     ),
@@ -405,23 +416,23 @@ MUTANTS: tuple[Mutant, ...] = (
         "q18_a_quiet_connection_is_trusted",
         "Q18/link-down-4s-through-back-off",
         "lost",
-        "lines/spoke.py",
-        "            elif quiet >= self._silence / 2 and self._try is None:\n",
-        "            elif quiet >= self._silence and self._try is None:\n",
+        "transport/client.py",
+        "            elif quiet >= self._silence / 2 and self._attempt is None:\n",
+        "            elif quiet >= self._silence and self._attempt is None:\n",
     ),
     _one(
         "q18_silence_is_noticed_late",
         "Q18/half-open-toward-writer",
         "late",
-        "lines/hub.py",
-        "            elif far.pulse.quiet() >= self._silence:\n",
-        "            elif far.pulse.quiet() >= 2 * self._silence:\n",
+        "transport/server.py",
+        "            elif peer.keepalive.quiet() >= self._silence:\n",
+        "            elif peer.keepalive.quiet() >= 2 * self._silence:\n",
     ),
     _one(
         "g4_nothing_is_sent_again_after_a_break",
         "G4/reset-loses-nothing",
         "lost",
-        "lines/line.py",
+        "transport/session.py",
         "        self._cursor = had\n",
         "        self._cursor = self.posted if self.received else had\n",
     ),
@@ -429,9 +440,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "g4_a_rank_is_given_up_before_the_silence",
         "G4/cut-3s-loses-nothing",
         "lost",
-        "lines/hub.py",
-        "            elif far.pulse.quiet() >= self._silence:\n",
-        "            elif far.pulse.quiet() >= self._silence / 5:\n",
+        "transport/server.py",
+        "            elif peer.keepalive.quiet() >= self._silence:\n",
+        "            elif peer.keepalive.quiet() >= self._silence / 5:\n",
     ),
     Mutant(
         "r9_a_struck_create_has_left_the_group",
@@ -439,7 +450,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost",),
         (
             Edit(
-                "lines/station.py",
+                "transport/io_thread.py",
                 "        self._unsays = True\n",
                 "        self._unsays = False\n",
             ),
@@ -450,15 +461,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "g4_silence_of_a_rank_is_noticed_late",
         "G4/half-open-toward-host",
         "late",
-        "lines/hub.py",
-        "            elif far.pulse.quiet() >= self._silence:\n",
-        "            elif far.pulse.quiet() >= 4 * self._silence:\n",
+        "transport/server.py",
+        "            elif peer.keepalive.quiet() >= self._silence:\n",
+        "            elif peer.keepalive.quiet() >= 4 * self._silence:\n",
     ),
     _one(
         "g4_silence_of_the_host_is_noticed_late",
         "G4/half-open-toward-member",
         "late",
-        "lines/spoke.py",
+        "transport/client.py",
         "            elif quiet >= self._silence:\n",
         "            elif quiet >= 4 * self._silence:\n",
     ),
@@ -474,17 +485,18 @@ MUTANTS: tuple[Mutant, ...] = (
         "q6_death_is_not_told",
         "Q6/writer-dies-while-readers-wait",
         "hang",
-        "receiving.py",
-        "        self._vigil.alarm(lambda waiting_for: PeerDied(role, pid, waiting_for, signal))\n",
+        "queue/reader.py",
+        "        self._waiter.set_error(lambda waiting_for: PeerDied(role, pid, waiting_for, "
+        "signal))\n",
         "        del role, pid, signal\n",
     ),
     _one(
         "q6_death_hides_what_was_published",
         "Q6/published-before-death",
         "lost",
-        "receiving.py",
-        '            if self._vigil.stopped:\n                raise self._refusal("a message")\n',
-        "            self._vigil.block(0)\n            if self._vigil.fault():\n"
+        "queue/reader.py",
+        '            if self._waiter.stopped:\n                raise self._refusal("a message")\n',
+        "            self._waiter.block(0)\n            if self._waiter.fault():\n"
         '                raise self._refusal("a message")\n',
     ),
     Mutant(
@@ -493,7 +505,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("hang",),
         (
             Edit(
-                "sending.py",
+                "queue/writer.py",
                 '        if not clean and self._settings.reader_policy == "raise":\n',
                 "        if False:\n",
             ),
@@ -503,37 +515,37 @@ MUTANTS: tuple[Mutant, ...] = (
         "q8_sleeping_readers_are_not_rung",
         "Q8/idle-reader-wakes",
         "late hang",
-        "writing.py",
-        "        self.ring_readers()\n\n    def all_read",
+        "ring/writer.py",
+        "        self.wake_readers()\n\n    def all_read",
         "\n    def all_read",
     ),
     _one(
         "q8_looks_before_it_says_that_it_sleeps",
         "Q8/every-schedule",
         "late",
-        "waiting/adaptive.py",
-        "            post.arm()\n            if look():\n                return True\n",
-        "            if look():\n                return True\n            post.arm()\n",
+        "ring/waiting.py",
+        "            point.announce_sleep()\n            if look():\n                return True\n",
+        "            if look():\n                return True\n            point.announce_sleep()\n",
     ),
     _one(
         "q8_rings_before_it_publishes",
         "Q8/every-schedule",
         "late",
-        "writing.py",
+        "ring/writer.py",
         "            cells[written] = 1\n            fence_in(False)\n            fence_out()\n"
         "            self.number = number + 1\n            if cells[READERS_SLEEP]:\n"
         "                self._wake()\n        except BaseException:\n"
-        "            self.ring_readers()  # as in",
+        "            self.wake_readers()  # as in",
         "            if cells[READERS_SLEEP]:\n                self._wake()\n"
         "            cells[written] = 1\n            fence_in(False)\n            fence_out()\n"
         "            self.number = number + 1\n        except BaseException:\n"
-        "            self.ring_readers()  # as in",
+        "            self.wake_readers()  # as in",
     ),
     _one(
         "q8_sleeper_flag_without_a_fence",
         "Q8/every-schedule",
         "late",
-        "post.py",
+        "ring/waiting.py",
         "        self._cells[self._sleeper_at] = 1\n        self._fence_in(False)\n"
         "        self._fence_out()\n",
         "        self._cells[self._sleeper_at] = 1\n",
@@ -542,16 +554,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "q8_rings_then_clears",
         "Q8/every-schedule",
         "late",
-        "writing.py",
+        "ring/writer.py",
         "        self._cells[READERS_SLEEP] = 0  # clear, then ring: a later sleeper sets it"
-        " again\n        self.ring_readers()\n",
-        "        self.ring_readers()\n        self._cells[READERS_SLEEP] = 0\n",
+        " again\n        self.wake_readers()\n",
+        "        self.wake_readers()\n        self._cells[READERS_SLEEP] = 0\n",
     ),
     _one(
         "q13_two_may_enter",
         "Q13/two-senders-every-schedule",
         "lost wrong-data duplicate",
-        "guard.py",
+        "base/reentrancy.py",
         "        self._lock = threading.RLock()\n",
         "        self._lock = threading.BoundedSemaphore(2)\n",
     ),
@@ -559,7 +571,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "q13_receivers_are_not_guarded",
         "Q13/two-receivers-every-schedule",
         "lost wrong-data duplicate",
-        "taking.py",
+        "queue/reader.py",
         "        guard = self._guard\n",
         "        guard = type(self._guard)()\n",
     ),
@@ -569,14 +581,16 @@ MUTANTS: tuple[Mutant, ...] = (
         ("late",),
         (
             Edit(
-                "waiting/adaptive.py",
-                "            if end is not None and now >= end:\n",
-                "            if end is not None and now >= end - 0.05:\n",
+                "ring/waiting.py",
+                "            if end is not None and now >= end:\n"
+                "                return last_look(look, point)\n            if now < calm:\n",
+                "            if end is not None and now >= end - 0.05:\n"
+                "                return last_look(look, point)\n            if now < calm:\n",
             ),
             Edit(
-                "waiting/adaptive.py",
-                "            post.block(None if end is None else end - now)\n",
-                "            post.block(None if end is None else max(0.0, end - now - 0.05))\n",
+                "ring/waiting.py",
+                "            point.block(None if end is None else end - now)\n",
+                "            point.block(None if end is None else max(0.0, end - now - 0.05))\n",
             ),
         ),
     ),
@@ -584,15 +598,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "q9_deadline_is_late",
         "Q9/send-to-full-ring",
         "late",
-        "waiting/adaptive.py",
-        "        end = None if timeout is None else now + timeout\n",
-        "        end = None if timeout is None else now + timeout + 0.6\n",
+        "ring/waiting.py",
+        "        end = None if timeout is None else now + timeout\n        calm = now",
+        "        end = None if timeout is None else now + timeout + 0.6\n        calm = now",
     ),
     _one(
         "q9_cancel_does_not_wake",
         "Q9/cancel-receive",
         "hang",
-        "vigil.py",
+        "base/event_waiter.py",
         "            os.eventfd_write(self._stop, 1)\n",
         "            pass\n",
     ),
@@ -602,13 +616,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("no-error",),
         (
             Edit(
-                "rendezvous.py",
+                "queue/handshake.py",
                 "        return sorted(self._ranks - self._subscribed)\n",
                 "        return [] if self._subscribed else sorted(self._ranks)\n",
             ),
-            Edit("door.py", "        self._check_peers()\n", ""),
+            Edit("queue/handshake.py", "        self._check_peers()\n", ""),
             Edit(
-                "door.py",
+                "queue/handshake.py",
                 "                    peer.link.send(GO)\n"
                 "                except OSError:\n"
                 "                    raise self._death(peer) from None\n",
@@ -617,7 +631,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "                    pass\n",
             ),
             Edit(
-                "sending.py",
+                "queue/writer.py",
                 "        if complete:\n",
                 "        if complete:\n            return True\n        if False:\n",
             ),
@@ -627,7 +641,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "q11_close_waits_for_the_slow",
         "Q11/close-with-unread-overflow",
         "late hang",
-        "local_readers.py",
+        "queue/local_fanout.py",
         "        self._payloads.close(linger=seconds)\n",
         "        self._payloads.close(linger=4.0)\n",
     ),
@@ -637,11 +651,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("lost",),
         (
             Edit(
-                "local_readers.py",
+                "queue/local_fanout.py",
                 "        self._payloads.close(linger=seconds)\n",
                 "        self._payloads.close(linger=0.0)\n",
             ),
-            Edit("receiving.py", "        if not told:\n", "        if False:\n"),
+            Edit("queue/reader.py", "        if not told:\n", "        if False:\n"),
         ),
         samples=3,
     ),
@@ -649,7 +663,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "r2_a_message_is_whole_when_half_of_it_came",
         "R2/large-arrays",
         "wrong-data lost",
-        "fragments.py",
+        "queue/chunking.py",
         "        return self._whole if start + count == nbytes else None\n",
         "        return self._whole if 2 * (start + count) >= nbytes else None\n",
     ),
@@ -657,20 +671,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "q6_what_a_dead_writer_began_is_handed_out",
         "Q6/writer-killed-inside-large-message",
         "wrong-data",
-        "receiving.py",
-        "            chunk = self._side.claim(seconds)\n",
+        "queue/reader.py",
+        "            chunk = self._ring_reader.claim(seconds)\n",
         "            try:\n"
-        "                chunk = self._side.claim(seconds)\n"
+        "                chunk = self._ring_reader.claim(seconds)\n"
         "            except Exception:\n"
         "                if self._assembly._whole is None:\n"
         "                    raise\n"
-        "                return split(self._assembly._whole)\n",
+        "                return split_message(self._assembly._whole)\n",
     ),
     _one(
         "q14_nine_readers_share_eight_flags",
         "Q14/64-local-readers",
         "starved hang lost duplicate wrong-data",
-        "layout.py",
+        "ring/layout.py",
         "        return self.number_at(slot) + 9 + rank\n",
         "        return self.number_at(slot) + 9 + rank % 8\n",
     ),
@@ -678,7 +692,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "q12_eight_bytes_stay_of_each_message",
         "Q12/paced-stream",
         "growth",
-        "sending.py",
+        "queue/writer.py",
         "            main = encode_short(obj) if type(obj) is bytes else None\n",
         "            main = encode_short(obj) if type(obj) is bytes else None\n"
         '            globals().setdefault("_stays", bytearray()).extend(bytes(8))\n',
@@ -687,7 +701,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "q15_pages_are_not_reserved",
         "Q15/full-under-load",
         "crash",
-        "memory.py",
+        "ring/memory.py",
         "            os.posix_fallocate(fd, 0, nbytes)\n",
         "            os.ftruncate(fd, nbytes)\n",
     ),
@@ -695,15 +709,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "q17_any_rank_is_the_first",
         "Q17/unknown-rank",
         "no-error",
-        "queue.py",
+        "queue/message_queue.py",
         '    raise RankRefused(rank, f"unknown; the ranks are {known}")\n',
-        "    return _receiving_end(handle, known[0], settings, undo)\n",
+        "    return _open_reader(handle, known[0], settings, undo)\n",
     ),
     _one(
         "s1_listens_everywhere",
         "S1/remote-queue-listeners",
         "exposure",
-        "security.py",
+        "base/security.py",
         "            socket.bind(f\"tcp://{name}:{port or '*'}\")\n",
         "            socket.bind(f\"tcp://{'*' if name else ''}:{port or '*'}\")\n",
     ),
@@ -711,7 +725,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s2_segment_is_made_for_all",
         "S2/umask-000",
         "exposure",
-        "memory.py",
+        "ring/memory.py",
         "        fd = own.open(os.open, path, flags, 0o600)\n",
         "        fd = own.open(os.open, path, flags, 0o666)\n",
     ),
@@ -719,7 +733,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s2_a_pools_segment_is_made_for_all",
         "S2/pool-paths",
         "exposure",
-        "memory.py",
+        "ring/memory.py",
         "        fd = own.open(os.open, path, flags, 0o600)\n",
         "        fd = own.open(os.open, path, flags, 0o666)\n",
     ),
@@ -730,7 +744,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             Edit("engine/core/process.py", "        path.chmod(0o600)\n", ""),
             Edit(
-                "ownership.py",
+                "base/ownership.py",
                 "        path.chmod(0o700)  # whatever the umask took away\n",
                 "        path.chmod(0o777)\n",
             ),
@@ -740,7 +754,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s3_the_key_shows_in_the_repr",
         "S3/keys-unseen",
         "exposure",
-        "security.py",
+        "base/security.py",
         "    secret: bytes = field(repr=False)\n",
         "    secret: bytes = field()\n",
     ),
@@ -748,7 +762,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s4_a_handshake_may_declare_anything",
         "S4/coordinator-flood",
         "exposure",
-        "security.py",
+        "base/security.py",
         "    socket.setsockopt(zmq.MAXMSGSIZE, MOST_FRAME_BYTES)\n",
         "    pass\n",
     ),
@@ -756,7 +770,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "s4_who_says_nothing_stays_for_half_a_minute",
         "S4/queue-flood",
         "exposure",
-        "security.py",
+        "base/security.py",
         "    socket.setsockopt(zmq.HANDSHAKE_IVL, int(_HANDSHAKE_WITHIN * 1000))\n",
         "",
     ),
@@ -774,9 +788,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "L1/writer-killed",
         ("leak",),
         (
-            Edit("local_readers.py", "        remove_directory(self._directory)\n", ""),
+            Edit("queue/local_fanout.py", "        remove_directory(self._directory)\n", ""),
             Edit(
-                "receiving.py",
+                "queue/reader.py",
                 "        remove_if_orphan(Path(self.handle.door).parent)\n",
                 "",
             ),
@@ -790,10 +804,10 @@ CANARY = Mutant(
     ("lost",),
     (
         Edit(
-            "taking.py",
+            "queue/reader.py",
             "    def dequeue(\n        self,\n        timeout",
             "    def dequeue(self, *args: Any, **named: Any) -> Any:\n"
-            "        if self._side.number == 5:\n"
+            "        if self._ring_reader.number == 5:\n"
             "            self._take_one(*args, **named)\n"
             "        return self._take_one(*args, **named)\n\n"
             "    def _take_one(\n        self,\n        timeout",

@@ -12,9 +12,9 @@ PIPE: tuple[Mutant, ...] = (
         (
             Edit(
                 "pipe/handshake.py",
-                "            keep(connection.received, connection.sock.recv, wanted - have)\n",
+                "            append_atomically(connection.received, connection.sock.recv, wanted - have)\n",
                 "            _looked_into(connection.sock.recv(1 << 16, socket.MSG_PEEK))\n"
-                "            keep(connection.received, connection.sock.recv, wanted - have)\n",
+                "            append_atomically(connection.received, connection.sock.recv, wanted - have)\n",
             ),
             Edit(
                 "pipe/handshake.py",
@@ -255,8 +255,8 @@ PIPE: tuple[Mutant, ...] = (
         "K8/asked-for-twice",
         "duplicate",
         "pipe/block_receiver.py",
-        "            keep(taken, self._by_request.pop, found.request)\n",
-        "            keep(taken, self._by_request.get, found.request)\n",
+        "            append_atomically(taken, self._by_request.pop, found.request)\n",
+        "            append_atomically(taken, self._by_request.get, found.request)\n",
     ),
     one(
         "k8_blocks_are_served_as_they_come",

@@ -23,8 +23,8 @@ def _sign(file: str, functions: str, kind: str, *, named: bool = False) -> _Sign
 
 
 _SIGNS = (
-    _sign("refengine/reading.py", "claim", MESSAGE),
-    _sign("refengine/writing.py", "claim send", SLOT),
+    _sign("refengine/ring/reader.py", "claim", MESSAGE),
+    _sign("refengine/ring/writer.py", "claim send", SLOT),
     _sign("device_communicators/shm_broadcast.py", "acquire_read dequeue recv", MESSAGE),
     _sign("device_communicators/shm_broadcast.py", "acquire_write", SLOT),
     _sign(

@@ -1,4 +1,7 @@
-"""Descriptors that no other process may hold a copy of (SPEC W9).
+"""File descriptors: held until closed, reserved, and kept from forked processes (SPEC W9).
+
+libzmq ends the whole process when it cannot open an epoll or accept a local connection, so room is
+made sure of first (`ensure_fds_available`, `FdReserve`).
 
 As long as any process has a copy of a pipe's writing end, its reader does not notice that the
 writer died. New programs do not inherit these descriptors; a fork does, and replaces them by
@@ -6,12 +9,74 @@ writer died. New programs do not inherit these descriptors; a fork does, and rep
 """
 
 import contextlib
+import errno
+import fcntl
 import os
+import resource
 import stat
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
+
+from .cleanup import append_atomically
+
+
+class HeldFds:
+    """Descriptors, each registered in the bytecode that opens it, and closed with this object."""
+
+    def __init__(self) -> None:
+        self._held: list[int] = []
+
+    def open(self, call: Callable[..., int], *args: object) -> int:
+        """Return the descriptor that `call` opens."""
+        append_atomically(self._held, call, *args)
+        return self._held[-1]
+
+    def close_all_but(self, count: int) -> None:
+        """Close descriptors, the last ones first, until `count` are left."""
+        while len(self._held) > count:
+            os.close(self._held.pop())
+
+    def close(self) -> None:
+        """Close all."""
+        self.close_all_but(0)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class FdReserve(HeldFds):
+    """Descriptors held for later; OSError (EMFILE) at once if there is no room for them.
+
+    `close_all_but` frees some, for a call that is about to need them.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        try:
+            for _ in range(count):
+                self.open(os.eventfd, 0, os.EFD_CLOEXEC)
+        except OSError:
+            self.close()
+            raise
+
+
+def ensure_fds_available(count: int) -> None:
+    """Raise OSError (EMFILE) unless so many more can be opened.
+
+    No descriptor is opened for it: another thread may be about to use the last ones.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    left, fd = count, 0
+    while left > 0:
+        if fd >= limit:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        try:
+            fcntl.fcntl(fd, fcntl.F_GETFD)
+        except OSError:
+            left -= 1
+        fd += 1
 
 
 class HasFileno(Protocol):

@@ -10,9 +10,9 @@ from typing import Any
 
 import zmq
 
-from ..clock import Clock, monotonic
-from ..malformed import Dropped, Malformed
-from ..security import Keys, is_ipv6, limit_strangers
+from ..base.clock import Clock, monotonic
+from ..base.frame_decoding import DropCounter, Malformed
+from ..base.security import Keys, is_ipv6, limit_strangers
 from . import protocol
 from .protocol import Report, Scale, Start, State
 
@@ -87,7 +87,7 @@ class _Link:
         self._clock = clock
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self._heard_at = clock()
-        self._dropped = Dropped(_log)
+        self._dropped = DropCounter(_log)
 
     def close(self) -> None:
         """Close the sockets without waiting for unsent messages."""

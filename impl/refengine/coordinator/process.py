@@ -7,9 +7,9 @@ import signal
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from .. import ownership
+from ..base import ownership
+from ..base.security import Keys
 from ..errors import DeadlinePassed, PeerDied
-from ..security import Keys
 from .links import Addresses, BindAddress
 from .server import CoordinatorServer, CoordinatorSettings
 
@@ -40,7 +40,7 @@ class Coordinator:
         settings: CoordinatorSettings | None = None,
         timeout: float = 30.0,
     ) -> None:
-        ownership.sweep()
+        ownership.remove_stale_names()
         self._folder = ownership.new_directory()
         context = multiprocessing.get_context("spawn")
         self._link, theirs = context.Pipe()

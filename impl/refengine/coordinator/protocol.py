@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ..malformed import Malformed, decoded
+from ..base.frame_decoding import Malformed, decode_frame
 
 MAX_ENGINES = 4096
 """Replicas that a coordinator may be scaled to."""
@@ -74,13 +74,13 @@ def encode(message: Report | Start | State | Scale) -> bytes:
 
 def decode_published(frame: bytes) -> Start | State:
     """Decode a message of the coordinator; raises Malformed for anything else."""
-    return decoded(_published.decode, frame)
+    return decode_frame(_published.decode, frame)
 
 
 def decode_scale(frame: bytes) -> Scale | None:
     """Decode a message of a front end; None for anything else."""
     try:
-        return decoded(_scales.decode, frame)
+        return decode_frame(_scales.decode, frame)
     except Malformed:
         return None
 
@@ -88,14 +88,14 @@ def decode_scale(frame: bytes) -> Scale | None:
 def decode_report(frame: bytes) -> tuple[Report | None, int]:
     """Decode a replica's report: its valid parts, and the number of invalid ones."""
     try:
-        return decoded(_reports.decode, frame), 0
+        return decode_frame(_reports.decode, frame), 0
     except Malformed:
         return _salvage(frame)
 
 
 def _salvage(frame: bytes) -> tuple[Report | None, int]:
     try:
-        raw: Any = decoded(msgspec.msgpack.decode, frame)
+        raw: Any = decode_frame(msgspec.msgpack.decode, frame)
     except Malformed:
         return None, 1
     if not isinstance(raw, list) or raw[:1] != ["report"]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import zmq
 
-from ..clock import Clock, monotonic
-from ..malformed import Dropped
+from ..base.clock import Clock, monotonic
+from ..base.frame_decoding import DropCounter
 from . import protocol
 from .links import Addresses, BindAddress
 from .protocol import Start, State
@@ -111,7 +111,7 @@ class CoordinatorServer:
     ) -> None:
         settings = settings or CoordinatorSettings()
         self.core = CoordinatorWave(engines)
-        self._dropped = Dropped(_log)
+        self._dropped = DropCounter(_log)
         self._clock = clock
         self._heartbeats = HeartbeatTable(settings.peer_timeout)
         self._schedule = PublishSchedule(clock(), settings.interval, settings.idle)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ..base.frame_decoding import decode_frame
 from ..coordinator import Addresses
-from ..malformed import decoded
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -211,14 +211,14 @@ def encode(message: ToCore | FromCore | Vote) -> bytes:
 
 def decode_to_core(frame: bytes) -> ToCore:
     """Decode a front end's message; raises Malformed for anything else."""
-    return decoded(_to_core.decode, frame)
+    return decode_frame(_to_core.decode, frame)
 
 
 def decode_from_core(frame: bytes) -> FromCore:
     """Decode a core's message; raises Malformed for anything else."""
-    return decoded(_from_core.decode, frame)
+    return decode_frame(_from_core.decode, frame)
 
 
 def decode_vote(frame: bytes) -> Vote:
     """Decode another core's vote; raises Malformed for anything else."""
-    return decoded(_votes.decode, frame)
+    return decode_frame(_votes.decode, frame)

@@ -12,9 +12,9 @@ from dataclasses import replace
 from multiprocessing.util import Finalize
 from typing import Any, Self
 
-from ..end import countdown
+from ..base.cleanup import append_atomically
+from ..base.clock import Deadline
 from ..errors import AttachFailed, DeadlinePassed
-from ..keeping import keep
 from ..queue import MessageQueue
 from .errors import NotProgressing
 from .monitor import Lifecycle, PoolMonitor, PoolState
@@ -182,7 +182,7 @@ class Pool:
 
     def start(self) -> None:
         """Wait until every worker is READY and connected. Raises StartFailed, or TimeoutError."""
-        left = countdown(self.settings.start_timeout, time.monotonic)
+        left = Deadline(self.settings.start_timeout, time.monotonic).remaining
         self.workers.start(self._spec, self.settings)
         self.monitor.start()
         self.monitor.await_ready(left())
@@ -211,9 +211,9 @@ class Pool:
         """Connect the queues in the workers' own order: that of requests, then each of replies."""
         workers, queues = self.workers.handles, self._queues
         sizes = self.settings.max_chunk_bytes, self.settings.max_chunks
-        keep(queues, MessageQueue, len(workers), None, None, *sizes)
+        append_atomically(queues, MessageQueue, len(workers), None, None, *sizes)
         for worker in workers:
-            keep(queues, MessageQueue.create_from_handle, worker.replies_handle, 0)
+            append_atomically(queues, MessageQueue.create_from_handle, worker.replies_handle, 0)
         requests, replies = queues[0], queues[1:]
         for worker in workers:
             worker.link.send(requests.export_handle())

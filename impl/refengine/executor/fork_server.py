@@ -24,7 +24,7 @@ from socket import socket
 from typing import Any, NoReturn
 
 from ..base.fds import Fd, own
-from ..ownership import sweep
+from ..base.ownership import remove_stale_names
 from .errors import ZygoteFailed
 from .process import (
     MAX_MESSAGE_BYTES,
@@ -203,7 +203,7 @@ class _ForkServer:
                     os.waitpid(child, 0)
         if orphaned:  # names that the owner left are swept once it is dead
             await_end(self._owner, _WORKERS_EXIT_WITHIN)
-        sweep()
+        remove_stale_names()
         os._exit(0)
 
 

@@ -9,7 +9,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from .. import reducers
+from ..base import serialization
 
 Request = tuple[int, str | bytes, tuple[Any, ...], dict[str, Any], int | None]
 Reply = tuple[int, bool, Any]
@@ -52,7 +52,7 @@ class _PartialUnpickler(pickle.Unpickler):
 
 def partial_decode(main: bytes | memoryview) -> tuple[Any, ...] | None:
     """Decode a request or reply, with stand-ins for what cannot be; None if it is neither."""
-    known: list[Callable[..., Any]] = [_Placeholder for _ in reducers.BUILDERS]
+    known: list[Callable[..., Any]] = [_Placeholder for _ in serialization.BUILDERS]
     try:
         buffers = iter(lambda: known.pop() if known else b"", None)
         found = _PartialUnpickler(io.BytesIO(main), buffers=buffers).load()

@@ -12,12 +12,12 @@ import threading
 from collections.abc import Callable
 from enum import Enum, IntEnum
 
-from ..base.one_shot_event import OneShotEvent
-from ..clock import Clock, monotonic
+from ..base.cancel import OneShotEvent
+from ..base.cleanup import append_atomically
+from ..base.clock import Clock, monotonic
+from ..base.liveness import hung_up
+from ..base.ownership import remove_stale_names
 from ..errors import RefengineError
-from ..keeping import keep
-from ..liveness import hung_up
-from ..ownership import sweep
 from .errors import PoolClosed, StartFailed, WorkerDied, how_it_ended
 from .parent_monitor import LEAVE
 from .process import Outcome, Process, has_ended, kill_group, send_signal
@@ -152,7 +152,7 @@ class PoolMonitor:
     def start(self) -> None:
         """Begin to watch the workers that are there. Idempotent."""
         if not self._threads:
-            keep(self._threads, _monitor_thread, self._run)
+            append_atomically(self._threads, _monitor_thread, self._run)
         if not self._threads[0].is_alive() and not self.finished.is_set():
             self._threads[0].start()
 
@@ -312,7 +312,7 @@ class PoolMonitor:
                     worker.process.outcome(_REAP_WITHIN)
             self._release()
             self._workers.close()
-            sweep()
+            remove_stale_names()
         except Exception:
             _log.exception("the pool could not be taken down in good order")
         finally:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from ..ownership import remove_own, sweep
+from ..base.ownership import remove_own, remove_stale_names
 from .errors import signal_name
 from .process import Link, await_end
 
@@ -129,8 +129,8 @@ class ParentMonitor:
     def _orphaned(self) -> None:
         try:
             remove_own()
-            await_end(self._parent, _PARENT_EXIT_WITHIN)  # sweep takes names of the dead
-            sweep()
+            await_end(self._parent, _PARENT_EXIT_WITHIN)  # the removal takes names of the dead
+            remove_stale_names()
             remove_own()  # names that another thread was just making
         finally:
             self._end()

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TextIO
 
 from ..base.fds import Fd, own
-from ..liveness import pidfd_of
-from ..security import peer_of
+from ..base.liveness import pidfd_of
+from ..base.security import peer_of
 
 _WHOLE_GROUP = 4  # PIDFD_SIGNAL_PROCESS_GROUP, from Linux 6.9
 

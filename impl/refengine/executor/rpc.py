@@ -18,7 +18,9 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..end import countdown
+from ..base.cleanup import append_atomically
+from ..base.clock import Deadline
+from ..base.reentrancy import ReentrancyGuard
 from ..errors import (
     Busy,
     Cancelled,
@@ -29,8 +31,6 @@ from ..errors import (
     RefengineError,
     Undecodable,
 )
-from ..guard import Guard
-from ..keeping import keep
 from ..queue import MessageQueue
 from .errors import CallFailed, CallTimedOut, PoolClosed
 from .messages import partial_decode
@@ -79,7 +79,7 @@ class RpcChannel:
         return number
 
     def _send_between_replies(self, request: object, timeout: float | None) -> None:
-        left = countdown(timeout, time.monotonic)
+        left = Deadline(timeout, time.monotonic).remaining
         while True:
             for rank in self.ranks:
                 self._drop_stale(rank)
@@ -181,7 +181,7 @@ class OrderedReplies:
         """
         self._wakeups.put(True)
         if not self._threads:
-            keep(self._threads, _reply_thread, self._run)
+            append_atomically(self._threads, _reply_thread, self._run)
         if not self._threads[0].ident:
             self._threads[0].start()
 
@@ -271,7 +271,7 @@ class Call(NamedTuple):
         only: int | None = None,
     ) -> "Call":
         """Make a call whose time runs from now on."""
-        left = countdown(timeout, time.monotonic)
+        left = Deadline(timeout, time.monotonic).remaining
         return cls(method, timeout, args, {} if kwargs is None else kwargs, only, left)
 
     @property
@@ -295,17 +295,17 @@ class RpcClient:
         """The queues, once the handshake with every worker is done."""
         self._lifecycle, self._monitor, self._in_flight = lifecycle, monitor, in_flight
         self._ordered = OrderedReplies(self._collect, monitor.error_for)
-        self._guard = Guard()
+        self._guard = ReentrancyGuard()
 
     def call(self, call: Call) -> list[Any]:
         """Send a call and wait; return the results of every worker, or of the one that replies."""
         guard = self._guard
-        if guard.inside:
-            guard.refuse(call.name, call.lock_timeout)
+        if guard.held:
+            guard.raise_busy(call.name, call.lock_timeout)
         try:
             if not guard.acquire(False) and not guard.acquire(timeout=call.lock_timeout):
                 raise Busy(call.name)
-            guard.inside = True
+            guard.held = True
             channel = self._open_channel(call)
             if self._ordered.pending:
                 future = self._submit(channel, call, list)
@@ -314,27 +314,27 @@ class RpcClient:
                 ranks = channel.ranks if call.only is None else (call.only,)
                 found = self._collect(number, call.name, ranks, call.left, call.timeout)
                 guard.release()
-                guard.inside = False
+                guard.held = False
                 return found
-            guard.leave()
+            guard.exit()
         except BaseException:
-            guard.leave()
+            guard.exit()
             raise
         return self._wait_for(channel, call, future)
 
     def submit(self, call: Call, combine: Combine) -> "Future[Any]":
         """Send a call without waiting for replies; `combine` makes the future's value of them."""
         guard = self._guard
-        if guard.inside:
-            guard.refuse(call.name, call.lock_timeout)
+        if guard.held:
+            guard.raise_busy(call.name, call.lock_timeout)
         try:
             if not guard.acquire(False) and not guard.acquire(timeout=call.lock_timeout):
                 raise Busy(call.name)
-            guard.inside = True
+            guard.held = True
             future = self._submit(self._open_channel(call), call, combine)
-            guard.leave()
+            guard.exit()
         except BaseException:
-            guard.leave()
+            guard.exit()
             raise
         return future
 

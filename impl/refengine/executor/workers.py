@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.cleanup import append_atomically
 from ..base.fds import Fd, own
-from ..keeping import keep
 from .process import Process, ProgressBoard, link_pair, new_progress_file, send_signal_at_hangup
 from .settings import PoolSettings, WorkerSpec
 from .start_methods import StartFunction, start_method
@@ -64,7 +64,7 @@ class WorkerHandle:
         try:
             sent = self.link.send("born", init_file.fileno(), self.death_pipe.fileno(), *shared)
             assert sent, "a fresh link has room"
-            keep(self.started, start, self.child_link, f"worker-{self.rank}")
+            append_atomically(self.started, start, self.child_link, f"worker-{self.rank}")
             send_signal_at_hangup(self.death_pipe.fileno(), self.started[0].pid)
         finally:
             init_file.close()
@@ -116,7 +116,7 @@ class WorkerSet:
                 log_prefix=settings.log_prefix,
                 **environment,
             )
-            keep(self.handles, WorkerHandle, rank)
+            append_atomically(self.handles, WorkerHandle, rank)
             shared = self._progress_fd.fileno(), self._store.fileno()
             self.handles[rank].start(start, init, (*shared, *self._wakeups_of(rank)))
 

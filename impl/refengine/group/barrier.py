@@ -9,7 +9,7 @@ counts as absent until it comes again.
 from collections.abc import Collection
 from typing import Any
 
-from ..end import countdown
+from ..base.clock import Deadline
 from ..errors import BarrierFailed, Busy, DeadlinePassed, RefengineError
 from .call_context import CallContext
 from .inbox import decode_body
@@ -42,13 +42,13 @@ def wait_all(
     """
     ticket, rank = context.member.tickets[channel], context.member.rank
     guard, what = ticket.guard, _WAITING_FOR[channel]
-    if guard.inside:
-        guard.refuse(what)
+    if guard.held:
+        guard.raise_busy(what)
     came, taken = False, None
     try:
         if not guard.acquire(False):
             raise Busy(what)
-        guard.inside = True
+        guard.held = True
         if channel is Channel.START:
             context.check()
         else:
@@ -62,14 +62,14 @@ def wait_all(
         objects = _decode_all(channel, ticket, met)
         taken = met
         ticket.finish()
-        guard.leave()
+        guard.exit()
         return objects  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         if taken is not None:
             ticket.resume(taken)  # it was not returned: the next call returns it
         elif came:
             context.link.post(pack(Kind.WITHDRAW, rank, channel, ticket.number))
-        guard.leave()
+        guard.exit()
         raise
 
 
@@ -90,7 +90,7 @@ def _await_all(context: CallContext, channel: Channel, timeout: float | None) ->
     """Wait for the release; half way to the deadline, ask which ranks are absent, to name them."""
     member, what = context.member, _WAITING_FOR[channel]
     ticket = member.tickets[channel]
-    left = countdown(timeout, context.clock)
+    left = Deadline(timeout, context.clock).remaining
 
     def obstacle() -> RefengineError | None:
         return member.unable_to_meet(channel, what)

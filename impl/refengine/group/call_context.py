@@ -11,8 +11,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
-from ..clock import Clock
-from ..end import countdown
+from ..base.clock import Clock, Deadline
 from ..errors import DeadlinePassed, ForkedCopy, GroupClosed, NotReady, RefengineError
 from .connection import Link
 from .member import Member
@@ -62,7 +61,7 @@ class CallContext:
         waiting_for: str,
     ) -> None:
         """Return once `is_there`; only then do an obstacle and the deadline count."""
-        wakers, left = self.member.wakers, countdown(timeout, self.clock)
+        wakers, left = self.member.wakers, Deadline(timeout, self.clock).remaining
         while True:
             waker = wakers.add()
             try:

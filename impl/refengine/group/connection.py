@@ -4,11 +4,11 @@ import threading
 from functools import partial
 from typing import Protocol
 
-from ..clock import Clock
+from ..base.cleanup import ReleaseStack
+from ..base.clock import Clock
+from ..base.security import Keys, SocketFactory
 from ..errors import RankRefused
-from ..keeping import Undo
-from ..lines import Gone, Spoke
-from ..security import Keys, SocketFactory
+from ..transport import Client, Gone
 from .member import Member
 
 _MADE = 10.0
@@ -57,10 +57,10 @@ class MemberConnection:
         self._is_reached = False
         self._made = threading.Event()  # the thread may hear before we know the spoke
         options = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
-        spoke = partial(Spoke, address, member.rank, keys, self, **options)
-        undo = Undo()
+        spoke = partial(Client, address, member.rank, keys, self, **options)
+        undo = ReleaseStack()
         try:
-            self._spoke = undo.made(Spoke.take_back, spoke)
+            self._spoke = undo.acquire(Client.take_back, spoke)
             self._made.set()
         except BaseException:
             undo.close()

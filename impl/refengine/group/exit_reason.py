@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import GroupClosed, PeerSilent, RankDied, RefengineError
-from ..lines import Gone
+from ..transport import Gone
 
 _KINDS: tuple[Literal["closed", "died", "silent"], ...] = ("closed", "died", "silent")
 _FACTS = struct.Struct(">BdIQQ")

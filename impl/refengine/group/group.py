@@ -16,9 +16,9 @@ from functools import partial
 from multiprocessing.util import Finalize
 from typing import Any, Self, TypedDict, Unpack
 
-from ..clock import Clock, monotonic
-from ..keeping import Undo, keep
-from ..security import Keys, SocketFactory
+from ..base.cleanup import ReleaseStack, append_atomically
+from ..base.clock import Clock, monotonic
+from ..base.security import Keys, SocketFactory
 from .barrier import wait_all
 from .call_context import CallContext, OrphanedGroups
 from .connection import Link, MemberConnection
@@ -76,9 +76,9 @@ class Group:
             address = f"tcp://[{bare}]:{port}" if ":" in bare else f"tcp://{bare}:{port}"
             make = partial(MemberConnection, address)
         make = partial(make, *parts, sockets=sockets, clock=clock, silence=silence)
-        undo = Undo()
+        undo = ReleaseStack()
         try:
-            self._context = CallContext(parts[1], undo.made(_drop, make), clock)
+            self._context = CallContext(parts[1], undo.acquire(_drop, make), clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
             self._finalizer = Finalize(self, self._context.close, (_EXIT_SECONDS,), exitpriority=20)
         except BaseException:
@@ -108,7 +108,9 @@ class Group:
         try:
             group = _orphaned.find(place)
             if group is None:
-                keep(made, partial(cls, host, port, rank, world_size, key=key, **overrides))
+                append_atomically(
+                    made, partial(cls, host, port, rank, world_size, key=key, **overrides)
+                )
                 group = made[0]
             group.wait_until_ready(timeout)
             _orphaned.remove(place)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from ..clock import Clock
-from ..keeping import Undo
-from ..lines import Gone, Hub
-from ..security import Keys, SocketFactory
+from ..base.cleanup import ReleaseStack
+from ..base.clock import Clock
+from ..base.security import Keys, SocketFactory
+from ..transport import Gone, Server
 from .barrier import BarrierState, Post
 from .exit_reason import ExitReason
 from .member import Member
@@ -47,11 +47,11 @@ class HostServer:
         self._quiet = threading.Event()
         ranks = range(1, member.world_size)
         options = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
-        hub = partial(Hub, host, port, ranks, keys, self, **options)
-        undo = Undo()
+        hub = partial(Server, host, port, ranks, keys, self, **options)
+        undo = ReleaseStack()
         try:
             undo.callback(self._work.put, None)
-            self._hub = undo.made(Hub.take_back, hub)
+            self._hub = undo.acquire(Server.take_back, hub)
             self.address = self._hub.address
             self._thread = threading.Thread(target=self._serve, name="HostServer", daemon=True)
             self._thread.start()

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from ..encoding import decode, take
+from ..base.cleanup import reproduce_error
+from ..base.serialization import decode, read_message
 from ..errors import Busy, Undecodable
-from ..retrial import own_error
 from .call_context import CallContext
 from .protocol import Kind
 
@@ -15,25 +15,25 @@ def pop(context: CallContext, kind: Kind, src: int, timeout: float | None) -> An
     inbox = context.member.inboxes[kind, src]
     guard = inbox.guard
     what = f"{'an object' if kind is Kind.LETTER else 'a broadcast'} from rank {src}"
-    if guard.inside:
-        guard.refuse(what)
+    if guard.held:
+        guard.raise_busy(what)
     taken: memoryview | None = None
     try:
         if not guard.acquire(False):
             raise Busy(what)
-        guard.inside = True
+        guard.held = True
         context.enter(what)
         context.wait(inbox.any, lambda: context.member.without(src, what), timeout, what)
         body = inbox.bodies[0]
         obj = decode_body(body, inbox.taken, inbox.drop)
         taken = body
         inbox.drop()
-        guard.leave()
+        guard.exit()
         return obj  # noqa: TRY300  an exception on the way out is one of those caught
     except BaseException:
         if taken is not None:
             inbox.restore(taken)  # it was not returned: the next call returns it
-        guard.leave()
+        guard.exit()
         raise
 
 
@@ -44,9 +44,9 @@ def decode_body(body: memoryview, number: int, consume: Callable[[], None]) -> A
     An error that does not recur came from outside, and leaves the object where it is (R9).
     """
     try:
-        return decode(take(body))
+        return decode(read_message(body))
     except BaseException as error:
-        if own_error(lambda: decode(take(body))) is not type(error):
+        if reproduce_error(lambda: decode(read_message(body))) is not type(error):
             raise
         consume()
         if isinstance(error, Exception):

@@ -9,9 +9,9 @@ import struct
 from collections import deque
 from dataclasses import dataclass, field
 
+from ..base.reentrancy import ReentrancyGuard
 from ..errors import RefengineError
-from ..guard import Guard
-from ..lines import Gone
+from ..transport import Gone
 from .exit_reason import ExitReason
 from .protocol import Channel, Frame, Kind, pack, unpack, unpack_bodies, unpack_ranks
 from .wakers import Wakers
@@ -25,7 +25,7 @@ class Inbox:
 
     bodies: deque[memoryview] = field(default_factory=lambda: deque[memoryview]())
     taken: int = 0
-    guard: Guard = field(default_factory=Guard)
+    guard: ReentrancyGuard = field(default_factory=ReentrancyGuard)
 
     def any(self) -> bool:
         """Return whether an object is there."""
@@ -53,7 +53,7 @@ class BarrierTicket:
     """Release of a barrier, until the caller has taken it."""
     who: Frame | None = None
     """Ranks that have come, as the host reported last."""
-    guard: Guard = field(default_factory=Guard)
+    guard: ReentrancyGuard = field(default_factory=ReentrancyGuard)
 
     def result(self) -> Frame | None:
         """Return the release of the barrier that the caller waits for, if it has come."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ..encoding import Encoder, Limits, put, total_of
+from ..base.serialization import Encoder, Limits, total_of, write_message
 
 _HEAD = struct.Struct(">BIIQ")
 _LENGTH = struct.Struct(">Q")
@@ -61,7 +61,7 @@ def pack_object(kind: Kind, source: int, target: int, number: int, obj: object) 
     buffers = Encoder(_LIMITS).encode(obj)
     raw = bytearray(HEAD_BYTES + 1 + total_of([len(b) for b in buffers]))
     _HEAD.pack_into(raw, 0, kind, source, target, number)
-    put(buffers, memoryview(raw)[HEAD_BYTES:])
+    write_message(buffers, memoryview(raw)[HEAD_BYTES:])
     return raw
 
 

@@ -14,11 +14,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
-from ..clock import Clock, monotonic
-from ..end import countdown
+from ..base.clock import Clock, Deadline, monotonic
+from ..base.reentrancy import ReentrancyGuard
+from ..base.security import Keys
 from ..errors import BarrierFailed, DeadlinePassed, ForkedCopy, NotAuthentic, Undecodable
-from ..guard import Guard
-from ..security import Keys
 from .inbox import decode_body
 from .protocol import Kind, pack_object, unpack
 
@@ -75,7 +74,7 @@ class StoreGroup:
         self._taken: _Numbers = {}
         self._outbox: tuple[_Numbers, list[tuple[str, bytes]]] | None = None
         self._kept: dict[tuple[str, int], tuple[int, memoryview]] = {}
-        self._guard = Guard()
+        self._guard = ReentrancyGuard()
         self._pid = os.getpid()
 
     def send_obj(self, obj: object, dst: int) -> None:
@@ -126,12 +125,12 @@ class StoreGroup:
         try:
             self._flush()
             result = act()
-            guard.leave()
+            guard.exit()
             return result  # noqa: TRY300  an exception on the way out is one of those caught
         except BaseException as error:
             if not isinstance(error, Undecodable):
                 self._taken = before
-            guard.leave()
+            guard.exit()
             raise
 
     # -- out --------------------------------------------------------------------------------
@@ -159,13 +158,13 @@ class StoreGroup:
     def _await_room(self, kind: str, dst: int, number: int) -> None:
         if number >= _WINDOW:
             oldest = self._place(kind, self.rank, dst, number - _WINDOW)
-            left = countdown(self._timeout, self._clock)
+            left = Deadline(self._timeout, self._clock).remaining
             self._await(lambda: not self._store.check([oldest]), left, f"rank {dst} to receive")
 
     # -- in ---------------------------------------------------------------------------------
 
     def _take(self, kind: str, sources: list[int], timeout: float | None) -> list[Any]:
-        left = countdown(timeout, self._clock)
+        left = Deadline(timeout, self._clock).remaining
         for src in sources:
             try:
                 self._fetch(kind, src, left)

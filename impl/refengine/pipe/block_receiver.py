@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..keeping import keep
+from ..base.cleanup import append_atomically
 from .protocol import BlockLabel
 
 _PAST_MOST = 4096
@@ -98,7 +98,7 @@ class BlockReceiver:
         if self._by_request.get(found.request) is not found:
             return False
         try:
-            keep(taken, self._by_request.pop, found.request)
+            append_atomically(taken, self._by_request.pop, found.request)
         except KeyError:
             return False
         return True

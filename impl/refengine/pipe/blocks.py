@@ -15,8 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from weakref import ref
 
-from ..clock import Clock, monotonic
-from ..end import countdown
+from ..base.clock import Clock, Deadline, monotonic
 from ..errors import DeadlinePassed, RefengineError
 from .block_receiver import BlockReceiver, Incoming
 from .errors import BlocksFailed, LeaseEnded, PipeClosed, TransferFailed
@@ -116,7 +115,7 @@ class BlockPipe:
 
         DeadlinePassed: nothing changed. Blocks not asked for are dropped when their lease ends.
         """
-        left, news = countdown(timeout, self._clock), SimpleQueue[None]()
+        left, news = Deadline(timeout, self._clock).remaining, SimpleQueue[None]()
         request = request_digest(request_id)
         taken: list[Incoming] = []
         try:

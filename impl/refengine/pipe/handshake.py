@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..clock import Clock
-from ..keeping import Undo, keep
-from ..security import Keys, SocketFactory
+from ..base.cleanup import ReleaseStack, append_atomically
+from ..base.clock import Clock
+from ..base.security import Keys, SocketFactory
 from .link import LOCATION_BYTES, Link, Location, PeerInfo
 from .transports.select import agreed_transport
 
@@ -139,9 +139,9 @@ def connect_to_server(
     ConnectionError if no server listens, or one without the key; TimeoutError if no answer came
     in time.
     """
-    undo = Undo()
+    undo = ReleaseStack()
     try:
-        sock = undo.made(socket.socket.close, sockets.connect_tcp, *address, left())
+        sock = undo.acquire(socket.socket.close, sockets.connect_tcp, *address, left())
         handshake = ClientHandshake(keys, me)
         sock.sendall(handshake.hello)  # small and first, as the proof: there is room for both
         proof = handshake.proof(read_exactly(sock, WELCOME_BYTES, left))
@@ -256,7 +256,7 @@ class HandshakeServer:
                 self._connections[0].sock.close()  # the oldest
                 self._connections.popleft()
             try:
-                keep(self._accepted, self._listener.accept)
+                append_atomically(self._accepted, self._listener.accept)
             except (BlockingIOError, ConnectionAbortedError):
                 return
             sock, _ = self._accepted[0]
@@ -270,7 +270,7 @@ class HandshakeServer:
         wanted = PROOF_BYTES if connection.welcomed else HELLO_BYTES
         have = sum(map(len, connection.received))
         try:
-            keep(connection.received, connection.sock.recv, wanted - have)
+            append_atomically(connection.received, connection.sock.recv, wanted - have)
         except BlockingIOError:
             if self._clock() < connection.since + self._handshake_timeout:
                 return True

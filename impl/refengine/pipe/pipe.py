@@ -4,10 +4,10 @@ import os
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
-from ..clock import Clock, monotonic
+from ..base.cleanup import ReleaseStack
+from ..base.clock import Clock, monotonic
+from ..base.security import Keys, SocketFactory
 from ..errors import ForkedCopy
-from ..keeping import Undo
-from ..security import Keys, SocketFactory
 from .link import Location
 from .receiver import Receiver
 from .rendezvous import Neighbours, RankInfo, connect_ring
@@ -77,10 +77,10 @@ class Pipe:
             overrides.get("sockets") or SocketFactory(),
             clock,
         )
-        undo = Undo()
+        undo = ReleaseStack()
         try:
-            neighbours = undo.made(Neighbours.close, connect_ring, info, timeout)
-            self._ends = undo.made(_Ends.drop, _Ends, neighbours, location, device, self, clock)
+            neighbours = undo.acquire(Neighbours.close, connect_ring, info, timeout)
+            self._ends = undo.acquire(_Ends.drop, _Ends, neighbours, location, device, self, clock)
             # Runs at collection, at exit, and in multiprocessing children, which skip atexit.
             self._finalizer = Finalize(self, self._ends.leave, (_EXIT_SECONDS,), exitpriority=20)
             self._ends.sender.start()
@@ -161,9 +161,9 @@ class _Ends:
         self._pid = os.getpid()
         out.watch(settings.silence)
         into.watch(settings.silence)
-        undo = Undo()
+        undo = ReleaseStack()
         try:
-            self.sender = undo.made(
+            self.sender = undo.acquire(
                 Sender.close_now, Sender, out, settings.buffer_bytes, settings.silence, clock
             )
             in_use = self.sender.send_queue.nbytes

@@ -7,11 +7,10 @@ struck, changes nothing, and the next one goes on (SPEC X1, R9).
 import select
 from typing import Any
 
-from ..clock import Clock
-from ..end import countdown
+from ..base.cleanup import append_atomically
+from ..base.clock import Clock, Deadline
+from ..base.reentrancy import ReentrancyGuard
 from ..errors import Busy, DeadlinePassed, PeerDied, PeerSilent, RefengineError
-from ..guard import Guard
-from ..keeping import keep
 from .errors import MetadataRefused, PipeClosed, TransferFailed
 from .link import Link, Reply, pack_reply, ready
 from .protocol import HEADER_BYTES, Header, Kind, Way
@@ -69,7 +68,7 @@ class Receiver:
     ) -> None:
         self._link, self._transport, self._most = link, transport, most
         self._silence, self._clock = silence, clock
-        self._guard = Guard()
+        self._guard = ReentrancyGuard()
         self._partial = PartialTransfer(0, link.session, most)
         self._end: RefengineError | None = None
         self._closed = False
@@ -78,19 +77,19 @@ class Receiver:
     def receive(self, timeout: float | None) -> tuple[Any, bytes]:
         """Return the next tensor, or None, and its label."""
         guard = self._guard
-        if guard.inside:
-            guard.refuse(_RECEIVE)
+        if guard.held:
+            guard.raise_busy(_RECEIVE)
         taken: PartialTransfer | None = None
         try:
             if not guard.acquire(False):
                 raise Busy(_RECEIVE)
-            guard.inside = True
+            guard.held = True
             header, follows = self._whole(timeout)
             partial = self._partial
             found = self._found(header, follows)
             taken = partial
             self._partial = PartialTransfer(partial.number + 1, self._link.session, self._most)
-            guard.leave()
+            guard.exit()
             if isinstance(found, TransferFailed):
                 raise found
             return found, header.label  # noqa: TRY300  an exception on the way out is caught, too
@@ -99,7 +98,7 @@ class Receiver:
         except BaseException:
             if taken is not None:
                 self._partial = taken  # it was not returned: the next call returns it
-            guard.leave()
+            guard.exit()
             raise
 
     def close(self, seconds: float) -> None:
@@ -114,11 +113,11 @@ class Receiver:
             self._wakeup.close()
             self._transport.close()
         finally:
-            guard.leave()
+            guard.exit()
 
     def _whole(self, timeout: float | None) -> tuple[Header, memoryview]:
         """Wait until all of the next transfer has come."""
-        left = countdown(timeout, self._clock)
+        left = Deadline(timeout, self._clock).remaining
         while True:
             self._check()
             try:
@@ -149,7 +148,7 @@ class Receiver:
     def _take(self, pending: PartialRead, missing: memoryview) -> bool:
         """Read bytes into `missing`; False if none have come."""
         try:
-            keep(pending.received, self._link.sock.recv_into, missing)
+            append_atomically(pending.received, self._link.sock.recv_into, missing)
         except BlockingIOError:
             return False
         except OSError as error:

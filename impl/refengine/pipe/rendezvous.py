@@ -12,11 +12,11 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..clock import Clock
+from ..base.cleanup import ReleaseStack
+from ..base.clock import Clock
+from ..base.liveness import hung_up
+from ..base.security import Keys, SocketFactory
 from ..errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
-from ..keeping import Undo
-from ..liveness import hung_up
-from ..security import Keys, SocketFactory
 from .handshake import CONTROL, ClientInfo, HandshakeServer, connect_to_server, read_exactly
 from .link import Link, Location, PeerInfo
 
@@ -64,7 +64,7 @@ def connect_ring(info: RankInfo, timeout: float | None) -> Neighbours:
     if info.size == 1:
         return _alone(info)
     until = None if timeout is None else info.clock() + timeout
-    undo = Undo()
+    undo = ReleaseStack()
     try:
         role = _Host if info.rank == 0 else _Joiner
         return role(info, timeout, until, undo).connect_ring()
@@ -74,9 +74,9 @@ def connect_ring(info: RankInfo, timeout: float | None) -> Neighbours:
 
 
 def _alone(info: RankInfo) -> Neighbours:
-    undo = Undo()
+    undo = ReleaseStack()
     try:
-        one, other = undo.made(_close_both, socket.socketpair)
+        one, other = undo.acquire(_close_both, socket.socketpair)
         peer = PeerInfo(0, os.getpid(), info.location)
         session = Keys.fresh().secret
         return Neighbours(Link(one, peer, session), Link(other, peer, session))
@@ -94,7 +94,7 @@ class _Rendezvous:
     """Common part of the host and the other ranks."""
 
     def __init__(
-        self, info: RankInfo, timeout: float | None, until: float | None, undo: Undo
+        self, info: RankInfo, timeout: float | None, until: float | None, undo: ReleaseStack
     ) -> None:
         self._info, self._timeout, self._until, self._undo = info, timeout, until, undo
         self._predecessor = (info.rank - 1) % info.size
@@ -125,7 +125,7 @@ class _Rendezvous:
                 clock=info.clock,
             )
 
-        return self._undo.made(HandshakeServer.drop, make)
+        return self._undo.acquire(HandshakeServer.drop, make)
 
 
 class _Host(_Rendezvous):
@@ -200,7 +200,7 @@ class _Joiner(_Rendezvous):
 
         while True:
             try:
-                found = self._undo.made(_drop, connect)
+                found = self._undo.acquire(_drop, connect)
             except ConnectionError:
                 select.poll().poll(min(_RETRY_INTERVAL, self._left()) * 1000)
                 continue

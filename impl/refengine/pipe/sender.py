@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty
 
-from ..clock import Clock
-from ..end import countdown
+from ..base.cleanup import append_atomically
+from ..base.clock import Clock, Deadline
 from ..errors import DeadlinePassed, PeerDied, PeerSilent, RefengineError
-from ..keeping import keep
 from .errors import MetadataRefused, PipeClosed, SendFailed, TensorsLost
 from .link import REPLY_BYTES, Link, Reply, parse_reply, ready
 from .protocol import Header, Kind
@@ -107,7 +106,7 @@ class Sender:
             raise
 
     def _await_room(self, transfer: Transfer, timeout: float | None) -> None:
-        left = countdown(timeout, self._clock)
+        left = Deadline(timeout, self._clock).remaining
         while not self.send_queue.has(transfer):
             if self._end is not None:
                 raise self._end
@@ -173,7 +172,7 @@ class Sender:
         rest = partial.rest()
         if len(rest):
             try:
-                keep(partial.written, self._link.sock.send, rest)
+                append_atomically(partial.written, self._link.sock.send, rest)
             except BlockingIOError:
                 self._sleep(select.POLLIN | select.POLLOUT)
             except OSError as error:
@@ -213,7 +212,7 @@ class Sender:
                 self._replies = []
                 continue
             try:
-                keep(self._replies, self._link.sock.recv, REPLY_BYTES - have)
+                append_atomically(self._replies, self._link.sock.recv, REPLY_BYTES - have)
             except BlockingIOError:
                 return
             except OSError as error:

@@ -4,7 +4,7 @@ import mmap
 from collections import deque
 from collections.abc import Callable
 
-from ..recycling import rounded
+from ..base.buffer_pool import rounded
 
 _MOST_IDLE = 256 << 20
 

@@ -3,14 +3,14 @@
 import contextlib
 import os
 
-from ..descriptors import Descriptors
+from ..base.fds import HeldFds
 
 
 class Wakeup:
     """An eventfd, readable from the first `wake` until `clear`. Any thread may call `wake`."""
 
     def __init__(self) -> None:
-        self._own = Descriptors()
+        self._own = HeldFds()
         self._fd = self._own.open(os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def fileno(self) -> int:

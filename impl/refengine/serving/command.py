@@ -12,7 +12,7 @@ from collections.abc import Generator
 from enum import Enum
 from types import FrameType
 
-from ..clock import Clock, monotonic
+from ..base.clock import Clock, monotonic
 from ..engine import Engine
 from ..engine.settings import EngineSettings
 from .front_ends.front_ends import FrontEnds

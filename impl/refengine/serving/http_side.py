@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ..base.security import SocketFactory
 from ..engine import Engine
-from ..security import SocketFactory
 from .app import application
 from .server import Server
 from .service import Drain, Service

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..engine import ServedEngine
 from .completion import Piece
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 
-from ..clock import Clock
+from ..base.clock import Clock
 from ..engine import ServedEngine, Stream
 from ..engine.front_end.streams import StreamEvent
 from .completion import Choice, CompletionRequest, Piece

@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from ..security import is_ipv6
+from ..base.security import is_ipv6
 
 _KEEP_ALIVE = 5  # seconds that a connection may be idle between two requests
 _AT_ONCE = 64

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
-from ..clock import Clock, monotonic
+from ..base.clock import Clock, monotonic
 from ..engine import Health, ServedEngine
 from .http import ApiError
 from .metrics import Metrics, Samples

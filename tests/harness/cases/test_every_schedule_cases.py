@@ -81,8 +81,9 @@ def test_the_reference_is_itself_again_afterwards() -> None:
 
 
 def _globals() -> dict[str, int]:
-    from refengine import encoding, local_readers, overflow, receiving, vigil
-    from refengine.waiting import adaptive
+    from refengine.base import event_waiter, serialization
+    from refengine.queue import local_fanout, overflow, reader
+    from refengine.ring import waiting
 
-    modules = (adaptive, encoding, local_readers, overflow, receiving, vigil)
+    modules = (waiting, serialization, local_fanout, overflow, reader, event_waiter)
     return {f"{m.__name__}.{name}": id(thing) for m in modules for name, thing in vars(m).items()}

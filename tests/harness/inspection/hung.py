@@ -157,12 +157,12 @@ def break_the_bell(end):
     if spin is not None:
         spin.notify = lambda: None
     else:
-        end._sending.ring.writer.ring_readers = lambda: None
+        end._writer.ring.writer.wake_readers = lambda: None
 
 
 def bare_ring():
     """The reference's ring without a queue around it: nobody watches its parties."""
-    from refengine.ring import Ring
+    from refengine.ring.ring import Ring
 
     end = Ring.create(1, 4096, 4)
     reader = _FORK.Process(target=bare_reader, args=(end.handle(),))
@@ -181,7 +181,7 @@ def bare_ring():
 
 
 def bare_reader(handle):
-    from refengine.ring import Ring
+    from refengine.ring.ring import Ring
 
     end = Ring.attach(handle, 0)
     while True:

@@ -10,7 +10,7 @@ from killpoint.inspection.regions import Region, shared
 from killpoint.targets.refengine.ring_view import RefengineRings
 from killpoint.targets.ring_view import Flags, RingView
 from killpoint.targets.vllm.ring_view import VllmRings
-from refengine.ring import Ring
+from refengine.ring.ring import Ring
 
 _MIB = 1 << 20
 

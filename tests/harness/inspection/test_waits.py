@@ -10,22 +10,22 @@ _TORCH = "/x/site-packages/torch/distributed/distributed_c10d.py"
 
 _CONDITION = ("Condition.wait", "/lib/python3.11/threading.py")
 _FUTURE = ("Future.result", "/lib/python3.11/concurrent/futures/_base.py")
-_BLOCK = ("EpollVigil.block", "/i/refengine/vigil.py")
+_BLOCK = ("EpollWaiter.block", "/i/refengine/base/event_waiter.py")
 _YIELD = ("sched_yield", "/x/vllm/distributed/utils.py")
 
 
 @pytest.mark.parametrize(
     ("frames", "told"),
     [
-        ([_BLOCK, ("ReadSide.claim", "/i/refengine/reading.py")], "message"),
-        ([_BLOCK, ("WriteSide.send", "/i/refengine/writing.py")], "slot"),
+        ([_BLOCK, ("RingReader.claim", "/i/refengine/ring/reader.py")], "message"),
+        ([_BLOCK, ("RingWriter.send", "/i/refengine/ring/writer.py")], "slot"),
         ([_YIELD, ("acquire_read", _VLLM)], "message"),
         ([("MessageQueue.acquire_write", _VLLM), ("enqueue", _VLLM)], "slot"),
         ([_CONDITION, ("barrier", _TORCH)], "collective barrier"),
         ([_CONDITION, _FUTURE], "lock"),
         ([("recv", "/x/zmq/backend/cython/_zmq.py")], "socket"),
         ([("barrier", "/home/me/zoo.py")], ""),
-        ([("claim", "/home/me/reading.py")], ""),
+        ([("claim", "/home/me/ring/reader.py")], ""),
         ([], ""),
     ],
 )

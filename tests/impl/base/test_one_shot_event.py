@@ -3,8 +3,8 @@
 import threading
 from types import SimpleNamespace
 
-from refengine.base import one_shot_event
-from refengine.base.one_shot_event import OneShotEvent
+from refengine.base import cancel
+from refengine.base.cancel import OneShotEvent
 
 
 class TestOneShotEvent:
@@ -23,9 +23,7 @@ class TestOneShotEvent:
     def test_seconds_are_milliseconds_to_the_kernel(self, monkeypatch):
         asked: list[float | None] = []
         poller = SimpleNamespace(register=lambda *_: None, poll=asked.append)
-        monkeypatch.setattr(
-            one_shot_event, "select", SimpleNamespace(poll=lambda: poller, POLLIN=1)
-        )
+        monkeypatch.setattr(cancel, "select", SimpleNamespace(poll=lambda: poller, POLLIN=1))
         made = OneShotEvent()
         for seconds in (None, -2.0, 0.5):
             made.wait(seconds)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import zmq
 
-from refengine import ownership
+from refengine.base import ownership
+from refengine.base.security import MOST_FRAME_BYTES, Keys
 from refengine.coordinator.links import Addresses, BindAddress
-from refengine.security import MOST_FRAME_BYTES, Keys
 
 KEYS = Keys.fresh()
 

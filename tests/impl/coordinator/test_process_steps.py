@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from refengine import ownership
+from refengine.base import ownership
 from refengine.coordinator import Coordinator, CoordinatorSettings, process
 from refengine.coordinator.links import BindAddress
 from refengine.errors import DeadlinePassed, PeerDied
@@ -108,7 +108,7 @@ def test_one_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.MonkeyPat
             return child
 
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: Spawning())
-    monkeypatch.setattr(ownership, "sweep", lambda: swept.append("swept"))
+    monkeypatch.setattr(ownership, "remove_stale_names", lambda: swept.append("swept"))
     with pytest.raises(OSError, match="no process"):
         Coordinator(3)
     ((how,),) = (told,)

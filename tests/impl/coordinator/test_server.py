@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import zmq
 
-from refengine import ownership
+from refengine.base import ownership
+from refengine.base.security import Keys
 from refengine.coordinator import (
     CoordinatorSettings,
     EngineLink,
@@ -22,7 +23,6 @@ from refengine.coordinator import (
 )
 from refengine.coordinator.links import BindAddress
 from refengine.coordinator.server import CoordinatorServer
-from refengine.security import Keys
 
 _WITHIN = 10.0
 

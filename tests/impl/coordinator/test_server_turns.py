@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zmq
 
-from refengine import ownership
+from refengine.base import ownership
 from refengine.coordinator import CoordinatorSettings, EngineLink, Report, Start, State, protocol
 from refengine.coordinator.links import BindAddress
 from refengine.coordinator.protocol import Scale

@@ -11,8 +11,8 @@ from typing import Any
 
 import zmq
 
-from refengine import ownership
-from refengine.clock import Clock, monotonic
+from refengine.base import ownership
+from refengine.base.clock import Clock, monotonic
 from refengine.coordinator import Addresses, Report, Start, State
 from refengine.coordinator import protocol as coordinator_wire
 from refengine.engine import protocol

@@ -2,6 +2,7 @@
 
 import pytest
 
+from refengine.base.frame_decoding import Malformed
 from refengine.engine import protocol
 from refengine.engine.protocol import (
     AddRequest,
@@ -13,7 +14,6 @@ from refengine.engine.protocol import (
     Request,
     Vote,
 )
-from refengine.malformed import Malformed
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from refengine.encoding import Encoder, Limits
+from refengine.base.serialization import Encoder, Limits
 from refengine.executor.messages import partial_decode
 
 from .workers import Unreadable

@@ -117,7 +117,7 @@ def bench(monkeypatch):
         monkeypatch.setattr(
             monitor, "kill_group", lambda process: bench.did.append((process.pid, "kill"))
         )
-        monkeypatch.setattr(monitor, "sweep", lambda: bench.did.append("sweep"))
+        monkeypatch.setattr(monitor, "remove_stale_names", lambda: bench.did.append("sweep"))
         fake = SimpleNamespace(poll=lambda: Poll(bench), POLLIN=select.POLLIN)
         monkeypatch.setattr(monitor, "select", fake)
         return bench

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from refengine.base.cancel import OneShotEvent
 from refengine.base.fds import Fd, own
-from refengine.base.one_shot_event import OneShotEvent
-from refengine.encoding import Encoder, Limits
+from refengine.base.serialization import Encoder, Limits
 from refengine.errors import DeadlinePassed, Undecodable
 from refengine.executor.errors import CallFailed, PoolClosed, StartFailed, WorkerDied
 from refengine.executor.monitor import Lifecycle, PoolMonitor, PoolState
@@ -231,7 +231,7 @@ def watched(monkeypatch):
     acts: list[Any] = []
     monkeypatch.setattr(monitor, "kill_group", lambda p: acts.append(("kill", p.pid)))
     monkeypatch.setattr(monitor, "send_signal", lambda p, n: acts.append(("send", p.pid, n)))
-    monkeypatch.setattr(monitor, "sweep", lambda: acts.append("sweep"))
+    monkeypatch.setattr(monitor, "remove_stale_names", lambda: acts.append("sweep"))
     handles = [WorkerHandle(0), WorkerHandle(1)]
     closed: list[int] = []
     workers: Any = SimpleNamespace(handles=handles, close=lambda: closed.append(1))

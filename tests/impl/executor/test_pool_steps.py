@@ -117,7 +117,7 @@ class TestCall:
         assert p.rpc.channel.asked == [("work", ("a",), {"k": 1}, only, True) for only in (None, 1)]
         assert all(1.5 < left <= 2.0 for left in p.rpc.channel.lefts)
         assert p.lifecycle.state is PoolState.RUNNING
-        assert not p.rpc._guard.inside
+        assert not p.rpc._guard.held
         p.lifecycle.advance(PoolState.STOPPING)
         call(p)
         assert p.lifecycle.state is PoolState.STOPPING
@@ -142,9 +142,9 @@ class TestCall:
         for operation in (call, submit):
             with pytest.raises(PoolClosed, match="work"):
                 operation(p)
-            assert not p.rpc._guard.inside
+            assert not p.rpc._guard.held
             assert p.rpc._guard.enter_within(0.0)
-            p.rpc._guard.leave()
+            p.rpc._guard.exit()
 
     @pytest.mark.parametrize("known", [True, False])
     def test_a_queues_end_is_told_as_what_the_monitor_knows(self, made, known):
@@ -159,7 +159,7 @@ class TestCall:
             p.monitor.outcome_known.wait = wait
         with pytest.raises(PoolClosed if known else Cancelled):
             call(p)
-        assert not p.rpc._guard.inside
+        assert not p.rpc._guard.held
 
     def test_a_request_that_nobody_takes_is_told_with_its_time(self, made):
         p = made()
@@ -210,7 +210,7 @@ class TestCall:
         with pytest.raises(CallTimedOut, match=r"waited 0\.02 s") as late:
             call(p, timeout=0.02, only=only)
         assert late.value.ranks == ranks
-        assert not p.rpc._guard.inside
+        assert not p.rpc._guard.held
 
     def test_behind_others_its_own_late_replies_are_told_as_they_are(self, made):
         p = made(in_flight=4)
@@ -252,10 +252,10 @@ class TestTurns:
         thread.start()
         assert holds.wait(5)
         for inside in (False, True):
-            p.rpc._guard.inside = inside
+            p.rpc._guard.held = inside
             with pytest.raises(Busy, match="work"):
                 operation(p, timeout=seconds)
-        p.rpc._guard.inside = False
+        p.rpc._guard.held = False
         threading.Timer(0.03, go.set).start()
         found = operation(p, timeout=None)
         assert (found.result(5) if operation is submit else found) == [(0, 1), (1, 1)]
@@ -267,7 +267,7 @@ class TestTurns:
 
         def inside(*_: Any, **__: Any) -> int:
             guard = p.rpc._guard  # as a frame of an operation has it
-            assert guard.inside
+            assert guard.held
             for operation in (call, submit):
                 try:
                     operation(p, timeout=0.01)
@@ -289,7 +289,7 @@ class TestSubmit:
         until_idle(p)
         assert submit(p, only=1).result(5) == [(1, 2)]
         assert p.lifecycle.state is PoolState.RUNNING
-        assert not p.rpc._guard.inside
+        assert not p.rpc._guard.held
 
     def test_its_errors_are_its_futures(self, made):
         p = made(in_flight=2)

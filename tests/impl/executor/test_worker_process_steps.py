@@ -60,7 +60,7 @@ class TestParentMonitor:
             raise InterruptedError  # a real one does not return
 
         monkeypatch.setattr(parent_monitor, "remove_own", lambda: did.append("own"))
-        monkeypatch.setattr(parent_monitor, "sweep", lambda: did.append("sweep"))
+        monkeypatch.setattr(parent_monitor, "remove_stale_names", lambda: did.append("sweep"))
         monkeypatch.setattr(
             parent_monitor,
             "await_end",

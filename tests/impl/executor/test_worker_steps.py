@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from refengine.encoding import Encoder, Limits
+from refengine.base.serialization import Encoder, Limits
 from refengine.errors import Cancelled, QueueClosed, Undecodable, Unencodable
 from refengine.executor import parent_monitor, process
 from refengine.executor.parent_monitor import (
@@ -284,7 +284,7 @@ def tied(monkeypatch):
     ended = threading.Event()
     monkeypatch.setattr(parent_monitor, "remove_own", lambda: acts.put("own"))
     monkeypatch.setattr(parent_monitor, "await_end", lambda *_: acts.put("waited"))
-    monkeypatch.setattr(parent_monitor, "sweep", lambda: acts.put("sweep"))
+    monkeypatch.setattr(parent_monitor, "remove_stale_names", lambda: acts.put("sweep"))
 
     def end():
         ended.set()

@@ -28,7 +28,7 @@ from refengine.group.protocol import (
     pack_ranks,
     unpack,
 )
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 from .test_call_context import Link, Script
 
@@ -93,7 +93,7 @@ def test_one_that_came_tells_the_host_its_rank_and_the_number_of_the_meeting(cha
     assert bool(come.body) is (channel is Channel.GATHER)
     assert got == (["a", "b", "c"] if channel is Channel.GATHER else [])
     assert (ticket.number, ticket.met) == (7, None)
-    assert not ticket.guard.inside
+    assert not ticket.guard.held
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -105,7 +105,7 @@ def test_a_deadline_asks_half_way_who_is_absent_then_withdraws(channel: Channel)
     assert here.link.kinds == [Kind.COME, Kind.ASK, Kind.WITHDRAW]
     assert {frame[1:4] for frame in here.link.posts} == {(1, channel, 0)}
     assert caught.value.seconds == 4.0
-    assert not here.member.tickets[channel].guard.inside
+    assert not here.member.tickets[channel].guard.held
     assert here.member.tickets[channel].number == 0
 
 
@@ -215,7 +215,7 @@ def test_only_a_start_goes_before_the_group_is_ready():
     for channel in (Channel.BARRIER, Channel.GATHER):
         with pytest.raises(NotReady):
             here.wait_all(channel)
-        assert not here.member.tickets[channel].guard.inside
+        assert not here.member.tickets[channel].guard.held
     assert here.link.posts == []
     here.link.answer = lambda _: here.release(Channel.START)
     assert here.wait_all(Channel.START) == []
@@ -235,7 +235,7 @@ def test_a_second_call_from_within_is_told_and_the_first_goes_on():
         with pytest.raises(Busy):
             here.wait_all(Channel.GATHER)
         assert here.link.kinds == [Kind.COME]
-        assert here.member.tickets[Channel.GATHER].guard.inside
+        assert here.member.tickets[Channel.GATHER].guard.held
         here.release(Channel.GATHER, 0, "a", "b", "c")
 
     here = Place(again)
@@ -249,7 +249,7 @@ def test_a_call_that_loses_the_race_for_its_guard_does_not_wait_for_it():
     with pytest.raises(Busy, match="the other ranks at the barrier"):
         here.wait_all(Channel.BARRIER)
     assert asked == [(False,)]
-    assert not guard.inside
+    assert not guard.held
     assert here.link.posts == []
 
 
@@ -290,13 +290,13 @@ def test_a_gather_with_a_bad_object_is_consumed_and_names_its_number():
 def test_an_exception_on_the_way_out_leaves_the_result_for_the_next_call():
     here = Place()
     ticket = here.member.tickets[Channel.GATHER]
-    guard, leave = ticket.guard, ticket.guard.leave
+    guard, leave = ticket.guard, ticket.guard.exit
 
     def strike() -> None:
-        guard.leave = leave
+        guard.exit = leave
         raise Interrupted
 
-    guard.leave = strike
+    guard.exit = strike
     here.release(Channel.GATHER, 0, "a", "b", "c")
     with contextlib.suppress(Interrupted):
         here.wait_all(Channel.GATHER)

@@ -4,7 +4,7 @@ import pytest
 
 from refengine.errors import GroupClosed, PeerSilent, RankDied
 from refengine.group.exit_reason import ExitReason
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 @pytest.mark.parametrize("kind", ["closed", "died", "silent"])

@@ -101,7 +101,7 @@ class InTheGroup(Striker):
 
 
 class InItsLinesToo(InTheGroup):
-    files = ("/group/", "/lines/")
+    files = ("/group/", "/transport/")
 
 
 @pytest.mark.parametrize("rank", [0, 1])

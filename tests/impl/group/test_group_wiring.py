@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
+from refengine.base.security import SocketFactory
 from refengine.errors import DeadlinePassed, GroupClosed, NotReady
 from refengine.group import Group, StoreGroup, group
 from refengine.group.call_context import OrphanedGroups
@@ -14,8 +15,7 @@ from refengine.group.connection import Link
 from refengine.group.exit_reason import ExitReason
 from refengine.group.member import Member
 from refengine.group.protocol import Channel, Frame, Kind, pack, unpack
-from refengine.lines import Gone
-from refengine.security import SocketFactory
+from refengine.transport import Gone
 
 from ..roles import until
 from .members import KEY

@@ -12,7 +12,7 @@ from refengine.group.exit_reason import ExitReason
 from refengine.group.host import HostServer
 from refengine.group.member import Member
 from refengine.group.protocol import Channel, Kind, pack, pack_object, unpack
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 from ..roles import until
 
@@ -69,7 +69,7 @@ class Host(HostServer):
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    monkeypatch.setattr(host_module, "Hub", Hub)
+    monkeypatch.setattr(host_module, "Server", Hub)
     host = Host()
     yield host
     host._work.put(None)

@@ -9,7 +9,7 @@ from refengine.errors import Busy, DeadlinePassed, NotReady, RankDied, Undecodab
 from refengine.group.exit_reason import ExitReason
 from refengine.group.inbox import pop
 from refengine.group.protocol import Kind, pack, pack_object
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 from .test_barrier import Interrupted, Place, Poison
 
@@ -43,7 +43,7 @@ def test_what_did_not_come_is_named(kind: Kind, what: str):
     with pytest.raises(DeadlinePassed) as caught:
         here.take(kind=kind)
     assert (caught.value.waiting_for, caught.value.seconds) == (f"{what} from rank 2", 4.0)
-    assert not here.member.inboxes[kind, 2].guard.inside
+    assert not here.member.inboxes[kind, 2].guard.held
     here.bring("late", kind=kind)
     assert here.take(kind=kind) == "late"
 
@@ -82,7 +82,7 @@ def test_a_second_call_from_within_is_told_and_takes_nothing():
         here.bring("x")
         with pytest.raises(Busy, match="an object from rank 2"):
             here.take()
-        assert here.member.inboxes[Kind.LETTER, 2].guard.inside
+        assert here.member.inboxes[Kind.LETTER, 2].guard.held
 
     here = Desk(again)
     assert here.take() == "x"
@@ -96,10 +96,10 @@ def test_a_call_that_loses_the_race_for_its_guard_does_not_wait_for_it():
     with pytest.raises(Busy, match="an object from rank 2"):
         here.take()
     assert asked == [(False,)]
-    assert (inbox.guard.inside, len(inbox.bodies)) == (False, 1)
+    assert (inbox.guard.held, len(inbox.bodies)) == (False, 1)
 
 
-@pytest.mark.parametrize("method", ["drop", "leave"])
+@pytest.mark.parametrize("method", ["drop", "exit"])
 def test_an_exception_on_the_way_out_leaves_the_object(method: str):
     here = Desk()
     here.bring("x", "y")

@@ -8,7 +8,7 @@ from refengine.errors import GroupClosed, PeerSilent, RankDied
 from refengine.group.exit_reason import ExitReason
 from refengine.group.member import BarrierTicket, Inbox, Member
 from refengine.group.protocol import Channel, Kind, pack, pack_bodies, pack_ranks, unpack
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 def gone(rank: int, kind: str = "died", gathers: int = 0) -> bytes:

@@ -9,7 +9,7 @@ from refengine.group import connection as connection_module
 from refengine.group.connection import MemberConnection
 from refengine.group.member import Member
 from refengine.group.protocol import Kind, pack, unpack
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 class Spoke:
@@ -33,7 +33,7 @@ class Spoke:
 
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(connection_module, "Spoke", Spoke)
+    monkeypatch.setattr(connection_module, "Client", Spoke)
     keys: Any = "keys"
     sockets: Any = "sockets"
     clock = lambda: 1.0  # noqa: E731  one object, to compare

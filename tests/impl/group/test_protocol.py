@@ -2,7 +2,7 @@
 
 import pytest
 
-from refengine.encoding import decode, take
+from refengine.base.serialization import decode, read_message
 from refengine.group import protocol
 from refengine.group.protocol import (
     HEAD_BYTES,
@@ -57,7 +57,7 @@ def test_an_object_lies_behind_the_head_and_nothing_behind_it():
     raw = pack_object(Kind.CAST, 7, 8, 9, [1, 2])
     frame = unpack(raw)
     assert frame[:4] == (Kind.CAST, 7, 8, 9)
-    assert decode(take(frame.body)) == [1, 2]
+    assert decode(read_message(frame.body)) == [1, 2]
     size = int.from_bytes(frame.body[3:7], "big")
     assert len(frame.body) == 7 + size
 

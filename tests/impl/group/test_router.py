@@ -8,7 +8,7 @@ from refengine.group.barrier import Post
 from refengine.group.exit_reason import ExitReason
 from refengine.group.host import Router
 from refengine.group.protocol import Channel, Kind, pack, pack_object, unpack
-from refengine.lines import Gone
+from refengine.transport import Gone
 
 
 def told(posts: list[Post]) -> list[tuple[int, Kind]]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
 from refengine.pipe.link import CPU, Link, Location, PeerInfo
 from refengine.pipe.protocol import Header, Kind, Metadata
 from refengine.pipe.receiver import Receiver

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
 from refengine.errors import DeadlinePassed
 from refengine.pipe.block_receiver import Incoming
 from refengine.pipe.errors import BlocksFailed

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from refengine.base.security import Keys
 from refengine.pipe.handshake import (
     HELLO_BYTES,
     PROOF_BYTES,
@@ -18,7 +19,6 @@ from refengine.pipe.handshake import (
 )
 from refengine.pipe.link import LOCATION_BYTES, Location
 from refengine.pipe.transports.select import agreed_transport, machine_id
-from refengine.security import Keys
 
 from .pairs import HERE
 

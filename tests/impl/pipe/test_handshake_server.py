@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from refengine.base.security import Keys, SocketFactory
 from refengine.pipe.handshake import (
     CONTROL,
     PROOF_BYTES,
@@ -15,7 +16,6 @@ from refengine.pipe.handshake import (
     HandshakeServer,
     _send_whole,
 )
-from refengine.security import Keys, SocketFactory
 
 from .pairs import HERE
 

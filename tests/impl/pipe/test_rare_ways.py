@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from refengine.base.cleanup import ReleaseStack
 from refengine.errors import Busy, DeadlinePassed, ForkedCopy, PeerDied
-from refengine.keeping import Undo
 from refengine.pipe import rendezvous
 from refengine.pipe.block_receiver import BlockReceiver
 from refengine.pipe.errors import PipeClosed, TensorRefused, TransportUnavailable
@@ -127,10 +127,10 @@ def test_types_that_no_header_can_name_are_refused():
 
 def test_a_meeting_has_the_time_that_is_left_to_it():
     still = replace(rank_info(5000, 1, 2), clock=lambda: 5.0)
-    assert rendezvous._Rendezvous(still, None, None, Undo())._left() == 3600.0
-    assert rendezvous._Rendezvous(still, 1.0, 5.5, Undo())._left() == 0.5
+    assert rendezvous._Rendezvous(still, None, None, ReleaseStack())._left() == 3600.0
+    assert rendezvous._Rendezvous(still, 1.0, 5.5, ReleaseStack())._left() == 0.5
     with pytest.raises(TimeoutError):
-        rendezvous._Rendezvous(still, 1.0, 5.0, Undo())._left()
+        rendezvous._Rendezvous(still, 1.0, 5.0, ReleaseStack())._left()
 
 
 def test_a_rank_that_cannot_be_told_is_called_dead():

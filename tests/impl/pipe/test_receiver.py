@@ -137,7 +137,7 @@ def test_two_receives_at_once_are_one_too_many():
     out, into = links()
     end = receiver(into)
     waits = Beside(end.receive, None)
-    while not end._guard.inside:
+    while not end._guard.held:
         assert waits.is_alive()
     with pytest.raises(Busy):
         end.receive(1.0)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from refengine.clock import monotonic
+from refengine.base.clock import monotonic
+from refengine.base.security import Keys, SocketFactory
 from refengine.errors import BarrierFailed, DeadlinePassed, PeerDied, RankRefused
 from refengine.pipe import rendezvous
 from refengine.pipe.handshake import CONTROL, HandshakeServer
 from refengine.pipe.link import CPU, Location
 from refengine.pipe.rendezvous import Neighbours, RankInfo, connect_ring
-from refengine.security import Keys, SocketFactory
 
 from ..roles import until
 from ..striking import strikes

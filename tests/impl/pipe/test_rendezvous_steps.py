@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from refengine.base.cleanup import ReleaseStack
 from refengine.errors import BarrierFailed, DeadlinePassed, PeerDied
-from refengine.keeping import Undo
 from refengine.pipe import rendezvous
 from refengine.pipe.handshake import CONTROL
 from refengine.pipe.link import Link
@@ -60,7 +60,7 @@ def test_rank_0_names_those_that_did_not_come_or_have_not_all_their_links(
 
     monkeypatch.setattr(rendezvous._Rendezvous, "_server", server)
     monkeypatch.setattr(rendezvous, "_read", read)
-    host = rendezvous._Host(rank_info(5000, 0, size), seconds, None, Undo())
+    host = rendezvous._Host(rank_info(5000, 0, size), seconds, None, ReleaseStack())
     with pytest.raises(BarrierFailed) as caught:
         host.connect_ring()
     assert caught.value.missing == missing

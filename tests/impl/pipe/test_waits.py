@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from refengine.base.cleanup import ReleaseStack
+from refengine.base.security import Keys, SocketFactory
 from refengine.errors import Busy, DeadlinePassed
-from refengine.keeping import Undo
 from refengine.pipe import receiver as receiver_module
 from refengine.pipe import rendezvous
 from refengine.pipe.handshake import HandshakeServer, _UnauthenticatedPeer
 from refengine.pipe.link import Link, ready
 from refengine.pipe.sender import Sender
-from refengine.security import Keys, SocketFactory
 
 from .pairs import HERE, links, receiver, sender
 from .test_receiver import frame
@@ -110,7 +110,7 @@ def test_a_door_that_is_not_open_yet_is_tried_again_soon(
 
     monkeypatch.setattr(rendezvous, "connect_to_server", connect_to_server)
     still = replace(rank_info(5000, 1, 2), clock=lambda: 0.0)
-    guest = rendezvous._Joiner(still, left, left, Undo())
+    guest = rendezvous._Joiner(still, left, left, ReleaseStack())
     assert guest._link(0, ("127.0.0.1", 5000), 0) is one
     assert [each.waited for each in polls] == [waited]
     one.close()

@@ -2,10 +2,10 @@
 
 import pytest
 
+from refengine.base.security import Keys
 from refengine.pipe import handshake, link, protocol
 from refengine.pipe.errors import MetadataRefused
 from refengine.pipe.protocol import ITEM_BYTES, BlockLabel, BlockMessage, Header, Kind, Way
-from refengine.security import Keys
 
 KEY = b"k" * 32
 KEYS = Keys.from_secret(KEY)

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from refengine.base.security import SocketFactory
 from refengine.engine import Delta
-from refengine.security import SocketFactory
 from refengine.serving.app import application
 from refengine.serving.server import Connection, Server
 from refengine.serving.service import Service

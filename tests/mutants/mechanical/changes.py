@@ -25,7 +25,7 @@ class Change:
     file: str
     """Below the package, like ``group/store_group.py``."""
     scope: str
-    """The function or class it stands in, like ``WriteSide.publish``."""
+    """The function or class it stands in, like ``RingWriter.publish``."""
     line: int
     """The first line of its statement."""
     operator: str

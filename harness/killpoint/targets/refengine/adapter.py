@@ -23,8 +23,7 @@ from killpoint.targets.refengine import (
     simulated,
 )
 from killpoint.targets.shapes import GroupShape, QueueShape
-from refengine.cells import MakeCells, plain
-from refengine.encoding import Limits
+from refengine.base.serialization import Limits
 from refengine.errors import (
     Busy,
     Cancelled,
@@ -37,9 +36,10 @@ from refengine.errors import (
     RankRefused,
 )
 from refengine.group import Group
-from refengine.layout import NUMBER, READERS_SLEEP, WRITER_SLEEPS, WRITER_STATE, Layout
 from refengine.queue import Handle, MessageQueue
-from refengine.ring import Ring, RingHandle
+from refengine.ring.layout import NUMBER, READERS_SLEEP, WRITER_SLEEPS, WRITER_STATE, Layout
+from refengine.ring.memory import MakeSharedWords, raw_words
+from refengine.ring.ring import Ring, RingHandle
 
 __all__ = ["RefengineTarget"]
 
@@ -241,10 +241,10 @@ class RefengineTarget(
         """Report each store to a flag from now on."""
         self._sink = sink
 
-    def _cells(self, layout: Layout) -> MakeCells:
+    def _cells(self, layout: Layout) -> MakeSharedWords:
         sink = self._sink
         if sink is None:
-            return plain
+            return raw_words
         words = self._words
         return lambda memory: _ObservedCells(memory, layout, sink, words)
 

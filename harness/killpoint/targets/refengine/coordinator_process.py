@@ -14,6 +14,7 @@ from killpoint.targets.coordination import Published, Started
 from killpoint.targets.coordinator_protocol import CoordinatorShape, Heard, Saying, Times
 from killpoint.targets.malformed_frames import DEEP, NOT_TEXT, fuzzed
 from killpoint.targets.protocol import UnsupportedByTarget
+from refengine.base.security import Keys
 from refengine.coordinator import (
     Addresses,
     Coordinator,
@@ -23,7 +24,6 @@ from refengine.coordinator import (
     Report,
     Start,
 )
-from refengine.security import Keys
 
 _SETTINGS = CoordinatorSettings()
 _HUGE = 2**63

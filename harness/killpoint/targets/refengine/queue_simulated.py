@@ -1,9 +1,9 @@
-"""Simulated memory, sockets, bells and time for the reference's unmodified queue.
+"""Gives the reference's unmodified queue simulated memory, sockets, wake-ups and time.
 
-Its own seams take memory, fences, clock and message sockets; its calls to the system (eventfd,
-epoll, sched_yield) are replaced by module globals. Ring, waiting, vigil, guard, encoding, overflow
-and both ends are its own code. The door is replaced: all parties have arrived from the start, and
-no party ever dies.
+Its own seams take memory, fences, clock, message sockets; what it asks the system for (eventfd,
+epoll, sched_yield) is replaced by module globals. Ring, waiting, guard, serialization, overflow
+and both ends are its own code. The handshake is not: every party has arrived from the start, and no
+party ever dies.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from killpoint.interfaces import Surroundings
 from killpoint.targets.refengine import simulated
 from killpoint.targets.refengine.simulated import SimulatedFence, SimulatedMemory
 from killpoint.targets.shapes import QueueShape
-from refengine import local_readers, overflow, receiving, vigil
-from refengine.encoding import SMALLEST_CHUNK
-from refengine.handle import Handle
-from refengine.layout import Layout
-from refengine.queue import MessageQueue
-from refengine.rendezvous import NONCE_BYTES
-from refengine.waiting import Adaptive, adaptive
+from refengine.base import event_waiter
+from refengine.base.serialization import SMALLEST_CHUNK
+from refengine.queue import MessageQueue, local_fanout, overflow, reader
+from refengine.queue.handshake import NONCE_BYTES, Handle
+from refengine.ring import waiting
+from refengine.ring.layout import Layout
+from refengine.ring.waiting import Adaptive
 
 NOTES = (
-    "simulated: the door is replaced, everybody has arrived from the start, nobody dies",
-    "simulated: eventfd, epoll and sched_yield of vigil, waiting and bells; message sockets",
+    "simulated: the handshake is replaced, every party has arrived from the start, none dies",
+    "simulated: eventfd, epoll and sched_yield of waiters and wake-ups; message sockets",
     "simulated: an overflow payload is fetched by the calling thread itself",
     "simulated: the waiting strategy takes no bare looks and yields for no time: who finds nothing"
     " goes to sleep at once",
@@ -43,33 +43,33 @@ NOTES = (
 @contextmanager
 def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
     """Until left, queues are made of simulated parts."""
-    doors: dict[str, tuple[int, int]] = {}
+    handshakes: dict[str, tuple[int, int]] = {}
     names = itertools.count()
     stood_in: dict[ModuleType, dict[str, object]] = {
-        vigil: {
+        event_waiter: {
             "os": _system(surroundings),
             "select": _selecting(surroundings),
-            "Descriptors": _Descriptors,
+            "HeldFds": _HeldFds,
         },
-        adaptive: {"os": _system(surroundings), "_YIELDING": 0.0},
-        local_readers: {
+        waiting: {"os": _system(surroundings), "_YIELDING": 0.0},
+        local_fanout: {
             "os": _system(surroundings),
-            "Door": _placed(_Door, doors),
+            "HandshakeServer": _placed(_HandshakeServer, handshakes),
             "Path": _NoPath,
             "new_directory": lambda: _NoPath(f"/simulated/{next(names)}"),
             "remove_directory": _nothing,
-            "sweep": _nothing,
+            "remove_stale_names": _nothing,
         },
-        receiving: {
+        reader: {
             "os": _system(surroundings),
-            "Knock": _placed(_Knock, doors),
+            "HandshakeClient": _placed(_HandshakeClient, handshakes),
             "remove_if_orphan": _nothing,
         },
         overflow: {
             "zmq": Replacement(zmq, Poller=lambda: surroundings.sockets.Poller()),
             "threading": Replacement(threading, main_thread=lambda: None),
-            "Reserve": _NoReserve,
-            "need": _nothing,
+            "FdReserve": _NoReserve,
+            "ensure_fds_available": _nothing,
         },
     }
     kept = [(module, name, getattr(module, name)) for module, ns in stood_in.items() for name in ns]
@@ -155,47 +155,47 @@ class _Factory:
         return self._surroundings.sockets.Context()
 
 
-def _placed(kind: type[Any], doors: dict[str, tuple[int, int]]) -> type[Any]:
-    """Return the class, knowing where the doors are."""
+def _placed(kind: type[Any], handshakes: dict[str, tuple[int, int]]) -> type[Any]:
+    """The class, knowing where the handshakes are."""
     real: Any = kind.__init__
 
     def begin(self: Any, *given: object) -> None:
-        real(self, doors, *given)
+        real(self, handshakes, *given)
 
     return type(kind.__name__, (kind,), {"__init__": begin})
 
 
-class _Door:
-    """Stand-in for the writer's door: readers are let in at once, and stay."""
+class _HandshakeServer:
+    """A handshake in which every reader has arrived, and stays."""
 
     def __init__(
         self,
-        doors: dict[str, tuple[int, int]],
+        handshakes: dict[str, tuple[int, int]],
         path: str,
-        rendezvous: Any,
+        state: Any,
         _payloads: Any,
-        bells: tuple[int, int],
+        wakeups: tuple[int, int],
         *_rest: object,
     ) -> None:
-        doors[path] = bells
-        self.peers = {rank: _Peer(f"reader {rank}") for rank in rendezvous.missing()}
+        handshakes[path] = wakeups
+        self.peers = {rank: _Peer(f"reader {rank}") for rank in state.missing()}
 
-    def wait(self, _deadline: Callable[[], float | None], _vigil_fd: int) -> bool:
+    def wait(self, _deadline: Callable[[], float | None], _waiter_fd: int) -> bool:
         return True
 
-    def tell_go(self) -> None:
+    def send_go(self) -> None:
         pass
 
     def close(self) -> None:
         pass
 
 
-class _Knock:
-    """Stand-in for a reader's knock: gets the bells with the welcome, then the go."""
+class _HandshakeClient:
+    """Gets the wake-up descriptors with the welcome, then the go."""
 
-    def __init__(self, doors: dict[str, tuple[int, int]], path: str, *_rest: object) -> None:
+    def __init__(self, handshakes: dict[str, tuple[int, int]], path: str, *_rest: object) -> None:
         self.peer = _Peer("writer")
-        self._bells = doors[path]
+        self._wakeups = handshakes[path]
         self._heard = 0
 
     def say_hello(self) -> None:
@@ -214,7 +214,7 @@ class _Knock:
         return self._heard > 1
 
     def welcome(self) -> tuple[bytes, list[int]]:
-        return bytes(NONCE_BYTES), list(self._bells)
+        return bytes(NONCE_BYTES), list(self._wakeups)
 
     def close(self) -> None:
         pass
@@ -254,21 +254,21 @@ class _NoPath:
         pass
 
 
-class _Descriptors:
-    """Simulated descriptors end with their world: none is given back to the system."""
+class _HeldFds:
+    """Simulated ones end with their world: nothing is given back to the system."""
 
     def open(self, call: Callable[..., int], *args: object) -> int:
         return call(*args)
 
-    def leave(self, count: int) -> None:
+    def close_all_but(self, count: int) -> None:
         pass
 
     def close(self) -> None:
         pass
 
 
-class _NoReserve(_Descriptors):
-    """Empty reserve, for a context without threads."""
+class _NoReserve(_HeldFds):
+    """Nothing has to be kept for a context without threads."""
 
     def __init__(self, count: int) -> None:
         pass

@@ -6,8 +6,9 @@ import struct
 import sys
 
 from killpoint.targets.ring_view import Flags, Read, RingView
-from refengine.layout import LEFT, LINE, NUMBER, Layout
-from refengine.ownership import Owner
+from refengine.base.cache_line import LINE
+from refengine.base.ownership import Owner
+from refengine.ring.layout import LEFT, NUMBER, Layout
 
 _HEAD = struct.Struct("<8sIIQI")
 _MAGIC = b"refring\0"

@@ -15,12 +15,13 @@ from typing import Any
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Segment, Surroundings
 from killpoint.targets.shapes import QueueShape
-from refengine import encoding, layout
-from refengine.layout import Layout
-from refengine.ring import Ring, RingHandle
-from refengine.waiting.strategy import Post
+from refengine.base import serialization
+from refengine.ring import layout
+from refengine.ring.layout import Layout
+from refengine.ring.ring import Ring, RingHandle
+from refengine.ring.waiting import WaitPoint
 
-_STRUCTS = {encoding: ("_COUNT", "_LENGTH", "_ONE", "_MARKER"), layout: ("_HEAD",)}
+_STRUCTS = {serialization: ("_COUNT", "_LENGTH", "_ONE", "_MARKER"), layout: ("_HEAD",)}
 
 
 @contextmanager
@@ -48,7 +49,7 @@ class RingsAlone:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
-        self._encoder = encoding.Encoder(encoding.Limits())
+        self._encoder = serialization.Encoder(serialization.Limits())
 
     def make(self, shape: QueueShape) -> Ring:
         """Make the writer's end."""
@@ -67,11 +68,11 @@ class RingsAlone:
         return Ring.attach(handle, rank, **self._seams())
 
     def send(self, end: Ring, obj: Any, timeout: float | None) -> None:
-        """Send one buffer as the queue's writing end does."""
-        main = encoding.encode_short(obj) if type(obj) is bytes else None
+        """As the queue's writing end does it for one buffer."""
+        main = serialization.encode_short(obj) if type(obj) is bytes else None
         buffers = self._encoder.encode(obj) if main is None else [main]
-        total = encoding.total_of([len(buffer) for buffer in buffers])
-        if len(buffers) > 1 or encoding.overflows(total, end.layout.max_chunk_bytes):
+        total = serialization.total_of([len(buffer) for buffer in buffers])
+        if len(buffers) > 1 or serialization.overflows(total, end.layout.max_chunk_bytes):
             raise CannotWork("a message took the overflow path in a world without sockets")
         if not end.writer.send(buffers[0], timeout):
             raise TimeoutError
@@ -81,10 +82,10 @@ class RingsAlone:
         chunk = end.reader.claim(timeout)
         if chunk is None:
             raise TimeoutError
-        main = encoding.take_one(chunk)
-        raw: encoding.Raw = encoding.take(chunk) if main is None else [main]
-        end.reader.done()
-        return encoding.decode(raw)
+        main = serialization.read_single(chunk)
+        raw: serialization.Raw = serialization.read_message(chunk) if main is None else [main]
+        end.reader.release_slot()
+        return serialization.decode(raw)
 
     def _seams(self) -> Any:
         around = self._surroundings
@@ -147,13 +148,13 @@ class _Spinning:
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
 
-    def wait(self, look: Callable[[], bool], post: Post, timeout: float | None) -> bool:
+    def wait(self, look: Callable[[], bool], point: WaitPoint, timeout: float | None) -> bool:
         around = self._surroundings
         end = None if timeout is None else around.now() + timeout
         while not look():
             if end is not None and around.now() >= end:
                 return False
-            around.spin(post.waiting_for)
+            around.spin(point.waiting_for)
         return True
 
 

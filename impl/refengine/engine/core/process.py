@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import zmq
 
-from ... import ownership
-from ...clock import Clock, monotonic
+from ...base import ownership
+from ...base.clock import Clock, monotonic
+from ...base.frame_decoding import DropCounter, Malformed
 from ...coordinator import EngineLink, EngineWave, Report
 from ...executor.process import die_one_second_after_hangup, send_signal_at_hangup
-from ...malformed import Dropped, Malformed
 from .. import protocol
 from ..loopback import HOST
 from ..protocol import (
@@ -98,7 +98,7 @@ class CoreProcess:
             Scheduler(settings), wave, WaveAllReduce(init.rank, init.life, peer_timeout)
         )
         self._context: zmq.Context[Any] = zmq.Context()
-        self._dropped = Dropped(_log)
+        self._dropped = DropCounter(_log)
         self._front, front = self._bind(zmq.DEALER, "front")
         self._votes, votes = self._bind(zmq.PULL, "votes")
         self._addresses = front, votes
@@ -315,6 +315,6 @@ class CoreProcess:
             self._workers.kill(_TO_KILL)
             ownership.remove_directory(Path(self._init.folder))
             ownership.remove_own()
-            ownership.sweep()
+            ownership.remove_stale_names()
         finally:
             os._exit(1)

@@ -6,7 +6,7 @@ A worker exits by itself when its core ends, unless it is stopped.
 import contextlib
 from collections.abc import Iterable
 
-from ...clock import Clock, monotonic
+from ...base.clock import Clock, monotonic
 from ...executor.process import ChildProcess, has_ended, kill_group
 
 

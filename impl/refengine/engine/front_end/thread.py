@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import zmq
 
+from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
-from ...clock import Clock, monotonic
+from ...base.frame_decoding import DropCounter, Malformed
 from ...coordinator import Addresses, FrontEndLink, FrontEndWave
-from ...malformed import Dropped, Malformed
 from .. import protocol
 from ..errors import EngineClosed
 from .request_tracker import Action, Connect, Deliver, Disconnect, DropReplica, RequestTracker, Send
@@ -52,7 +52,7 @@ class FrontEndThread:
         self._waves_before = 0
         self._new_coordinators: list[Addresses | None] = []
         self._link: FrontEndLink | None = None
-        self._dropped = Dropped(_log)
+        self._dropped = DropCounter(_log)
         self._stopping = False
         self._turned = clock()
         self._thread = threading.Thread(target=self._run, name="engine front end", daemon=True)

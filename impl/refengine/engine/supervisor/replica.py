@@ -7,7 +7,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from ... import ownership
+from ...base import ownership
 from ...base.fds import own
 from ...executor.errors import how_it_ended
 from ...executor.process import ChildProcess, has_ended, send_signal
@@ -120,7 +120,7 @@ class Replica:
         self._process.join(_TO_REAP)
         self._workers.kill(_TO_REAP)
         self._release()
-        ownership.sweep()
+        ownership.remove_stale_names()
 
     def _release(self) -> None:
         self._workers.close()

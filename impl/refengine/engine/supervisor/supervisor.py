@@ -11,9 +11,9 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import Any
 
-from ... import ownership
+from ...base import ownership
+from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
-from ...clock import Clock, monotonic
 from ...coordinator import Coordinator
 from ...errors import RefengineError
 from ...executor.process import ChildProcess, send_signal

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ...fence import Fence, again, lock_fence
+from ...ring.memory import Fence, lock_fence, restart_fence
 
 SLOT_BYTES = 1 << 20
 """Size of a part; a larger tensor goes in several."""
@@ -152,7 +152,7 @@ class SharedSum:
 
     def _fenced(self) -> None:
         if not self._fence.acquire(False):
-            again(self._fence)
+            restart_fence(self._fence)
         self._fence.release()
 
     def _put(self, word: int, value: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...recycling import Recycler
+from ...base.buffer_pool import BufferPool
 from ..errors import TensorRefused
 from ..protocol import Header, Kind, Metadata
 from ..shelf import Shelf
@@ -83,7 +83,7 @@ class InlineReceiveTransport:
     """The receiving half: tensors arrive where they stay; on a GPU after one more copy."""
 
     def __init__(self, device: str, most_idle: int) -> None:
-        self._recycler, self._device = Recycler(most_idle), torch.device(device)
+        self._recycler, self._device = BufferPool(most_idle), torch.device(device)
 
     def room(self, header: Header) -> memoryview:
         """Return memory that the tensor will keep."""
@@ -96,4 +96,4 @@ class InlineReceiveTransport:
 
     def close(self) -> None:
         """Release the memory that no tensor has."""
-        self._recycler = Recycler(0)
+        self._recycler = BufferPool(0)

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ...base.security import SocketFactory
 from ...errors import PeerDied
-from ...security import SocketFactory
 from ..errors import TransportUnavailable
 from ..link import Link, ready
 from ..protocol import Header, Kind, Way

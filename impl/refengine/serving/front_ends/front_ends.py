@@ -12,14 +12,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
-from ...clock import Clock, monotonic
+from ...base.frame_decoding import DropCounter, Malformed
+from ...base.security import SocketFactory
 from ...engine import Engine, EngineClosed, EngineFull
 from ...engine.front_end.streams import StreamEvent, is_last
 from ...engine.settings import EngineSettings
 from ...engine.supervisor.restart_policy import RestartPolicy
-from ...malformed import Dropped, Malformed
-from ...security import SocketFactory
 from ..http_side import ServeOptions
 from ..metrics import MetricTotals
 from ..server import address_of
@@ -82,7 +82,7 @@ class FrontEnds:
         self._idle_told: Phase | None = None
         self._totals = MetricTotals()
         self._events: deque[tuple[FrontEndHandle, int, StreamEvent]] = deque()
-        self._dropped = Dropped(_log)
+        self._dropped = DropCounter(_log)
         self._wakeup = Fd(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._pushed_at = float("-inf")
         self._pushed_phase: Phase | None = None

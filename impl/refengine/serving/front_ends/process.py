@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ...base.clock import Clock, monotonic
 from ...base.fds import Fd
-from ...clock import Clock, monotonic
+from ...base.frame_decoding import Malformed
 from ...engine.settings import EngineSettings
 from ...executor.process import send_signal_at_hangup, set_title
-from ...malformed import Malformed
 from ..app import application
 from ..http_side import TO_BE_CUT
 from ..server import Server

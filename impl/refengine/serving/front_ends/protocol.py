@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from ...base.frame_decoding import decode_frame
 from ...engine import EngineClosed, EngineCounts, EngineFull, Health, RequestFailed
-from ...malformed import decoded
 from ..metrics import Samples
 
 Phase = Literal["starting", "serving", "draining", "cut", "leaving"]
@@ -126,9 +126,9 @@ def encode(message: ToEngine | ToFrontEnd) -> bytes:
 
 def decode_to_engine(frame: bytes) -> ToEngine:
     """Decode a front end's message; raises Malformed for anything else."""
-    return decoded(_to_engine.decode, frame)
+    return decode_frame(_to_engine.decode, frame)
 
 
 def decode_to_front_end(frame: bytes) -> ToFrontEnd:
     """Decode a message of the engine's process; raises Malformed for anything else."""
-    return decoded(_to_front_end.decode, frame)
+    return decode_frame(_to_front_end.decode, frame)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...clock import Clock, monotonic
+from ...base.clock import Clock, monotonic
 from ...engine import Delta, EngineClosed, EngineCounts, EngineFull, EngineSilent, Health, Stream
 from ...engine.front_end import router
 from ...engine.front_end.streams import StreamEvent, is_last

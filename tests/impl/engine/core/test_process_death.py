@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from refengine import ownership
+from refengine.base import ownership
 from refengine.engine.core.process import CoreInit, core_main
 from refengine.engine.protocol import Close, Ready, ReplicaDown
 from refengine.engine.settings import EngineSettings

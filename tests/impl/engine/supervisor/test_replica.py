@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from refengine import ownership
+from refengine.base import ownership
 from refengine.engine.core.process import CoreInit
 from refengine.engine.protocol import Close, ReplicaDown, UnlinkKv
 from refengine.engine.settings import EngineSettings
@@ -221,7 +221,7 @@ def test_it_ends_with_whoever_keeps_it_though_a_fork_of_that_one_lives_on() -> N
             send_signal(other, signal.SIGKILL)
             core.close()
             other.close()
-    ownership.sweep()
+    ownership.remove_stale_names()
 
 
 def test_workers_that_nobody_knows_are_nobodys(keep: Any) -> None:

@@ -1,0 +1,64 @@
+"""Clean-up that no exception from outside can miss (R9).
+
+An exception injected between two steps, or raised by a signal handler, loses what was made and
+not yet registered. So a resource is registered in the bytecode that creates it, inside a loop of
+the interpreter's own. `reproduce_error` tells a message's own error from such an exception.
+"""
+
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import starmap
+from typing import TypeVar
+
+Resource = TypeVar("Resource")
+
+
+def append_atomically(
+    kept: "list[Resource] | deque[Resource]", make: Callable[..., Resource], *args: object
+) -> None:
+    """Append the result of `make(*args)` to a list or deque, within one C call."""
+    kept.extend(starmap(make, (args,)))
+
+
+class ReleaseStack(ExitStack):
+    """Resources to be released, the last one first."""
+
+    def acquire(
+        self, drop: Callable[[Resource], object], make: Callable[..., Resource], *args: object
+    ) -> Resource:
+        """Return the resource that `make` creates; `drop` releases it, if it was created."""
+        things: list[Resource] = []
+        self.callback(deque, map(drop, things), 0)  # no line of ours between pop and drop
+        append_atomically(things, make, *args)
+        return things[0]
+
+
+_REPRODUCE_WITHIN = 5.0  # seconds; decoding may want a lock that the caller's thread holds
+
+
+def reproduce_error(decode: Callable[[], object]) -> type[BaseException] | None:
+    """Return the type of the error that `decode` raises when called again; None if it raises none.
+
+    None: the first error came from outside. The call runs in a thread of its own: signal handlers
+    run in the main thread alone, so none strikes both times. None, too, if it takes over 5 s.
+    """
+    raised: list[type[BaseException]] = []
+
+    def attempt() -> None:
+        try:
+            decode()
+        except BaseException as error:
+            raised.append(type(error))  # not itself: its frames hold the message
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(attempt,), name="retrial", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # there may be no more threads
+        attempt()
+    else:
+        thread.join(_REPRODUCE_WITHIN)
+    return raised[0] if raised else None

@@ -1,0 +1,68 @@
+"""What is made is kept in the step that makes it (R9)."""
+
+import os
+import socket
+
+import pytest
+
+from refengine.base.cleanup import ReleaseStack, append_atomically
+from refengine.base.event_waiter import EpollWaiter
+from refengine.base.fds import HeldFds
+from refengine.base.security import Keys
+from refengine.queue.handshake import HandshakeState, hello_message
+
+
+def test_what_a_call_gives_is_kept():
+    kept: list[int] = [1]
+    append_atomically(kept, max, 2, 3)
+    assert kept == [1, 3]
+
+
+def test_what_was_made_is_dropped_last_first():
+    dropped: list[str] = []
+    undo = ReleaseStack()
+    assert undo.acquire(dropped.append, str.upper, "first") == "FIRST"
+    undo.acquire(dropped.append, str.upper, "second")
+    undo.close()
+    assert dropped == ["SECOND", "FIRST"]
+    undo.close()
+    assert len(dropped) == 2
+
+
+def test_what_could_not_be_made_is_not_dropped():
+    dropped: list[int] = []
+    undo = ReleaseStack()
+    with pytest.raises(ValueError, match="invalid literal"):
+        undo.acquire(dropped.append, int, "no number")
+    undo.close()
+    assert dropped == []
+
+
+def test_descriptors_close_with_their_keeper():
+    own = HeldFds()
+    fd = own.open(os.eventfd, 0)
+    os.fstat(fd)
+    del own
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(fd)
+
+
+def test_watching_again_changes_nothing():
+    ours, theirs = socket.socketpair()
+    waiter, heard = EpollWaiter(), list[str]()
+    with ours, theirs:
+        for _ in range(2):
+            waiter.watch(ours.fileno(), lambda: heard.append("news"))
+        theirs.send(b"x")
+        waiter.block(1)
+        waiter.close()
+    assert heard == ["news"]
+
+
+def test_a_hello_heard_again_has_the_same_answer():
+    keys = Keys.fresh()
+    meeting = HandshakeState([0, 1], keys)
+    welcome = meeting.hello(hello_message(1, keys), 5)
+    assert meeting.hello(hello_message(1, keys), 5) == welcome
+    assert meeting.hello(hello_message(1, keys), 6) != welcome
+    assert meeting.unheard() == 1

@@ -1,0 +1,357 @@
+"""Lines between a hub and spokes: in order, once, through breaks; ends are told in time."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import zmq
+
+from refengine.base.security import Keys, SocketFactory
+from refengine.transport import Client, Gone, Server
+
+from ..relay import Relay
+
+SILENCE = 2.0
+
+
+class Ear:
+    """A listener that keeps what it hears and wakes whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.arrivals: list[int] = []
+        self.breaks: list[tuple[str, int]] = []
+        self.got: dict[int, list[bytes]] = {}
+        self.ends: dict[int, Gone] = {}
+        self.ended_at: dict[int, float] = {}
+        self.refusals: list[tuple[int, str]] = []
+        self._news = threading.Condition()
+
+    def arrived(self, rank: int) -> None:
+        with self._news:
+            self.arrivals.append(rank)
+            self._news.notify_all()
+
+    def message(self, rank: int, body: memoryview) -> None:
+        with self._news:
+            self.got.setdefault(rank, []).append(bytes(body))
+            self._news.notify_all()
+
+    def gone(self, rank: int, how: Gone) -> None:
+        with self._news:
+            assert rank not in self.ends
+            self.ends[rank] = how
+            self.ended_at[rank] = time.monotonic()
+            self._news.notify_all()
+
+    def broken(self, rank: int) -> None:
+        with self._news:
+            self.breaks.append(("broken", rank))
+            self._news.notify_all()
+
+    def back(self, rank: int) -> None:
+        with self._news:
+            self.breaks.append(("back", rank))
+            self._news.notify_all()
+
+    def refused(self, rank: int, reason: str) -> None:
+        with self._news:
+            self.refusals.append((rank, reason))
+            self._news.notify_all()
+
+    def until(self, done: Callable[[], object], within: float = 10.0) -> None:
+        with self._news:
+            assert self._news.wait_for(done, within), vars(self)
+
+
+class Net:
+    """A hub and spokes, each through a relay of its own."""
+
+    def __init__(self, undo: ExitStack, ranks: int = 1, host: str = "127.0.0.1") -> None:
+        self.undo, self.keys, self.ear = undo, Keys.fresh(), Ear()
+        self.server = Server(
+            host,
+            0,
+            range(1, ranks + 1),
+            self.keys,
+            self.ear,
+            sockets=SocketFactory(),
+            silence=SILENCE,
+        )
+        undo.callback(self.server.close, 0.0)
+        self.relays: dict[int, Relay] = {}
+        self.ears: dict[int, Ear] = {}
+        self.clients: dict[int, Client] = {}
+        for rank in range(1, ranks + 1):
+            self.relays[rank] = Relay(self.server.address)
+            undo.callback(self.relays[rank].close)
+            self.clients[rank], self.ears[rank] = self.client(rank, self.relays[rank].address)
+        self.ear.until(lambda: len(self.ear.arrivals) == ranks)
+        for ear in self.ears.values():
+            ear.until(lambda ear=ear: ear.arrivals)
+
+    def client(
+        self, rank: int, address: str, keys: Keys | None = None, patience: float | None = None
+    ) -> tuple[Client, Ear]:
+        ear = Ear()
+        client = Client(
+            address,
+            rank,
+            keys or self.keys,
+            ear,
+            sockets=SocketFactory(),
+            silence=SILENCE,
+            patience=patience,
+        )
+        self.undo.callback(client.close, 0.0)
+        return client, ear
+
+    def check(self, count: int, rank: int = 1) -> None:
+        """Both directions have had messages 0 … count-1, in order, once."""
+        expected = [b"%d" % n for n in range(count)]
+        self.ears[rank].until(lambda: len(self.ears[rank].got.get(0, ())) >= count)
+        self.ear.until(lambda: len(self.ear.got.get(rank, ())) >= count)
+        assert self.ears[rank].got[0] == expected
+        assert self.ear.got[rank] == expected
+
+    def post(self, first: int, count: int, rank: int = 1) -> None:
+        for n in range(first, first + count):
+            self.server.post(rank, b"%d" % n)
+            self.clients[rank].post(0, b"%d" % n)
+
+
+@pytest.fixture
+def undo() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_messages_of_both_directions_arrive_once_and_in_order(undo: ExitStack):
+    net = Net(undo, ranks=3)
+    for rank in (1, 2, 3):
+        net.post(0, 300, rank)
+    for rank in (1, 2, 3):
+        net.check(300, rank)
+
+
+def test_a_large_body_arrives_whole(undo: ExitStack):
+    net = Net(undo)
+    body = bytes(range(256)) * (64 << 10)
+    net.server.post(1, body)
+    net.ears[1].until(lambda: net.ears[1].got.get(0))
+    assert net.ears[1].got[0] == [body]
+
+
+@pytest.mark.parametrize("resets", [1, 4])
+def test_a_reset_loses_and_repeats_nothing(undo: ExitStack, resets: int):
+    net = Net(undo)
+    for turn in range(resets):
+        net.post(turn * 100, 60)
+        net.relays[1].reset()
+        net.post(turn * 100 + 60, 40)
+    net.check(resets * 100)
+    assert not net.ear.ends
+    assert not net.ears[1].ends
+
+
+@pytest.mark.parametrize("ways", [("in",), ("out",), ("in", "out")])
+def test_a_cut_shorter_than_the_silence_loses_nothing(undo: ExitStack, ways: tuple[str, ...]):
+    net = Net(undo)
+    net.post(0, 50)
+    net.relays[1].cut(*ways)
+    net.post(50, 50)
+    threading.Event().wait(SILENCE * 0.7)  # the length of the cut is what is tested
+    net.relays[1].heal()
+    net.post(100, 50)
+    net.check(150)
+    assert not net.ear.ends
+    assert not net.ears[1].ends
+
+
+def test_a_cut_past_the_silence_is_told_to_both_ends(undo: ExitStack):
+    net = Net(undo)
+    began = time.monotonic()
+    net.relays[1].cut()
+    net.ear.until(lambda: net.ear.ends)
+    net.ears[1].until(lambda: net.ears[1].ends)
+    assert net.ear.ends[1].kind == net.ears[1].ends[0].kind == "silent"
+    for ear, rank in ((net.ear, 1), (net.ears[1], 0)):
+        assert ear.ended_at[rank] - began >= SILENCE - 0.5
+
+
+@pytest.mark.parametrize("way", ["in", "out"])
+def test_a_half_open_connection_is_told_to_both_ends(undo: ExitStack, way: str):
+    net = Net(undo)
+    net.relays[1].half_open(way)
+    net.ear.until(lambda: net.ear.ends, SILENCE * 4)
+    net.ears[1].until(lambda: net.ears[1].ends, SILENCE * 4)
+
+
+def test_a_goodbye_hands_over_what_was_posted_and_tells_of_no_loss(undo: ExitStack):
+    net = Net(undo)
+    net.post(0, 500)
+    net.server.close(5.0)
+    ear = net.ears[1]
+    ear.until(lambda: ear.ends)
+    assert ear.ends[0].kind == "closed"
+    assert ear.ends[0].lost == 0
+    assert ear.got[0] == [b"%d" % n for n in range(500)]
+
+
+def test_a_goodbye_that_gives_up_says_how_many_were_lost(undo: ExitStack):
+    net = Net(undo)
+    net.relays[1].cut("out")
+    net.post(0, 20)
+    net.server.close(0.1)
+    net.relays[1].heal()
+    ear = net.ears[1]
+    ear.until(lambda: ear.ends)
+    how = ear.ends[0]
+    assert how.kind in ("closed", "died")
+    assert how.kind == "died" or len(ear.got.get(0, ())) + how.lost == 20
+
+
+def test_a_spoke_that_leaves_is_gone_by_its_own_word(undo: ExitStack):
+    net = Net(undo)
+    net.clients[1].post(0, b"last")
+    net.clients[1].close(5.0)
+    net.ear.until(lambda: net.ear.ends)
+    assert net.ear.ends[1].kind == "closed"
+    assert net.ear.got[1] == [b"last"]
+
+
+def test_a_hub_tells_of_a_break_at_once_and_of_the_return(undo: ExitStack):
+    net = Net(undo)
+    net.relays[1].reset()
+    net.ear.until(lambda: net.ear.breaks == [("broken", 1), ("back", 1)])
+
+
+@pytest.mark.parametrize("ways", ["out", "in"])
+def test_a_close_ends_in_time_though_nobody_reads(undo: ExitStack, ways: str):
+    net = Net(undo)
+    net.relays[1].cut(ways)
+    net.server.post(1, bytes(8 << 20))
+    net.clients[1].post(0, bytes(8 << 20))
+    for end in (net.server, net.clients[1]):
+        began = time.monotonic()
+        end.close(0.5)
+        assert time.monotonic() - began < 1.0
+
+
+def test_a_hub_that_is_killed_is_told_within_two_seconds(undo: ExitStack):
+    keys = Keys.fresh()
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        server = Server("127.0.0.1", 0, [1], keys, Ear(), sockets=SocketFactory(), silence=SILENCE)
+        os.write(write, server.address.encode())
+        signal.pause()
+        os._exit(0)
+    address = os.read(read, 100).decode()
+    os.close(read)
+    os.close(write)
+    ear = Ear()
+    client = Client(address, 1, keys, ear, sockets=SocketFactory(), silence=10.0)
+    undo.callback(client.close, 0.0)
+    ear.until(lambda: ear.arrivals)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    ear.until(lambda: ear.ends)
+    took = time.monotonic() - began
+    os.waitpid(pid, 0)
+    assert ear.ends[0].kind == "died"
+    assert ear.ends[0].pid == pid
+    assert took < 3.0, "2 s are promised, one is for a busy machine"
+
+
+def test_nobody_welcomes_us_in_time(undo: ExitStack):
+    net = Net(undo)
+    address = net.server.address
+    net.server.close(0.0)
+    _, ear = net.client(1, address, patience=0.3)
+    ear.until(lambda: ear.ends)
+    assert ear.ends[0].kind == "silent"
+
+
+def test_a_second_claimant_and_an_unknown_rank_are_refused(undo: ExitStack):
+    net = Net(undo)
+    for rank, words in ((1, "another party"), (7, "unknown")):
+        _, ear = net.client(rank, net.server.address)
+        ear.until(lambda ear=ear: ear.refusals)
+        assert words in ear.refusals[0][1]
+        net.ear.until(lambda rank=rank: net.ear.refusals and net.ear.refusals[-1][0] == rank)
+    net.post(0, 10)
+    net.check(10)
+
+
+class TestAStranger:
+    """SPEC S3: no message for it, none from it, and the members go on."""
+
+    def test_without_the_key_is_never_welcomed(self, undo: ExitStack):
+        net = Net(undo)
+        _, ear = net.client(1, net.server.address, Keys.fresh(), patience=0.5)
+        ear.until(lambda: ear.ends)
+        assert not ear.arrivals
+        assert net.ear.arrivals == [1]
+        assert not net.ear.refusals
+
+    @pytest.mark.parametrize("kind", [zmq.SUB, zmq.DEALER, zmq.REQ])
+    def test_without_encryption_hears_nothing(self, undo: ExitStack, kind: int):
+        net = Net(undo)
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        socket = context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 0)
+        if kind == zmq.SUB:
+            socket.setsockopt(zmq.SUBSCRIBE, b"")
+        else:
+            socket.setsockopt(zmq.SNDTIMEO, 100)
+        socket.connect(net.server.address)
+        if kind != zmq.SUB:
+            socket.send(b"\x01" + b"RFL1" + bytes(80))
+        net.post(0, 20)
+        net.check(20)
+        assert not socket.poll(300)
+        context.destroy(linger=0)
+
+    def test_with_the_servers_public_key_alone_is_no_member(self, undo: ExitStack):
+        net = Net(undo)
+        forged = Keys.fresh()
+        real, _ = net.keys.curve("listens")
+
+        class Forged(Keys):
+            def curve(self, party: str) -> tuple[bytes, bytes]:
+                return (real, b"") if party == "listens" else forged.curve(party)
+
+        _, ear = net.client(1, net.server.address, Forged(forged.secret), patience=0.5)
+        ear.until(lambda: ear.ends)
+        assert not ear.arrivals
+
+
+def test_nothing_listens_wider_than_asked_for(undo: ExitStack):
+    net = Net(undo)
+    assert net.server.address.startswith("tcp://127.0.0.1:")
+
+
+def test_ipv6_addresses_are_bracketed_and_work(undo: ExitStack):
+    keys, ear, far = Keys.fresh(), Ear(), Ear()
+    server = Server("::1", 0, [1], keys, ear, sockets=SocketFactory())
+    undo.callback(server.close, 0.0)
+    assert server.address.startswith("tcp://[::1]:")
+    undo.callback(Client(server.address, 1, keys, far, sockets=SocketFactory()).close, 0.0)
+    ear.until(lambda: ear.arrivals)
+
+
+def test_a_closed_line_leaves_no_thread_and_no_descriptor(undo: ExitStack):
+    def state() -> tuple[int, int]:
+        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+    before = state()
+    with ExitStack() as inner:
+        net = Net(inner, ranks=2)
+        net.post(0, 10)
+        net.check(10)
+    assert state() == before

@@ -1,0 +1,168 @@
+"""What hub and spoke conclude from signs of life, step by step: time is a number here."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from refengine.transport import Client, Gone, Server, protocol
+from refengine.transport.client import _Attempt
+from refengine.transport.io_thread import RETURN_WITHIN
+from refengine.transport.server import _Peer
+
+SILENCE = 4.0
+NOW = 1000.0
+
+
+class Pulse:
+    """A connection that has been quiet for so long, or has hung up."""
+
+    def __init__(self, quiet: float = 0.0, hung_up: bool = False) -> None:
+        self._quiet, self._hung_up, self.closed = quiet, hung_up, False
+
+    def quiet(self) -> float:
+        return self._quiet
+
+    def hung_up(self) -> bool:
+        return self._hung_up
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Ear:
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def broken(self, rank: int) -> None:
+        self.heard.append(("broken", rank))
+
+    def gone(self, rank: int, how: Gone) -> None:
+        self.heard.append((how.kind, how.seconds, how.pid))
+
+    def arrived(self, rank: int) -> None:
+        self.heard.append(("arrived", rank))
+
+    def back(self, rank: int) -> None:
+        self.heard.append(("back", rank))
+
+
+def made(kind: Any, **state: Any) -> tuple[Any, Ear]:
+    """A hub or a spoke without its thread and its sockets."""
+    ear, end = Ear(), object.__new__(kind)
+    end.__dict__.update(_listener=ear, _silence=SILENCE, _clock=lambda: NOW, _unsaid=None, **state)
+    return end, ear
+
+
+# -- the hub --------------------------------------------------------------------------------
+
+
+def checked(far: _Peer, *, settles: bool = True) -> tuple[list[Any], list[Any]]:
+    """What is heard of a check, and what was sent."""
+    sent: list[Any] = []
+    server, ear = made(Server, _settles=settles)
+    server._answer = lambda identity, *frames: sent.append((identity, *frames))
+    server._check(far, NOW)
+    return ear.heard, sent
+
+
+def test_a_rank_that_hangs_up_is_broken_from_then_on():
+    keepalive = Pulse(hung_up=True)
+    far = _Peer(3, pid=7, keepalive=keepalive)
+    assert checked(far) == ([("broken", 3)], [])
+    assert (far.keepalive, far.broken_at, keepalive.closed) == (None, NOW, True)
+
+
+@pytest.mark.parametrize("quiet", [SILENCE - 0.001, SILENCE])
+def test_a_rank_is_gone_when_it_has_been_quiet_for_the_silence(quiet: float):
+    far = _Peer(3, pid=7, identity=b"id", keepalive=Pulse(quiet))
+    dropped = ([("silent", SILENCE, 7)], [(b"id", bytes([protocol.DROPPED]))])
+    assert checked(far) == (dropped if quiet >= SILENCE else ([], []))
+    assert (far.gone is None) == (quiet < SILENCE)
+
+
+@pytest.mark.parametrize("since", [RETURN_WITHIN - 0.001, RETURN_WITHIN])
+def test_a_rank_that_does_not_return_in_time_has_died(since: float):
+    died = [("died", RETURN_WITHIN, 7)] if since >= RETURN_WITHIN else []
+    assert checked(_Peer(3, pid=7, broken_at=NOW - since)) == (died, [])
+
+
+@pytest.mark.parametrize(("since", "settles"), [(SILENCE - 0.001, True), (SILENCE, False)])
+def test_a_forgotten_rank_is_waited_for_a_silence_by_who_has_settled(since: float, settles: bool):
+    assert checked(_Peer(3, pid=7, forgotten_at=NOW - since), settles=settles) == ([], [])
+    assert checked(_Peer(3, pid=7, forgotten_at=NOW - SILENCE)) == ([("closed", 0.0, 7)], [])
+
+
+@pytest.mark.parametrize("unplugged", [True, False])
+def test_a_hello_whose_connection_is_gone_again_is_a_break(unplugged: bool):
+    server, ear = made(Server, _pid=1, _token=b"hub")
+    server._answer = lambda *_: True
+    far, keepalive = _Peer(3), None if unplugged else Pulse()
+    server._plug(far, b"id", SimpleNamespace(token=b"it", pid=7), keepalive)
+    assert ear.heard == [("arrived", 3)]
+    assert (far.keepalive, far.broken_at) == (keepalive, NOW if unplugged else None)
+
+
+# -- the spoke ------------------------------------------------------------------------------
+
+
+def client(**state: Any) -> tuple[Any, Ear]:
+    rest: dict[str, Any] = {"_pulse": None, "_try": None, "_current": None, "_broken_at": None}
+    rest |= {"_ended": False, "_hub_pid": 7, "_welcome_by": None, "_patience": 3.0}
+    end, ear = made(Client, **(rest | state))
+    end._begin = lambda now: ear.heard.append(("begins", now))
+    return end, ear
+
+
+def tried(began: float) -> Any:
+    return _Attempt(SimpleNamespace(closed=False, close=lambda linger: None), began)
+
+
+@pytest.mark.parametrize(
+    ("state", "heard"),
+    [
+        ({"_pulse": Pulse(SILENCE / 2 - 0.001)}, []),
+        ({"_pulse": Pulse(SILENCE / 2)}, [("begins", NOW)]),
+        ({"_pulse": Pulse(SILENCE / 2), "_try": tried(NOW)}, []),
+        ({"_pulse": Pulse(SILENCE)}, [("silent", SILENCE, 7)]),
+        ({"_broken_at": NOW - RETURN_WITHIN + 0.001}, []),
+        ({"_broken_at": NOW - RETURN_WITHIN}, [("died", RETURN_WITHIN, 7)]),
+        ({"_welcome_by": NOW + 0.001}, []),
+        ({"_welcome_by": NOW}, [("silent", 3.0, 0)]),
+        ({"_try": tried(NOW - 0.999)}, []),
+        ({"_try": tried(NOW - 1.0)}, [("begins", NOW)]),
+    ],
+)
+def test_a_spoke_tries_beside_half_a_silence_and_gives_up_when_its_time_is_over(
+    state: dict[str, Any], heard: list[Any]
+):
+    end, ear = client(**state)
+    end._check(NOW)
+    assert ear.heard == heard
+
+
+def test_a_spoke_whose_hub_hangs_up_keeps_the_socket_and_counts_from_then():
+    keepalive, socket = Pulse(hung_up=True), object()
+    end, ear = client(_keepalive=keepalive, _current=socket)
+    end._check(NOW)
+    assert (end._keepalive, end._broken_at, end._current, keepalive.closed) == (
+        None,
+        NOW,
+        socket,
+        True,
+    )
+    assert ear.heard == []
+
+
+def test_an_end_gives_up_the_connection_that_is_tried():
+    end, ear = client(_attempt=tried(NOW))
+    closed: list[int] = []
+    end._attempt.socket.close = lambda linger: closed.append(linger)
+    end._end(Gone("silent", SILENCE, pid=7))
+    end._end(Gone("closed"))  # once
+    assert (end._attempt, closed, ear.heard) == (None, [0], [("silent", SILENCE, 7)])
+
+
+@pytest.mark.parametrize("kind", [Server, Client])
+def test_silence_is_ten_seconds_unless_told(kind: Any):
+    assert kind.__init__.__kwdefaults__["silence"] == 10.0
