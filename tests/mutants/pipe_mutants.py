@@ -12,9 +12,11 @@ PIPE: tuple[Mutant, ...] = (
         (
             Edit(
                 "pipe/handshake.py",
-                "            append_atomically(connection.received, connection.sock.recv, wanted - have)\n",
+                "            append_atomically("
+                "connection.received, connection.sock.recv, wanted - have)\n",
                 "            _looked_into(connection.sock.recv(1 << 16, socket.MSG_PEEK))\n"
-                "            append_atomically(connection.received, connection.sock.recv, wanted - have)\n",
+                "            append_atomically("
+                "connection.received, connection.sock.recv, wanted - have)\n",
             ),
             Edit(
                 "pipe/handshake.py",
