@@ -24,7 +24,6 @@ from killpoint.case import Case
 from killpoint.cases import EVERY_CASE
 from killpoint.durations import expected, store
 from killpoint.entry import Parser, run
-from killpoint.explain import explain
 from killpoint.faults import FAULTS
 from killpoint.findings.attribution import Attribution, without
 from killpoint.findings.command import add_parser as add_findings_parser
@@ -32,12 +31,14 @@ from killpoint.findings.export_command import add_parser as add_export_parser
 from killpoint.findings.rows import unattributed
 from killpoint.inspection.command import add_parser as add_inspect_parser
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import Judgement, judge, plan
+from killpoint.judgement.explain import explain
+from killpoint.judgement.judge import Judgement, judge, plan
+from killpoint.judgement.rejudge import recheck
+from killpoint.judgement.replay import replay
+from killpoint.judgement.resume import Kept, begin, can_go_on, taken_up
 from killpoint.matrix.command import add_parser as add_matrix_parser
 from killpoint.progress.display import Watcher, watching
 from killpoint.progress.progress_state import Score
-from killpoint.rejudge import recheck
-from killpoint.replay import replay
 from killpoint.report import check_outputs, verdict_json
 from killpoint.report.card import print_card
 from killpoint.report.command import add_parser as add_report_parser
@@ -45,7 +46,6 @@ from killpoint.report.diff_command import add_parser as add_diff_parser
 from killpoint.report.html import document
 from killpoint.report.run_folder import read
 from killpoint.report.trace_command import add_parser as add_trace_parser
-from killpoint.resume import Kept, begin, can_go_on, taken_up
 from killpoint.review.command import add_option as add_base_option
 from killpoint.review.command import perform, refuse
 from killpoint.scenario import Depth, load

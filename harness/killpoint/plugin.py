@@ -17,7 +17,7 @@ import pytest
 from killpoint.case import Case
 from killpoint.errors import KillpointError
 from killpoint.invariants import CATALOGUE
-from killpoint.replay import play_once
+from killpoint.judgement.replay import play_once
 from killpoint.report.junit_properties import properties
 from killpoint.report.known import Known, find
 from killpoint.report.known import load as load_known

@@ -7,8 +7,8 @@ import pytest
 from killpoint.case import Case
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
-from killpoint.explain import explain
 from killpoint.invariants import CATALOGUE
+from killpoint.judgement.explain import explain
 
 
 @pytest.mark.parametrize("item", CATALOGUE, ids=lambda item: item.id)

@@ -24,9 +24,9 @@ class Refuses:
 
 sys.meta_path.insert(0, Refuses())
 
-import killpoint, killpoint.plugin, killpoint.replay, killpoint.inspection.command
+import killpoint, killpoint.plugin, killpoint.judgement.replay, killpoint.inspection.command
 from killpoint.cli import main
-from killpoint.judge import plan
+from killpoint.judgement.judge import plan
 from killpoint.targets.registry import build, resolve
 
 assert resolve("pipe_queue:PipeTarget") == "pipe_queue:PipeTarget"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from killpoint.judge import judge
-from killpoint.replay import replay
+from killpoint.judgement.judge import judge
+from killpoint.judgement.replay import replay
 from killpoint.scenario import Fault, Message, Point, Receive, Scenario, Send, Wait, dump
 from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.verdict import CaseOutcome

@@ -7,7 +7,7 @@ from pathlib import Path
 import broken_groups
 import pytest
 
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

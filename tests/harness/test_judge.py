@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from killpoint import judge as judging
 from killpoint.case import Case
 from killpoint.durations import Expected
+from killpoint.judgement import judge as judging
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome
 

@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 from killpoint.targets.protocol import Capability, Outcome
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from synthetic import Tape, scene
 from killpoint.checkers import CHECKERS
 from killpoint.checkers.finding import Finding
 from killpoint.errors import BadUsage
+from killpoint.judgement.rejudge import recheck
 from killpoint.ledger import Ledger
-from killpoint.rejudge import recheck
 from killpoint.scenario import Fault, dump
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from killpoint.cli import main
 from killpoint.errors import BadUsage
-from killpoint.resume import Ended, Kept, can_go_on, taken_up
+from killpoint.judgement.resume import Ended, Kept, can_go_on, taken_up
 from killpoint.verdict import CaseOutcome, Violation
 
 

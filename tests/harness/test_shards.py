@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from killpoint.cases import CASES, select
 from killpoint.durations import SHIPPED, Expected, expected, read, store
 from killpoint.errors import BadUsage
-from killpoint.judge import plan
-from killpoint.shards import shard
+from killpoint.judgement.judge import plan
+from killpoint.judgement.shards import shard
 from killpoint.verdict import CaseOutcome
 
 _SOME = CASES[:23]

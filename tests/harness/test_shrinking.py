@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from killpoint.cli import main
-from killpoint.judge import judge
-from killpoint.replay import replay
+from killpoint.judgement.judge import judge
+from killpoint.judgement.replay import replay
 from killpoint.scenario import load
 from killpoint.search.shrink.size import size_of
 from killpoint.verdict import CaseOutcome

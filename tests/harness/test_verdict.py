@@ -11,7 +11,7 @@ from killpoint.cases import CASES
 from killpoint.errors import CannotWork
 from killpoint.invariant import Invariant
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import Judgement, _asked_whole, _ids, _verdict, judge
+from killpoint.judgement.judge import Judgement, _asked_whole, _ids, _verdict, judge
 from killpoint.runner.stage import Stage
 from killpoint.verdict import (
     CaseOutcome,

@@ -16,7 +16,7 @@ from mutant_table import CANARY, MUTANTS, Mutant
 
 from killpoint.cases import select
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 from killpoint.runner.stage import Stage
 from killpoint.search.case_run import CaseRun
 from killpoint.verdict import CaseOutcome

@@ -8,9 +8,9 @@ import pytest
 
 from killpoint.errors import CannotWork
 from killpoint.targets.registry import resolve
+from killpoint.targets.vllm.fetch.specs import find
 from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import Sources
-from killpoint.targets.vllm.specs import find
 
 
 def release_files(version: str) -> Sources:

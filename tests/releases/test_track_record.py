@@ -11,7 +11,7 @@ import pytest
 
 from killpoint.cases import select
 from killpoint.errors import CannotWork
-from killpoint.replay import play_once
+from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import load
 from killpoint.search.case_run import CaseRun

@@ -15,8 +15,8 @@ from killpoint.cases import select
 from killpoint.errors import BadUsage
 from killpoint.findings.registry import findings
 from killpoint.invariants import BY_ID
-from killpoint.judge import judge
-from killpoint.replay import replay
+from killpoint.judgement.judge import judge
+from killpoint.judgement.replay import replay
 from killpoint.scenario import load
 from killpoint.verdict import CaseOutcome
 

@@ -14,7 +14,7 @@ from killpoint.campaign.work_order import Found, Played, Target
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.rows import unattributed
 from killpoint.invariants import BY_ID
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.report import run_folder, verdict_json
 from killpoint.signature import signature
 from killpoint.verdict import CaseOutcome, combine

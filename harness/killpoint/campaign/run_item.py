@@ -11,7 +11,7 @@ import msgspec
 from killpoint.campaign import examples
 from killpoint.campaign.work_order import Found, Order, Played, Target, failed
 from killpoint.cases import select
-from killpoint.replay import play_once
+from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, dump
 from killpoint.scenario.file import load, parse

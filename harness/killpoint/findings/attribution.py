@@ -23,7 +23,7 @@ from typing import Literal
 from killpoint.errors import KillpointError
 from killpoint.findings.registry import SERVER, Finding, affects, findings
 from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
-from killpoint.replay import play_once
+from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
 from killpoint.systems.server import target as server

@@ -18,7 +18,7 @@ _PLAYED = '''"""{case} on {target}, played by killpoint."""
 
 from pathlib import Path
 
-from killpoint.replay import replay
+from killpoint.judgement.replay import replay
 
 SCENARIO = r"""
 {text}

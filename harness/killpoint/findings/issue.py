@@ -13,9 +13,9 @@ from killpoint.matrix.select_targets import LANDMARKS
 from killpoint.scenario import Scenario
 from killpoint.targets.edits import DoesNotFit, Edits
 from killpoint.targets.registry import resolve
+from killpoint.targets.vllm.fetch.specs import find
 from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import Sources
-from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS, diff
 
 _TAG = "https://github.com/vllm-project/vllm/blob/v{release}/{file}#L{line}"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from killpoint.errors import BadUsage, KillpointError
+from killpoint.judgement.replay import play_once
 from killpoint.matrix.result_row import Row
-from killpoint.replay import play_once
 from killpoint.report.run_folder import StoredCase, StoredRun
 from killpoint.runner.stage import Stage
 from killpoint.scenario import load

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from killpoint.findings.rows import NO_REGISTRY, Case, listed, unattributed
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.verdict import CaseOutcome, InvariantVerdict, counted
 
 _SIGN = {"holds": "✓", "violated": "✗", "inconclusive": "?", "unsupported": "-"}

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from killpoint.findings.rows import rows
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.report.run_folder import NEWEST, StoredRun
 from killpoint.report.same_code import judge_digest, target_digest
 from killpoint.verdict import Rate

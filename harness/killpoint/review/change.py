@@ -42,7 +42,7 @@ def changed(before: Sources, now: Sources) -> list[ChangedFile]:
 def sources(resolved: str) -> Sources:
     """The files behind a resolved spec of a project."""
     from killpoint.targets.sglang.sources import SGLANG
-    from killpoint.targets.vllm import specs
+    from killpoint.targets.vllm.fetch import specs
     from killpoint.targets.vllm.project import VLLM
 
     return specs.find(resolved, SGLANG if resolved.startswith(SGLANG.name) else VLLM)

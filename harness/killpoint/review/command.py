@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from killpoint.errors import BadUsage
-from killpoint.judge import plan
+from killpoint.judgement.judge import plan
 from killpoint.progress.display import Watcher
 from killpoint.review import comment
 from killpoint.review.outcome import Review

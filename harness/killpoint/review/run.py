@@ -14,7 +14,7 @@ from killpoint.bisection.commits import single
 from killpoint.case import Case
 from killpoint.errors import BadUsage
 from killpoint.findings.attribution import entries_of, without
-from killpoint.judge import Judgement, Progress, judge
+from killpoint.judgement.judge import Judgement, Progress, judge
 from killpoint.report import verdict_json
 from killpoint.report.run_folder import StoredCase
 from killpoint.review.change import changed, sources

@@ -17,7 +17,7 @@ from killpoint.errors import KillpointError
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.registry import findings
 from killpoint.findings.rows import NEW
-from killpoint.replay import play_once
+from killpoint.judgement.replay import play_once
 from killpoint.report.diff import by_chance
 from killpoint.report.run_folder import StoredCase
 from killpoint.review.outcome import Difference, Review, difference

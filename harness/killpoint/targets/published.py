@@ -20,8 +20,8 @@ def published(name: str) -> list[str]:
     """
     # What asks an index takes a while to import, and most commands never ask one.
     from killpoint.targets.sglang.sources import SGLANG
-    from killpoint.targets.vllm import lookup
-    from killpoint.targets.vllm.index import configured
+    from killpoint.targets.vllm.fetch import lookup
+    from killpoint.targets.vllm.fetch.index import configured
     from killpoint.targets.vllm.project import VLLM
 
     project = {each.name: each for each in (VLLM, SGLANG)}.get(name)

@@ -97,7 +97,7 @@ def switched_off(spec: str, findings: Sequence[str]) -> str:
         return without_in_server(spec, findings)
     if not (_is_of("vllm", spec) or _is_of("sglang", spec)):
         raise BadUsage(f"target {spec}: findings can be switched off in vllm and sglang alone")
-    from killpoint.targets.vllm.specs import without
+    from killpoint.targets.vllm.fetch.specs import without
 
     return without(spec, findings)
 

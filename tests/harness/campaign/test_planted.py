@@ -18,7 +18,7 @@ from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.worker_pool import LocalPool
 from killpoint.cli import main
-from killpoint.replay import replay
+from killpoint.judgement.replay import replay
 
 FAULTY = "mutated:r1_flags_reset_after_publication"
 CASE = "R1/two-readers"

@@ -13,7 +13,7 @@ from killpoint.errors import CannotWork
 from killpoint.findings import attribution
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.registry import finding
-from killpoint.replay import Ending, Replayed
+from killpoint.judgement.replay import Ending, Replayed
 from killpoint.scenario import dump
 from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.verdict import CaseOutcome, CaseViolation, Kind, Violation

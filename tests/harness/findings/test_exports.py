@@ -16,7 +16,7 @@ from killpoint.findings.export_command import exported
 from killpoint.findings.issue import of_range, seen
 from killpoint.findings.programs import with_script
 from killpoint.findings.registry import SERVER, finding, findings
-from killpoint.replay import Replayed
+from killpoint.judgement.replay import Replayed
 from killpoint.scenario import Scenario, load, parse
 from killpoint.scenario.replay_text import replay_text
 from killpoint.systems.queue.cases.builders import OPEN, scenario
@@ -139,7 +139,7 @@ class TestAReplay:
         self, tmp_path: Path
     ) -> None:
         file = self._file(tmp_path, finding("late-replies").exhibit)
-        assert "from killpoint.replay import replay" in exported(str(file), "pytest")
+        assert "from killpoint.judgement.replay import replay" in exported(str(file), "pytest")
 
     def test_as_an_issue_says_what_was_seen_and_how_to_play_it(self, file: Path) -> None:
         text = exported(str(file), "issue")
@@ -158,7 +158,7 @@ class TestAReplay:
             played.append((load(file), target))
             return Replayed("held" if len(played) == 1 else "reproduced", [])
 
-        monkeypatch.setattr("killpoint.replay.replay", replay)
+        monkeypatch.setattr("killpoint.judgement.replay.replay", replay)
         names: dict[str, object] = {}
         exec(exported(str(file), "pytest"), names)
         test = names["test_r3_stream"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from killpoint.invariants import BY_ID
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.matrix.result_row import CheckOptions, Place, Row
 from killpoint.report import verdict_json
 from killpoint.verdict import CaseOutcome, combine

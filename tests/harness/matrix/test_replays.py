@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from stored_rows import ASKED, CASE, stored
 
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 from killpoint.matrix import replays
 from killpoint.matrix.replays import confirm, copy
 from killpoint.matrix.result_row import Row

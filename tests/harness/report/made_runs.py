@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from killpoint.invariants import BY_ID
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.report import verdict_json
 from killpoint.report.run_folder import StoredRun, read
 from killpoint.verdict import CaseOutcome, CaseViolation, combine

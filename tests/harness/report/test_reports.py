@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from killpoint.findings.rows import NO_REGISTRY
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.report import verdict_json
 from killpoint.report.card import print_card, summary
 from killpoint.verdict import CaseOutcome, CaseViolation, InvariantVerdict, VerdictWord

@@ -4,7 +4,7 @@ import pytest
 
 from killpoint.errors import BadUsage
 from killpoint.invariants import CATALOGUE
-from killpoint.judge import Judgement
+from killpoint.judgement.judge import Judgement
 from killpoint.report import verdict_json
 from killpoint.report.run_folder import read
 from killpoint.verdict import CaseOutcome, combine

@@ -9,7 +9,7 @@ import pytest
 from file_queue import AGAIN, FILE, QUEUE, Repository
 
 from killpoint.cli import main
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 
 _ASKED = ["--only", "R3/stream", "--jobs", "1", "--no-attribution"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.replay import Replayed
+from killpoint.judgement.replay import Replayed
 from killpoint.report.run_folder import StoredCase
 from killpoint.review import settling
 from killpoint.review.change import ChangedFile

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from killpoint.errors import CannotWork
-from killpoint.replay import replay
+from killpoint.judgement.replay import replay
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Message, Receive, Scenario, Send, Simulated
 from killpoint.search.case_run import CaseRun

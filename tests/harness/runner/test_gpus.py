@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from killpoint import cli, judge, plugin
+from killpoint import cli, plugin
 from killpoint.errors import CannotWork
+from killpoint.judgement import judge
 from killpoint.runner.observe import gpus
 from killpoint.runner.processes.target_agent import DEVICE, PLAY
 from killpoint.scenario import PoolStart, Scenario

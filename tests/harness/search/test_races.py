@@ -6,8 +6,8 @@ from pathlib import Path
 
 from synthetic import Tape
 
+from killpoint.judgement.replay import play_as_told
 from killpoint.ledger import Ledger
-from killpoint.replay import play_as_told
 from killpoint.runner.stage import Play
 from killpoint.scenario import Receive, Scenario, Send
 from killpoint.search.case_run import CaseRun

@@ -12,7 +12,7 @@ from sglang_shelf import FILES, FOLDER, NAMES, QUEUE, SglangShelf, zipped
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.targets import registry, sglang
 from killpoint.targets.sglang.sources import SGLANG
-from killpoint.targets.vllm import archive, releases
+from killpoint.targets.vllm.fetch import archive, releases
 
 NOWHERE = "http://127.0.0.1:1/simple"
 ANY = "py3-none-any"

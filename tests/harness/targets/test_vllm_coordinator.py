@@ -15,8 +15,8 @@ from killpoint.systems.coordinator.checks.wakeups import woken
 from killpoint.systems.coordinator.unanswered_start_search import play
 from killpoint.targets import vllm
 from killpoint.targets.coordination import Published, Started
-from killpoint.targets.vllm import archive
 from killpoint.targets.vllm.adapter import VllmTarget
+from killpoint.targets.vllm.fetch import archive
 
 LIKE_ITS = """
 import time, zmq, msgspec

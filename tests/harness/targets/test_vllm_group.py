@@ -13,7 +13,7 @@ from killpoint.errors import CannotWork
 from killpoint.targets import vllm
 from killpoint.targets.protocol import GroupShape, UnsupportedByTarget
 from killpoint.targets.vllm.adapter import VllmTarget
-from killpoint.targets.vllm.neighbours import is_torch_equal_or_newer, tcp_uri
+from killpoint.targets.vllm.loading.stubs import is_torch_equal_or_newer, tcp_uri
 
 GROUP = """
 import vllm.envs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from killpoint.targets.vllm.index import configured
+from killpoint.targets.vllm.fetch.index import configured
 
 
 def settings(folder: Path, text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from vllm_shelf import FOLDER, QUEUE, Shelf, packed, sdist
 
 from killpoint.errors import BadUsage, CannotWork, KillpointError
 from killpoint.targets import vllm
-from killpoint.targets.vllm import archive, releases
+from killpoint.targets.vllm.fetch import archive, releases
 
 NOWHERE = "http://127.0.0.1:1/simple"
 

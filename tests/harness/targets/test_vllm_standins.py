@@ -13,8 +13,9 @@ from vllm_shelf import FOLDER, QUEUE
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets import vllm
-from killpoint.targets.vllm import neighbours, trees
 from killpoint.targets.vllm.adapter import VllmTarget
+from killpoint.targets.vllm.fetch import trees
+from killpoint.targets.vllm.loading import stubs as neighbours
 
 
 def tree(root: Path, *more: str) -> str:

@@ -8,7 +8,7 @@ from detection.found import Found
 from detection.random_killing import VICTIMS, kill_at_random
 from killpoint.cases import select
 from killpoint.errors import KillpointError
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 from killpoint.runner.stage import Stage
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.registry import resolve

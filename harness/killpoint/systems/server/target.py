@@ -18,7 +18,7 @@ from killpoint.systems.server.program import LinePath, ServerProgram, Topology
 from killpoint.systems.server.program_file import load_program
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability
-from killpoint.targets.vllm.specs import parted
+from killpoint.targets.vllm.fetch.specs import parted
 from killpoint.targets.vllm.switch_offs import known
 from killpoint.targets.vllm.switch_offs.servers import switchable
 from killpoint.verdict import Kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from killpoint.targets.protocol import Target
 from killpoint.targets.sglang.adapter import SglangTarget
 from killpoint.targets.sglang.sources import SGLANG
-from killpoint.targets.vllm import specs
+from killpoint.targets.vllm.fetch import specs
 
 
 def resolve(spec: str) -> str:

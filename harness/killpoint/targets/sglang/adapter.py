@@ -10,8 +10,8 @@ from killpoint.targets.protocol import Capability, UnsupportedByTarget
 from killpoint.targets.sglang import neighbours
 from killpoint.targets.shapes import QueueShape
 from killpoint.targets.vllm.adapter import VllmTarget
+from killpoint.targets.vllm.loading.module_loader import Contents
 from killpoint.targets.vllm.sources import Sources
-from killpoint.targets.vllm.standins import Contents
 
 
 class SglangTarget(VllmTarget):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.targets.sglang.sources import FOLDER
-from killpoint.targets.vllm.neighbours import is_ipv6, open_port
+from killpoint.targets.vllm.loading.stubs import is_ipv6, open_port
 
 NOTES = (
     "sglang.srt.utils: ports and addresses are chosen by killpoint, all on this machine",

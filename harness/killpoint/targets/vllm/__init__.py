@@ -16,7 +16,7 @@ def resolve(spec: str) -> str:
         BadUsage: no such release or tree, or it has no source archive or no message queue.
         CannotWork: this machine cannot get it.
     """
-    from killpoint.targets.vllm import specs
+    from killpoint.targets.vllm.fetch import specs
     from killpoint.targets.vllm.project import VLLM
 
     return specs.resolve(spec, VLLM)
@@ -29,8 +29,8 @@ def build(resolved: str) -> Target:
         BadUsage: no such tree.
         CannotWork: the release was not resolved on this machine before, or was changed since.
     """
-    from killpoint.targets.vllm import specs
     from killpoint.targets.vllm.adapter import VllmTarget
+    from killpoint.targets.vllm.fetch import specs
     from killpoint.targets.vllm.project import VLLM
 
     return VllmTarget(specs.find(resolved, VLLM))
@@ -38,7 +38,7 @@ def build(resolved: str) -> Target:
 
 def switch_offs_of(resolved: str) -> list[str]:
     """Return the findings that can still be switched off in the code of a resolved target."""
-    from killpoint.targets.vllm import specs
+    from killpoint.targets.vllm.fetch import specs
     from killpoint.targets.vllm.project import VLLM
 
     return specs.switch_offs_of(resolved, VLLM)

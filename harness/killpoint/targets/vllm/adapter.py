@@ -19,25 +19,18 @@ from killpoint.interfaces import Surroundings
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import BlackBox, Capability, Outcome, StoreSink, UnsupportedByTarget
 from killpoint.targets.shapes import QueueShape
-from killpoint.targets.vllm import (
-    contract,
-    coordinator,
-    coordinator_process,
-    neighbours,
-    pipe_neighbours,
-    pool,
-    pool_neighbours,
-    simulated,
-    standins,
-    wire,
-)
+from killpoint.targets.vllm import contract, coordinator, coordinator_process, pool, simulated, wire
+from killpoint.targets.vllm.fetch.specs import find
 from killpoint.targets.vllm.groups import VllmGroups
+from killpoint.targets.vllm.loading import module_loader as standins
+from killpoint.targets.vllm.loading import pipe_stubs as pipe_neighbours
+from killpoint.targets.vllm.loading import pool_stubs as pool_neighbours
+from killpoint.targets.vllm.loading import stubs as neighbours
 from killpoint.targets.vllm.pipe import VllmPipes
 from killpoint.targets.vllm.pool import VllmPools
 from killpoint.targets.vllm.pool_starts import Arrival
 from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import EXECUTOR, Sources
-from killpoint.targets.vllm.specs import find
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from killpoint.targets.protocol import UnsupportedByTarget
 from killpoint.targets.shapes import PipeShape
-from killpoint.targets.vllm.pipe_neighbours import KVTransferConfig
+from killpoint.targets.vllm.loading.pipe_stubs import KVTransferConfig
 from killpoint.targets.vllm.sources import PIPE, Features
 
 _KEPT: list[Any] = []

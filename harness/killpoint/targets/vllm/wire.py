@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from killpoint.targets.vllm.neighbours import is_ipv6
+from killpoint.targets.vllm.loading.stubs import is_ipv6
 
 _SCHEME = "tcp://"
 

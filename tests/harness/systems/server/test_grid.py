@@ -11,7 +11,7 @@ from reading import Reading
 from killpoint.case import Case
 from killpoint.cases import EVERY_CASE, SERVER_CASES, asked_of
 from killpoint.invariants import BY_ID
-from killpoint.judge import plan
+from killpoint.judgement.judge import plan
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, dump, parse
 from killpoint.search.case_run import CaseRun

@@ -10,7 +10,7 @@ from reading import Reading
 from killpoint.cases import CASES, SERVER_CASES, asked_of, select
 from killpoint.errors import BadUsage
 from killpoint.invariants import BY_ID, CATALOGUE
-from killpoint.judge import judge, plan
+from killpoint.judgement.judge import judge, plan
 from killpoint.scenario import Scenario, ServerShape, dump, parse
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.server.player import ServerPlayer

@@ -10,7 +10,7 @@ import pytest
 
 from killpoint.errors import BadUsage, CannotWork
 from killpoint.findings.attribution import entries_of, projects_of
-from killpoint.judge import judge
+from killpoint.judgement.judge import judge
 from killpoint.systems.server import target
 from killpoint.systems.server.environments import beside, dynamo, locks, made, program, store
 from killpoint.systems.server.program import ServerProgram

@@ -21,7 +21,8 @@ from killpoint.durations import expected
 from killpoint.errors import CannotWork, KillpointError
 from killpoint.invariant import Invariant
 from killpoint.invariants import CATALOGUE
-from killpoint.resume import Ended, Kept
+from killpoint.judgement.resume import Ended, Kept
+from killpoint.judgement.shards import shard as shared
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.protocol import Loaded
 from killpoint.runner.stage import Stage
@@ -29,7 +30,6 @@ from killpoint.scenario import Depth, Scenario
 from killpoint.search.case_run import CaseRun, Told
 from killpoint.search.schedule_run import PROCESSES
 from killpoint.search.shrink.shrinker import shrink
-from killpoint.shards import shard as shared
 from killpoint.targets.disclaimer import disclaimed
 from killpoint.targets.registry import is_server, resolve
 from killpoint.targets.shapes import Device

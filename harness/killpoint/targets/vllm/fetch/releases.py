@@ -16,8 +16,8 @@ from packaging.version import InvalidVersion, Version
 
 from killpoint.cache import cache_root
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm import archive, wheel
-from killpoint.targets.vllm.index import configured
+from killpoint.targets.vllm.fetch import archive, wheel
+from killpoint.targets.vllm.fetch.index import configured
 from killpoint.targets.vllm.project import VLLM, Project
 from killpoint.targets.vllm.sources import Sources
 
@@ -97,7 +97,7 @@ def fetch(version: Version, project: Project = VLLM) -> Sources:
 
 
 def _fetched(version: Version, project: Project) -> Sources:
-    from killpoint.targets.vllm import lookup  # the extra `engines` is for this alone
+    from killpoint.targets.vllm.fetch import lookup
 
     index = configured()
     name = f"{project.name}=={version}"

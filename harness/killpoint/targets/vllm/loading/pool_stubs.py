@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NoReturn, TypeVar
 
-from killpoint.targets.vllm import neighbours
+from killpoint.targets.vllm.loading import stubs as neighbours
 from killpoint.targets.vllm.pool_worker import WorkerWrapper
 
 NOTES = (

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm import releases, switch_offs, trees
+from killpoint.targets.vllm import switch_offs
+from killpoint.targets.vllm.fetch import releases, trees
 from killpoint.targets.vllm.project import Project
 from killpoint.targets.vllm.sources import Sources
 

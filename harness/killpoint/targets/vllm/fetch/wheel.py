@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from killpoint.errors import CannotWork
-from killpoint.targets.vllm.archive import WANTED, inside, is_wanted, keep
+from killpoint.targets.vllm.fetch.archive import WANTED, inside, is_wanted, keep
 
 
 def take(

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from killpoint.errors import CannotWork
-from killpoint.targets.vllm import neighbours
+from killpoint.targets.vllm.loading import stubs as neighbours
 from killpoint.targets.vllm.sources import GROUP, Sources
 
 Contents = Mapping[str, Mapping[str, object]]

@@ -18,7 +18,7 @@ from unearth.fetchers import Fetcher, PyPIClient
 from unearth.preparer import HTTPErrors
 
 from killpoint.errors import BadUsage, CannotWork
-from killpoint.targets.vllm.index import Index
+from killpoint.targets.vllm.fetch.index import Index
 from killpoint.targets.vllm.project import VLLM, Project
 
 
