@@ -26,7 +26,7 @@ from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
 from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
-from killpoint.systems.server import target as server
+from killpoint.systems.server import target
 from killpoint.targets.registry import is_server, resolve, switch_offs_of, switched_off
 from killpoint.targets.vllm.switch_offs import SWITCH_OFFS
 from killpoint.targets.vllm.switch_offs.servers import switchable
@@ -74,7 +74,7 @@ def without(spec: str, findings: Sequence[str]) -> str:
 def entries_of(spec: str) -> list[Finding]:
     """Return the registry's entries of a target; none of the reference, nor of a user's own module.
 
-    For vLLM's server, they are those of a whole server, and those of its parts by themselves.
+    For vLLM's target, they are those of a whole target, and those of its parts by themselves.
     """
     projects = projects_of(spec)
     return [each for each in findings().values() if projects & {*each.projects}]
@@ -83,7 +83,7 @@ def entries_of(spec: str) -> list[Finding]:
 def projects_of(spec: str) -> set[str]:
     """Return the projects whose code a target is, as entries name them."""
     if is_server(spec):
-        return {SERVER, "vllm"} if server.is_vllm(spec) else set()
+        return {SERVER, "vllm"} if target.is_vllm(spec) else set()
     return {re.split("[=@~]", spec)[0]}
 
 
@@ -94,7 +94,7 @@ def _switchable(spec: str) -> list[str]:
 
 def release_of(spec: str) -> str:
     """The release that a target's spec names; empty if it names none."""
-    return server.release(spec) if is_server(spec) else re.split("==|@", f"{spec}==")[1]
+    return target.release(spec) if is_server(spec) else re.split("==|@", f"{spec}==")[1]
 
 
 class _Leaving(Exception):

@@ -13,7 +13,7 @@ from killpoint.runner.stage import Play
 from killpoint.scenario import Fault, Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.search.play_evidence import Unsupported
-from killpoint.systems.pool.cases import kill_matrix as pool_matrix_cases
+from killpoint.systems.pool.cases import kill_matrix
 from killpoint.systems.pool.cases.kill_matrix import CASES, PARTS, cells_of, missing, parts, strike
 from killpoint.systems.pool.kill_matrix import JUDGED_BY, MATRIX, Cell
 
@@ -71,7 +71,7 @@ def test_every_cell_is_played_by_one_case_where_pools_start_as_they_would() -> N
 def test_a_case_asks_for_its_own_cells_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[Cell]] = []
     monkeypatch.setattr(
-        pool_matrix_cases, "strike", lambda _trial, cells, _start: asked.append(list(cells))
+        kill_matrix, "strike", lambda _trial, cells, _start: asked.append(list(cells))
     )
     case = next(case for case in CASES if case.id == "W3/matrix-answering")
     case.run(Playing())

@@ -17,7 +17,7 @@ from killpoint.runner.observe import gpus
 from killpoint.runner.processes.target_agent import DEVICE, PLAY
 from killpoint.scenario import PoolStart, Scenario
 from killpoint.search.case_run import CaseRun
-from killpoint.systems.pool import payload as pool_payload
+from killpoint.systems.pool import payload
 from killpoint.systems.pool.worker_class import PoolWorker
 from killpoint.targets.protocol import PoolShape, QueueShape
 from killpoint.targets.refengine import pool
@@ -140,9 +140,9 @@ def test_a_worker_takes_its_gpu_of_fewer(
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setenv(DEVICE, device)
     monkeypatch.delenv(PLAY, raising=False)
-    before = pool_payload.take_stand(None)
+    before = payload.take_stand(None)
     try:
         PoolWorker(3, 4).init_device()
     finally:
-        pool_payload.take_stand(before)
+        payload.take_stand(before)
     assert took == taken

@@ -15,7 +15,7 @@ from killpoint.errors import BadUsage, CannotWork
 from killpoint.targets import vllm
 from killpoint.targets.vllm.adapter import VllmTarget
 from killpoint.targets.vllm.fetch import trees
-from killpoint.targets.vllm.loading import stubs as neighbours
+from killpoint.targets.vllm.loading import stubs
 
 
 def tree(root: Path, *more: str) -> str:
@@ -45,7 +45,7 @@ def load_beside_another(spec: str) -> str:
 
 def load_with_temporary_folder(spec: str, folder: str) -> dict[str, Any]:
     os.environ.pop("VLLM_RPC_BASE_PATH")
-    before = neighbours.ipc_path()
+    before = stubs.ipc_path()
     os.environ["TMPDIR"] = folder
     return {**load(spec), "BEFORE": before}
 

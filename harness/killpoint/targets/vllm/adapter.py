@@ -22,10 +22,7 @@ from killpoint.targets.shapes import QueueShape
 from killpoint.targets.vllm import contract, coordinator, coordinator_process, pool, simulated, wire
 from killpoint.targets.vllm.fetch.specs import find
 from killpoint.targets.vllm.groups import VllmGroups
-from killpoint.targets.vllm.loading import module_loader as standins
-from killpoint.targets.vllm.loading import pipe_stubs as pipe_neighbours
-from killpoint.targets.vllm.loading import pool_stubs as pool_neighbours
-from killpoint.targets.vllm.loading import stubs as neighbours
+from killpoint.targets.vllm.loading import module_loader, pipe_stubs, pool_stubs, stubs
 from killpoint.targets.vllm.pipe import VllmPipes
 from killpoint.targets.vllm.pool import VllmPools
 from killpoint.targets.vllm.pool_starts import Arrival
@@ -48,7 +45,7 @@ class VllmTarget(
     """
 
     name = "vllm"
-    _replaced: tuple[str, ...] = neighbours.NOTES
+    _replaced: tuple[str, ...] = stubs.NOTES
 
     def __init__(self, sources: Sources) -> None:
         self.version = sources.version
@@ -65,8 +62,8 @@ class VllmTarget(
     @property
     def notes(self) -> tuple[str, ...]:
         """Origin of the code, and the parts of vLLM that were replaced or switched off."""
-        of_pool = pool_neighbours.NOTES if "pool" in self.capabilities else ()
-        of_pipe = pipe_neighbours.NOTES if "pipe" in self.capabilities else ()
+        of_pool = pool_stubs.NOTES if "pool" in self.capabilities else ()
+        of_pipe = pipe_stubs.NOTES if "pipe" in self.capabilities else ()
         return (
             f"{self.sources.spec}: {self.sources.origin}",
             *self.sources.switched_off(),
@@ -97,7 +94,7 @@ class VllmTarget(
         """
         if self._module is None:
             with _one_native_thread():
-                self._module = standins.serve(self.sources, self._stood_in())
+                self._module = module_loader.serve(self.sources, self._stood_in())
                 self._load_executor()
                 self._load_pipe()
 
@@ -112,11 +109,11 @@ class VllmTarget(
             self._lacks = (f"its executor cannot be imported, so it has no pool here: {what}",)
             self.capabilities -= {"pool"}
 
-    def _stood_in(self) -> standins.Contents:
+    def _stood_in(self) -> module_loader.Contents:
         there = self.features.pool is not None
-        found = pool_neighbours.modules() if there else neighbours.modules()
+        found = pool_stubs.modules() if there else stubs.modules()
         if self.features.pipe:
-            for name, contents in pipe_neighbours.modules().items():
+            for name, contents in pipe_stubs.modules().items():
                 found.setdefault(name, {}).update(contents)
         return found
 

@@ -11,15 +11,11 @@ from killpoint.scenario import Scenario
 from killpoint.search.case_run import CaseRun
 from killpoint.search.play_evidence import UnableHere
 from killpoint.search.player import Player
-from killpoint.systems.pipe.cases import deaths as pipe_deaths
-from killpoint.systems.pipe.cases import send_buffer as pipe_buffer
-from killpoint.systems.pipe.cases import sweeps as pipe_sweeps
-from killpoint.systems.pipe.cases import transfers as pipe
+from killpoint.systems.pipe.cases import deaths, send_buffer, sweeps, transfers
 from killpoint.systems.pipe.tensor_fuzz import fuzz_tensors
 
 _OF = {
-    case.id: case
-    for case in (*pipe.CASES, *pipe_buffer.CASES, *pipe_deaths.CASES, *pipe_sweeps.CASES)
+    case.id: case for case in (*transfers.CASES, *send_buffer.CASES, *deaths.CASES, *sweeps.CASES)
 }
 
 

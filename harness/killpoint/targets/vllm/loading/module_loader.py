@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from killpoint.errors import CannotWork
-from killpoint.targets.vllm.loading import stubs as neighbours
+from killpoint.targets.vllm.loading import stubs
 from killpoint.targets.vllm.sources import GROUP, Sources
 
 Contents = Mapping[str, Mapping[str, object]]
@@ -28,7 +28,7 @@ def serve(sources: Sources, stood_in: Contents | None = None) -> ModuleType:
         CannotWork: the package is imported here already, something it needs is not installed, or
             the queue asks for something of its package's that has no stand-in.
     """
-    finder = Finder(sources, neighbours.modules() if stood_in is None else stood_in)
+    finder = Finder(sources, stubs.modules() if stood_in is None else stood_in)
     if finder.package in sys.modules:
         what = f"another {finder.package} is imported in this process already"
         raise CannotWork(f"{sources.spec}: {what}")
@@ -113,7 +113,7 @@ class Replaced(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make a module that refuses what it was not given."""
-        return neighbours.StandIn(spec.name, self._contents)
+        return stubs.StandIn(spec.name, self._contents)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: nothing is left to run."""

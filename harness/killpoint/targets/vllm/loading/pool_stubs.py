@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NoReturn, TypeVar
 
-from killpoint.targets.vllm.loading import stubs as neighbours
+from killpoint.targets.vllm.loading import stubs
 from killpoint.targets.vllm.pool_worker import WorkerWrapper
 
 NOTES = (
@@ -105,7 +105,7 @@ class WatchDog:
         return contextlib.nullcontext()
 
 
-class PoolPlatform(neighbours.Platform):
+class PoolPlatform(stubs.Platform):
     """A machine without accelerators, on which vLLM is not a CPU backend either."""
 
     def is_cpu(self) -> bool:
@@ -145,7 +145,7 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
 
 def modules() -> dict[str, dict[str, object]]:
     """Return every stand-in's contents by module name, with those that the queue needs."""
-    found = neighbours.modules()
+    found = stubs.modules()
     for name, contents in _more().items():
         found.setdefault(name, {}).update(contents)
     for name in list(found):
@@ -254,11 +254,11 @@ def _untouched(**_: object) -> Callable[[_F], _F]:
 
 
 def _init_method(host: str, port: int) -> str:
-    return neighbours.tcp_uri(host, port)
+    return stubs.tcp_uri(host, port)
 
 
 def _file_store() -> str:
-    return f"file://{neighbours.base_path()}/{secrets.token_hex(8)}"
+    return f"file://{stubs.base_path()}/{secrets.token_hex(8)}"
 
 
 def _no_context() -> NoReturn:
