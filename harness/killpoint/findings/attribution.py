@@ -74,7 +74,7 @@ def without(spec: str, findings: Sequence[str]) -> str:
 def entries_of(spec: str) -> list[Finding]:
     """Return the registry's entries of a target; none of the reference, nor of a user's own module.
 
-    For vLLM's target, they are those of a whole target, and those of its parts by themselves.
+    For vLLM's server, they are those of a whole server, and those of its parts by themselves.
     """
     projects = projects_of(spec)
     return [each for each in findings().values() if projects & {*each.projects}]
