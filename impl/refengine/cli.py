@@ -60,7 +60,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> EngineSettings:
-    """Of parsed flags; ValueError if no engine can be like that."""
+    """Return the settings of parsed flags; ValueError if no engine can be like that."""
     chosen = {name: getattr(options, name) for name in _ABOUT}
     size = ModelSize(seed=options.model_seed)
     return EngineSettings(**chosen, restart=options.restart, size=size)
@@ -73,7 +73,7 @@ _EXTRA = ("cloudpickle", "prometheus_client", "starlette", "torch", "uvicorn")
 
 
 class _BadUsage(Exception):
-    """In one line: what is wrong."""
+    """Return in one line what is wrong."""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""What can go wrong, as types: each carries the facts, and its text says what to do next."""
+"""Errors, as types: each carries the facts, and its text says what to do next."""
 
 
 class RefengineError(Exception):

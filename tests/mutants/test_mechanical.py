@@ -110,7 +110,7 @@ def test_areas_are_files_of_the_reference_and_words_that_name_nothing_are_refuse
     areas = files_of([], HOME)
     assert list(areas) == list(AREAS)
     assert "group/store_group.py" in areas["group"]
-    assert files_of(["waiting/"], HOME)["waiting/"][-1] == "waiting/yielding.py"
+    assert files_of(["transport/"], HOME)["transport/"][-1] == "transport/session.py"
     with pytest.raises(BadUsage, match=r"rign.*ring, queue, group"):
         files_of(["rign"], HOME)
 

@@ -1,4 +1,4 @@
-"""What a play is worth as evidence: whether its faults struck, who refused it, what it left."""
+"""The evidence of a play: whether its faults struck, who refused it, what it left."""
 
 from __future__ import annotations
 

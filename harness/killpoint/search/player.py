@@ -1,4 +1,4 @@
-"""What plays scenarios for a case run: a stage, or an object in its place."""
+"""Players of scenarios for a case run: a stage, or an object in its place."""
 
 from __future__ import annotations
 

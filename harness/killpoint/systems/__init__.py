@@ -1,1 +1,1 @@
-"""What is put on trial, one folder a system: so far whole servers; the rest is to follow."""
+"""The systems that are put on trial, one folder each (:mod:`killpoint.systems.registry`)."""

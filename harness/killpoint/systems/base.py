@@ -18,7 +18,7 @@ from killpoint.targets.shapes import Device
 
 
 class Played(msgspec.Struct):
-    """What a play leaves to be judged, beside the logs in its folder."""
+    """Remains of a play that are judged, beside the logs in its folder."""
 
     ledger: Ledger
     stalled: str
@@ -31,7 +31,7 @@ class Played(msgspec.Struct):
 
 
 class Player(Protocol):
-    """What plays scenarios of one system on one target; whatever it keeps for that, it ends."""
+    """Player of one system's scenarios on one target; it ends whatever it keeps for that."""
 
     def declines(self, scenario: Scenario) -> str:
         """Why the target cannot be in a scenario, or nothing it does could tell of its judges.

@@ -1,4 +1,4 @@
-"""What every step of a scenario is made of."""
+"""The base class of steps, and the types of their fields."""
 
 from __future__ import annotations
 

@@ -6,10 +6,12 @@ filled before (measured at 32 MiB: 2.5 GB/s against 19).
 
 import mmap
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Callable
 
 _MOST_BYTES = 128 << 20
 _STEPS = 8
+_MOST_IDLE = 256 << 20
 
 
 class BufferPool:
@@ -52,6 +54,50 @@ class BufferPool:
             self._held -= oldest
             if not buffers:
                 del self._by_size[oldest]
+
+
+class SnapshotBuffers:
+    """Buffers for copies that leave later. Idle ones and those in use stay below `limit` (SPEC K2).
+
+    Any thread takes, any gives back; each is one append or pop.
+    """
+
+    def __init__(self, limit: int, in_use: Callable[[], int]) -> None:
+        self._limit, self._in_use = limit, in_use
+        self._idle: deque[mmap.mmap] = deque()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of idle buffers."""
+        return sum(len(buffer) for buffer in list(self._idle))
+
+    def take(self, nbytes: int) -> memoryview:
+        """Return so much writable memory, of which the caller's use already counts."""
+        size = rounded(nbytes)
+        for _ in range(len(self._idle)):
+            try:
+                buffer = self._idle.popleft()
+            except IndexError:
+                break  # another thread was faster
+            if len(buffer) == size:
+                return memoryview(buffer)[:nbytes]
+            if self.nbytes + len(buffer) + self._in_use() <= self._limit:
+                self._idle.append(buffer)
+        buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        buffer.madvise(mmap.MADV_HUGEPAGE)
+        return memoryview(buffer)[:nbytes]
+
+    def give_back(self, memory: memoryview) -> None:
+        """Take a buffer back, while its use still counts."""
+        buffer = memory.obj
+        if isinstance(buffer, mmap.mmap):
+            idle = self.nbytes
+            if idle + self._in_use() <= self._limit and idle + len(buffer) <= _MOST_IDLE:
+                self._idle.append(buffer)
+
+    def clear(self) -> None:
+        """Let go of all that lies here."""
+        self._idle.clear()
 
 
 def _references() -> int:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from refengine.base.buffer_pool import SnapshotBuffers
 from refengine.pipe.errors import (
     BlocksFailed,
     LeaseEnded,
@@ -28,7 +29,6 @@ from refengine.pipe.pipe import Pipe
 from refengine.pipe.protocol import Header, Kind, Metadata
 from refengine.pipe.send_queue import PartialWrite
 from refengine.pipe.settings import PipeSettings
-from refengine.pipe.shelf import Shelf
 from refengine.pipe.transports.inline import InlineReceiveTransport, InlineSendTransport
 from refengine.pipe.wakeup import Wakeup
 
@@ -187,36 +187,36 @@ def test_a_link_has_the_kernel_watch_its_peer():
 
 
 def test_snapshots_lie_in_memory_that_comes_back():
-    shelf = Shelf(4 * MIB, lambda: 0)
-    transport = InlineSendTransport(shelf, MIB)
+    buffers = SnapshotBuffers(4 * MIB, lambda: 0)
+    transport = InlineSendTransport(buffers, MIB)
     tensor = torch.full((MIB,), 7, dtype=torch.uint8)
     assert transport.nbytes(tensor) == MIB
     first = transport.snapshot(tensor, b"label")
     assert bytes(first.follows()[:3]) == b"\7\7\7"
     header = first.header(5)
     assert header == Header(Kind.TENSOR, 5, Metadata("uint8", (MIB,)), follows=MIB, label=b"label")
-    assert shelf.nbytes == 0
+    assert buffers.nbytes == 0
     first.free()
-    assert shelf.nbytes == MIB
+    assert buffers.nbytes == MIB
     first.free()
-    assert shelf.nbytes == MIB
+    assert buffers.nbytes == MIB
     second = transport.snapshot(tensor, b"")
-    assert shelf.nbytes == 0
+    assert buffers.nbytes == 0
     assert not second.beside()
     second.free()
     transport.close()
-    assert shelf.nbytes == 0
+    assert buffers.nbytes == 0
 
 
 def test_nothing_and_what_is_empty_take_no_memory():
-    shelf = Shelf(4 * MIB, lambda: 0)
-    transport = InlineSendTransport(shelf, MIB)
+    buffers = SnapshotBuffers(4 * MIB, lambda: 0)
+    transport = InlineSendTransport(buffers, MIB)
     for tensor in (None, torch.empty(0)):
         snapshot = transport.snapshot(tensor, b"")
         assert not len(snapshot.follows())
         snapshot.free()
         assert transport.nbytes(tensor) == 0
-    assert shelf.nbytes == 0
+    assert buffers.nbytes == 0
     assert transport.nbytes(torch.empty(MIB + 1, dtype=torch.uint8)) == 0
     assert transport.nbytes(torch.ones(3).to_sparse()) == 0
 

@@ -202,7 +202,7 @@ def test_a_pipe_is_closed_as_its_block_is_left_and_holds_no_memory():
         got = pipe.recv_tensor(10.0)
         assert got is not None
         assert drained(pipe) == 0
-        shelf = pipe._ends.send_transport._shelf
+        shelf = pipe._ends.send_transport._buffers
         assert shelf.nbytes == 1 << 20
     assert shelf.nbytes == 0
     with pytest.raises(PipeClosed, match="this rank"):

@@ -40,7 +40,6 @@ AREAS: dict[str, tuple[str, ...]] = {
         "pipe/send_queue.py",
         "pipe/sender.py",
         "pipe/settings.py",
-        "pipe/shelf.py",
         "pipe/tensors.py",
         "pipe/wakeup.py",
         "pipe/transports/__init__.py",

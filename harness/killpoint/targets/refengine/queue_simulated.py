@@ -268,7 +268,7 @@ class _HeldFds:
 
 
 class _NoReserve(_HeldFds):
-    """Nothing has to be kept for a context without threads."""
+    """Empty reserve, for a context without threads."""
 
     def __init__(self, count: int) -> None:
         pass

@@ -7,22 +7,21 @@ from typing import Any
 
 import torch
 
-from ...base.buffer_pool import BufferPool
+from ...base.buffer_pool import BufferPool, SnapshotBuffers
 from ..errors import TensorRefused
 from ..protocol import Header, Kind, Metadata
-from ..shelf import Shelf
 from ..tensors import bytes_of, copy_into, describe, within_memory
 
 _NOTHING = memoryview(b"")
 
 
 class InlineSnapshot:
-    """Metadata, and a copy of the bytes in memory on loan from the shelf."""
+    """Metadata, and a copy of the bytes in memory on loan from the buffers."""
 
-    def __init__(self, metadata: Metadata | None, label: bytes, shelf: Shelf) -> None:
-        self._metadata, self._label, self._shelf = metadata, label, shelf
+    def __init__(self, metadata: Metadata | None, label: bytes, buffers: SnapshotBuffers) -> None:
+        self._metadata, self._label, self._buffers = metadata, label, buffers
         nbytes = metadata.nbytes if metadata else 0
-        self._memory = shelf.take(nbytes) if nbytes else _NOTHING
+        self._memory = buffers.take(nbytes) if nbytes else _NOTHING
 
     @property
     def memory(self) -> memoryview:
@@ -48,14 +47,14 @@ class InlineSnapshot:
         """Give the memory back."""
         memory, self._memory = self._memory, _NOTHING
         if len(memory):
-            self._shelf.give_back(memory)
+            self._buffers.give_back(memory)
 
 
 class InlineSendTransport:
     """The sending half. `most`: bytes that a tensor may have."""
 
-    def __init__(self, shelf: Shelf, most: int) -> None:
-        self._shelf, self._most = shelf, most
+    def __init__(self, buffers: SnapshotBuffers, most: int) -> None:
+        self._buffers, self._most = buffers, most
 
     def nbytes(self, tensor: Any) -> int:
         """Return the bytes of a tensor's elements; 0 if the snapshot will refuse it."""
@@ -65,18 +64,18 @@ class InlineSendTransport:
     def snapshot(self, tensor: Any, label: bytes) -> InlineSnapshot:
         """Return a copy in memory used before, if there is some: fresh memory is slow."""
         if tensor is None:
-            return InlineSnapshot(None, label, self._shelf)
+            return InlineSnapshot(None, label, self._buffers)
         metadata = describe(tensor)
         if metadata.nbytes > self._most:
             raise TensorRefused(f"{metadata.nbytes} bytes, of at most {self._most}")
-        snapshot = InlineSnapshot(metadata, label, self._shelf)
+        snapshot = InlineSnapshot(metadata, label, self._buffers)
         if len(snapshot.memory):
             copy_into(tensor, snapshot.memory)
         return snapshot
 
     def close(self) -> None:
         """Release the memory."""
-        self._shelf.clear()
+        self._buffers.clear()
 
 
 class InlineReceiveTransport:

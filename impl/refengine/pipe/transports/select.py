@@ -63,10 +63,10 @@ def make_send_transport(
         from .cuda_ipc import IpcSendTransport
 
         return IpcSendTransport(device, most)
-    from ..shelf import Shelf
+    from ...base.buffer_pool import SnapshotBuffers
     from .inline import InlineSendTransport
 
-    return InlineSendTransport(Shelf(settings.buffer_bytes, in_use), most)
+    return InlineSendTransport(SnapshotBuffers(settings.buffer_bytes, in_use), most)
 
 
 def make_receive_transport(

@@ -1,4 +1,4 @@
-"""What cases of a queue are made of: an opened queue, scenarios, runs of small messages."""
+"""Builders of a queue's cases: an opened queue, scenarios, runs of small messages."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _STOPS = (*_ENDS_WELL, "closed", "timeout")
 
 
 def queue_unharmed(scenario: Scenario, history: History) -> list[Violation]:
-    """What differs from a queue in which the struck calls were made, or were not."""
+    """Return the differences from a queue in which the struck calls were made, or were not."""
     readers = scenario.readers()
     return (
         _failed_orders(history)
@@ -90,7 +90,7 @@ def _half_sent(scenario: Scenario, history: History) -> list[Violation]:
 
 
 def _leaves(scenario: Scenario, reader: str) -> bool:
-    """Whether the reader is told to go while the others stay."""
+    """Return whether the reader leaves while the others stay."""
     steps = [step for step in scenario.steps if isinstance(step, (Close, Drop, Exit))]
     return any(reader in scenario.named(step.roles) for step in steps)
 
