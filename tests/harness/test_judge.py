@@ -44,14 +44,14 @@ class _Met:
         return SimpleNamespace(judge=judge, plays=1, convicted=None, leaks=[])
 
 
-class _Bench:
+class _StagePool:
     """Two stages that nobody uses."""
 
     def __init__(self, _spec: str, count: int) -> None:
         assert count == 2
         self.count = count
 
-    def __enter__(self) -> _Bench:
+    def __enter__(self) -> _StagePool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,7 +73,7 @@ def test_a_search_has_the_machine_to_itself_and_plays_of_processes_share_it(
 ) -> None:
     met = _Met()
     monkeypatch.setattr(judging, "CaseRun", met.case_run)
-    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "_StagePool", _StagePool)
     monkeypatch.setattr(judging, "_SEARCHES", 1)
     judged = judging.judge("refengine", sorted(_SEARCHES | _PLAYS), jobs=2)
     assert met.company == _PLAYS
@@ -91,7 +91,7 @@ def test_three_plays_go_on_at_a_time_for_each_core(
     def bench(_target: object, count: int) -> None:
         raise Counted(count)
 
-    monkeypatch.setattr(judging, "_Bench", bench)
+    monkeypatch.setattr(judging, "_StagePool", bench)
     monkeypatch.setattr(judging, "resolve", str)
     monkeypatch.setattr(judging.os, "cpu_count", lambda: 4)
     with pytest.raises(Counted, match=f"^{plays}$"):
@@ -101,7 +101,7 @@ def test_three_plays_go_on_at_a_time_for_each_core(
 def test_a_case_that_the_harness_fails_at_takes_no_other_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "_StagePool", _StagePool)
     monkeypatch.setattr(judging, "resolve", str)
     broken = judging.plan(["R7"])[0].id
 
@@ -134,7 +134,7 @@ def test_of_what_is_violated_no_further_case_is_begun_if_the_first_will_do(
 
         return SimpleNamespace(judge=judge, plays=1, convicted=None, leaks=[])
 
-    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "_StagePool", _StagePool)
     monkeypatch.setattr(judging, "resolve", str)
     monkeypatch.setattr(judging, "CaseRun", case_run)
     every = {case.id for case in judging.plan(["R7", "R8"])}
@@ -172,7 +172,7 @@ def test_the_longest_case_is_begun_first_unless_time_is_short(
         names = ("R7/few", "R7/many", "R8/few", "Q12/paced-overflow")
         return [Case(name, "", lambda _trial: None) for name in names]
 
-    monkeypatch.setattr(judging, "_Bench", _Bench)
+    monkeypatch.setattr(judging, "_StagePool", _StagePool)
     monkeypatch.setattr(judging, "resolve", str)
     monkeypatch.setattr(judging, "CaseRun", case_run)
     monkeypatch.setattr(judging, "expected", known)

@@ -391,7 +391,7 @@ def test_a_reader_does_not_wait_to_say_goodbye_to_a_writer_that_has_gone(undo: E
     writer.close()
     with pytest.raises(QueueClosed):
         reader.dequeue(5)
-    until(lambda: not any(p.hung_up() is False for p in reader._end._spoke._pulses()))
+    until(lambda: not any(p.hung_up() is False for p in reader._end._client._keepalives()))
     began = time.monotonic()
     reader.close()
     assert time.monotonic() - began < 0.4

@@ -107,8 +107,13 @@ def test_a_hello_whose_connection_is_gone_again_is_a_break(unplugged: bool):
 
 
 def client(**state: Any) -> tuple[Any, Ear]:
-    rest: dict[str, Any] = {"_pulse": None, "_try": None, "_current": None, "_broken_at": None}
-    rest |= {"_ended": False, "_hub_pid": 7, "_welcome_by": None, "_patience": 3.0}
+    rest: dict[str, Any] = {
+        "_keepalive": None,
+        "_attempt": None,
+        "_current": None,
+        "_broken_at": None,
+    }
+    rest |= {"_ended": False, "_server_pid": 7, "_welcome_by": None, "_patience": 3.0}
     end, ear = made(Client, **(rest | state))
     end._begin = lambda now: ear.heard.append(("begins", now))
     return end, ear
@@ -121,16 +126,16 @@ def tried(began: float) -> Any:
 @pytest.mark.parametrize(
     ("state", "heard"),
     [
-        ({"_pulse": Pulse(SILENCE / 2 - 0.001)}, []),
-        ({"_pulse": Pulse(SILENCE / 2)}, [("begins", NOW)]),
-        ({"_pulse": Pulse(SILENCE / 2), "_try": tried(NOW)}, []),
-        ({"_pulse": Pulse(SILENCE)}, [("silent", SILENCE, 7)]),
+        ({"_keepalive": Pulse(SILENCE / 2 - 0.001)}, []),
+        ({"_keepalive": Pulse(SILENCE / 2)}, [("begins", NOW)]),
+        ({"_keepalive": Pulse(SILENCE / 2), "_attempt": tried(NOW)}, []),
+        ({"_keepalive": Pulse(SILENCE)}, [("silent", SILENCE, 7)]),
         ({"_broken_at": NOW - RETURN_WITHIN + 0.001}, []),
         ({"_broken_at": NOW - RETURN_WITHIN}, [("died", RETURN_WITHIN, 7)]),
         ({"_welcome_by": NOW + 0.001}, []),
         ({"_welcome_by": NOW}, [("silent", 3.0, 0)]),
-        ({"_try": tried(NOW - 0.999)}, []),
-        ({"_try": tried(NOW - 1.0)}, [("begins", NOW)]),
+        ({"_attempt": tried(NOW - 0.999)}, []),
+        ({"_attempt": tried(NOW - 1.0)}, [("begins", NOW)]),
     ],
 )
 def test_a_spoke_tries_beside_half_a_silence_and_gives_up_when_its_time_is_over(
