@@ -12,14 +12,14 @@ from killpoint.systems.server.load.http_reply import HttpReply
 TEXT = "one two three"
 
 
-def _ended(data: bytes, *, undisturbed: str | None = TEXT) -> tuple[End, str]:
+def _ended(data: bytes, *, undisturbed: str | None = TEXT, marked: bool = True) -> tuple[End, str]:
     reply, completion = HttpReply(), Completion(tokens=3)
     for n in range(0, len(data), 7):
         reply.feed(data[n : n + 7])
         completion.take(reply)
     reply.end_of_file()
     completion.take(reply)
-    return completion.end(reply, undisturbed)
+    return completion.end(reply, undisturbed, marked=marked)
 
 
 def _whole(text: str, finish: str | None = "length", status: int = 200, **more: object) -> bytes:
@@ -76,6 +76,19 @@ PARTS = (_piece("one "), _piece("two "))
 )
 def test_an_answer_comes_to_one_end(data: bytes, end: End) -> None:
     assert _ended(data)[0] == end
+
+
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [
+        (_stream(*PARTS, _piece("three", "length")), "whole"),
+        (_stream(*PARTS, _piece("three", "length"), end=b""), "torn"),
+        (_stream(*PARTS, _piece("three")), "truncated"),
+        (_stream(*PARTS, _piece("", "length")), "truncated"),
+    ],
+)
+def test_of_a_server_that_marks_no_end_the_finish_reason_is_the_mark(data: bytes, end: End) -> None:
+    assert _ended(data, marked=False)[0] == end
 
 
 def test_an_error_tells_its_cause_and_one_without_a_word_only_its_status() -> None:

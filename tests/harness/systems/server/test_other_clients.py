@@ -26,6 +26,7 @@ class Small:
 
     def __init__(self) -> None:
         self.may = asyncio.Event()
+        self.last = LAST
         self.open = self.most = self.hung_up = 0
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -39,7 +40,7 @@ class Small:
             self.hung_up += gone.done()
             may.cancel()
             gone.cancel()
-            writer.write(HEAD + EVENT * PIECES + LAST)
+            writer.write(HEAD + EVENT * PIECES + self.last)
             await writer.drain()
         except OSError:
             pass
@@ -161,3 +162,22 @@ def test_phases_are_those_of_clients_that_ask_again_and_again(tmp_path: Path) ->
             return alone, beside
 
     assert asyncio.run(play()) == (True, True)
+
+
+def test_a_server_that_never_marks_the_end_of_a_stream_is_judged_without_the_mark(
+    tmp_path: Path,
+) -> None:
+    async def play(folder: Path, controls: bytes, under_load: bytes) -> tuple[bool, str]:
+        folder.mkdir()
+        async with _load(folder, 2) as (small, load):
+            small.may.set()
+            load.texts.clear()
+            small.last = controls
+            whole = await load.control(2, 20.0)
+            small.last = under_load
+            return whole, await load.ask(0, 20.0)
+
+    unmarked = LAST.replace(b"data: [DONE]\n\n", b"")
+    assert asyncio.run(play(tmp_path / "never", unmarked, unmarked)) == (True, "whole")
+    assert asyncio.run(play(tmp_path / "ever", LAST, LAST)) == (True, "whole")
+    assert asyncio.run(play(tmp_path / "lost", LAST, unmarked)) == (True, "truncated")

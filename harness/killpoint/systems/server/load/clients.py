@@ -152,6 +152,8 @@ class Load:
     """Seconds until every client had its answer, as all asked once."""
     sizes: dict[int, int] = field(default_factory=dict[int, int])
     """Bytes of each client's undisturbed answer."""
+    marked: bool | None = None
+    """True if undisturbed streams ended with ``[DONE]``, False if none did; None: not known."""
     stopping: bool = False
     last: int = field(default_factory=time.monotonic_ns)
     """Time when the last piece of any stream came, or the load began, ns."""
@@ -254,7 +256,8 @@ class Load:
         try:
             async with asyncio.timeout(deadline):
                 await exchange(self.address, data, reply, heard)
-            end, why = completion.end(reply, self.texts.get(client))
+            marked = phase != "control" and self.marked is not False
+            end, why = completion.end(reply, self.texts.get(client), marked=marked)
         except TimeoutError:
             pass
         except asyncio.CancelledError:
@@ -272,6 +275,8 @@ class Load:
         if phase == "control" and end == "whole":
             self.texts[client] = completion.text
             self.sizes[client] = len(reply.body)
+            if reply.is_stream:
+                self.marked = bool(self.marked) or completion.done
         return end
 
     async def call(self, path: str, body: bytes, deadline: float) -> None:

@@ -26,7 +26,7 @@ class Completion:
         self.error = ""
         self.used: int | None = None
         """Number of tokens that the server says it has generated."""
-        self._done = False
+        self.done = False
         """True once the last event, or the whole answer, was taken."""
         self._tokens = tokens
 
@@ -35,12 +35,20 @@ class Completion:
         if reply.status == 200 and reply.is_stream:
             for event in reply.events():
                 self._event(event)
-        elif reply.ended and not self._done:
-            self._done = True
+        elif reply.ended and not self.done:
+            self.done = True
             self._whole(bytes(reply.body), reply.status)
 
-    def end(self, reply: HttpReply, undisturbed: str | None) -> tuple[End, str]:
-        """Return the kind of end, and why; ``undisturbed``: the text that it should have."""
+    def end(
+        self, reply: HttpReply, undisturbed: str | None, *, marked: bool = True
+    ) -> tuple[End, str]:
+        """Return the kind of end, and why.
+
+        Args:
+            undisturbed: the text that it should have.
+            marked: True if the server ends its streams with ``[DONE]``; of one that does not, a
+                stream with a ``finish_reason`` whose body ended as HTTP says is whole.
+        """
         if not reply.status:
             return "no-answer", reply.torn
         if self.error or reply.status != 200:
@@ -50,7 +58,7 @@ class Completion:
         if self.finish not in _FINISHED:
             how = f"finish_reason {self.finish!r}" if self.finish else "no finish_reason"
             return "truncated", f"status 200, the body ended as HTTP says it should, {how}"
-        if reply.is_stream and not self._done:
+        if reply.is_stream and marked and not self.done:
             return "truncated", "status 200, the stream ended without its [DONE]"
         return self._compared(undisturbed)
 
@@ -67,7 +75,7 @@ class Completion:
 
     def _event(self, event: str) -> None:
         if event == "[DONE]":
-            self._done = True
+            self.done = True
             return
         content = _decoded(event.encode())
         if content is None:
