@@ -178,7 +178,7 @@ class Inside:
         self.steps.append((seconds, self.link.sock.fileno() >= 0))
         return True
 
-    def leave(self) -> None:
+    def exit(self) -> None:
         self.steps.append("left")
 
 
