@@ -40,7 +40,7 @@ _TOKENS = (
         "E2/tensor-parallel",
         "two workers compute each token together; one of them is killed, and comes back",
         *[
-            *up(rate=8.0, together=2, max_tokens=64),
+            *up(rate=8.0, together=2, max_tokens=160),
             *serve(1.5, 2),
             *killed("core-0/worker-1", 1.0),
             *COMPARED,
