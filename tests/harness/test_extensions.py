@@ -113,6 +113,22 @@ def test_what_it_adds_is_listed(installed, what, said):
     assert said in killpoint(installed, "list", what).stdout
 
 
+def test_its_steps_belong_to_its_own_scenarios(installed, tmp_path):
+    file = tmp_path / "queue.toml"
+    file.write_text(LOST.replace('[extension]\nsystem = "mailbox"\n', ""))
+    done = killpoint(installed, "replay", str(file), "--target", "refengine")
+    assert done.returncode == 2
+    assert "mailbox-open without a mailbox" in done.stderr
+
+
+def test_a_step_of_another_system_is_not_taken_for_the_targets_fault(installed, tmp_path):
+    file = tmp_path / "mixed.toml"
+    file.write_text(LOST.replace('do = "letter-take"\ncount = 5', 'do = "close"\nroles = ["all"]'))
+    done = killpoint(installed, "replay", str(file), "--target", "socket-mailbox")
+    assert done.returncode == 3
+    assert "close is no step of this system" in done.stdout + done.stderr
+
+
 def test_its_scenarios_are_refused_where_it_is_not_installed(tmp_path):
     file = tmp_path / "lost.toml"
     file.write_text(LOST)

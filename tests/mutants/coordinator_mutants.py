@@ -158,6 +158,7 @@ COORDINATOR: tuple[Mutant, ...] = (
                 "        if now >= self._schedule.due and not busy:\n",
             ),
         ),
+        samples=5,
     ),
     one(
         "c7_each_change_puts_it_off",

@@ -114,6 +114,12 @@ class Role:
             step = msgspec.structs.replace(step, timeout=None)
         return msgspec.structs.replace(order, step=step)
 
+    def _act_of(self, step: script.AnyStep) -> Callable[[Order, Any], str]:
+        act = self._acts.get(type(step))
+        if act is None:
+            raise UnsupportedByTarget(f"{step.__struct_config__.tag} is no step of this system")
+        return act
+
     def _obey(self, order: Order) -> None:
         verb = str(order.step.__struct_config__.tag)
         timeout = getattr(order.step, "timeout", None)
@@ -124,7 +130,7 @@ class Role:
         error = ""
         self._struck = False
         try:
-            outcome = isolated(lambda: self._acts[type(order.step)](order, order.step))
+            outcome = isolated(lambda: self._act_of(order.step)(order, order.step))
             if self._struck:
                 outcome = "injected"
         except UnsupportedByTarget as lacking:

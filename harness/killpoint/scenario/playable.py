@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from killpoint import extensions
 from killpoint.invariants import BY_ID
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario.steps import (
@@ -21,7 +22,7 @@ from killpoint.scenario.steps import (
     Wait,
 )
 from killpoint.scenario_errors import Place, few
-from killpoint.systems.registry import SYSTEMS, system_named, system_of
+from killpoint.systems.registry import SYSTEMS, part, system_named, system_of
 
 
 def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
@@ -34,6 +35,7 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             yield ["judges"], f"no invariant {id!r}; {known}"
     for name in SYSTEMS:
         yield from system_named(name).unplayable(scenario)
+    yield from _steps_of_others(scenario)
     if scenario.namespaces:
         yield from _no_hosts(scenario)
     if scenario.simulated is not None:
@@ -48,6 +50,16 @@ def unplayable(scenario: Scenario) -> Iterator[tuple[Place, str]]:
             *_bad_wire(scenario, step),
         ):
             yield ["steps", index, *place], what
+
+
+def _steps_of_others(scenario: Scenario) -> Iterator[tuple[Place, str]]:
+    """Yield the steps of systems outside the tree that the scenario is not of."""
+    for name in extensions.entries("systems"):
+        own: tuple[type, ...] = part(name, "steps").STEPS
+        for index, step in enumerate(scenario.steps):
+            if scenario.system() != name and isinstance(step, own):
+                what = f"{step.__struct_config__.tag} without a {name}"
+                yield ["steps", index], f"{what}; expected `extension = {{ system = {name!r} }}`"
 
 
 _SIMULATED_STEPS = "not simulated; expected make, attach, ready, pause, send, receive, wait"

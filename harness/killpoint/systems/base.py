@@ -70,8 +70,6 @@ class System:
     """
 
     name: ClassVar[str]
-    steps: ClassVar[tuple[type[AnyStep], ...]] = ()
-    """Steps that scenarios of no other system may have."""
     opens: ClassVar[tuple[type[AnyStep], ...]] = ()
     """Steps by which the first role makes what the others attach to: the runner waits for the
     handle (``Role.handle``), and ends a play that gets none."""
@@ -97,7 +95,7 @@ class System:
     """Steps from the making to a clean end: what is played after a scenario with ``restart``."""
 
     def unplayable(self, scenario: Scenario) -> Iterator[tuple[Place, str]]:
-        """Yield what is wrong with a scenario of this system that is well formed."""
+        """Yield what cannot be played; asked of scenarios of other systems, too."""
         del scenario
         yield from ()
 
