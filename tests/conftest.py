@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Two options that choose by whether a test starts a process."""
     group = parser.getgroup("processes")
     group.addoption("--fast", action="store_true", help="only tests that start no process")
-    group.addoption("--note-starts", action="store_true", help="write tests/not_fast.txt anew")
+    group.addoption("--note-starts", action="store_true", help="add to tests/not_fast.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:

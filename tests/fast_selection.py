@@ -2,7 +2,7 @@
 
 A file is left out if it stands in ``not_fast.txt``. What is not there is taken to be fast, and a
 test of it that starts a process fails and says so: so the list cannot rot. ``pytest --note-starts``
-writes it anew from a run of all tests.
+adds to it what a run of all tests shows.
 """
 
 from __future__ import annotations
@@ -88,10 +88,11 @@ class Noted:
             self._starts.add(file)
 
     def pytest_sessionfinish(self) -> None:
-        """Replace the list, but for files that this run did not have."""
+        """Add to the list what this run has seen; a file leaves it by hand."""
         ran = {file for file in self._seconds if file.startswith("tests/")}
         slow = {file for file in ran if file in self._starts or self._seconds[file] > _LONG}
-        kept = {file for file in left_out() - ran if (LIST.parents[1] / file).exists()}
+        # What stood there stays: a start by a thread, or by a shared fixture, is not always seen.
+        kept = {file for file in left_out() if (LIST.parents[1] / file).exists()}
         LIST.write_text(_HEAD + "".join(f"{file}\n" for file in sorted(slow | kept)), "utf-8")
 
 
