@@ -146,8 +146,8 @@ class RoleProcess:
         step = self.by_itself.step if self.by_itself is not None else None
         if isinstance(step, Fault) and step.fault == "exit" and self.side and self.outstanding:
             self.signal(EXITS)
-        elif self.folder is not None:
-            # One that has no handler is left alone: its checker misses the jump in the record.
+        elif self.folder is not None and self.channel is None:
+            # It takes no orders. One without a handler is left alone: its checker misses the jump.
             remote_clock.move(self.folder, self.name, self.pid, self.hours * 3600)
         elif self.by_itself is not None:
             self.post(self.by_itself)

@@ -23,14 +23,14 @@ from pathlib import Path
 
 from killpoint.errors import CannotWork
 from killpoint.history.log import Log
-from killpoint.runner.observe import exposure_probe
 from killpoint.runner.observe.diagnosis import last_line, seen
 from killpoint.runner.processes.priority import to_thread_ahead
 from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
 from killpoint.systems.server.load.clients import Address, Load, fetch
-from killpoint.systems.server.load.http_reply import ClientRequest
+from killpoint.systems.server.load.http_reply import ClientRequest, requests_for
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
 from killpoint.systems.server.machine import (
+    SIGNALS,
     bytes_of,
     fault_acted,
     free_port,
@@ -76,13 +76,6 @@ from killpoint.systems.server.steps import (
 )
 from killpoint.systems.server.watch import ServerWatch, since
 
-_SIGNALS = {
-    "kill": signal.SIGKILL,
-    "stop": signal.SIGSTOP,
-    "continue": signal.SIGCONT,
-    "sigterm": signal.SIGTERM,
-    "sigint": signal.SIGINT,
-}
 _SEEN_DEAD_WITHIN = 3.0
 _SHORT = 15.0
 """Seconds within which a server that serves answers one short request, asked alone."""
@@ -120,7 +113,9 @@ class Driver:
         """Names of the shared-memory segments that the server was seen to map."""
         self._output = folder / "server.err"
         self._address = Address(program.host, free_port(program.host), program.model)
-        self._load = Load(self._address, self.log, self._asked(_CLIENTS))
+        self._load = Load(
+            self._address, self.log, requests_for(program.prompts, program.answer_tokens, _CLIENTS)
+        )
         self._strangers = Strangers(folder, self.log, scenario.seed)
         self._lines = LineStrikes(program, scenario, folder, self.log)
         self._watch = ServerWatch(
@@ -194,7 +189,7 @@ class Driver:
                 await self._restored(step.within + self._allowed())
             case Look():
                 self._watch.look()
-                await to_thread_ahead(self._look_from_outside, dict(self._watch.parts))
+                await to_thread_ahead(self._watch.look_from_outside, self._folder / "t")
             case Intrude():
                 await self._intrude(step)
             case ServerCalm():
@@ -487,7 +482,7 @@ class Driver:
         if step.fault in _CABLE:
             await self._pull(step)
             return
-        number = _SIGNALS[step.fault]
+        number = SIGNALS[step.fault]
         self._watch.pace.parts = {part for part in self._watch.parts if not part.startswith(HELPER)}
         self.segments |= self.tree.segments()
         self.log.write("intent", fault=step.fault, target=step.role)
@@ -567,15 +562,6 @@ class Driver:
 
     # -- what others see ----------------------------------------------------------------------
 
-    def _look_from_outside(self, parts: dict[str, int]) -> None:
-        """Record what each process of the tree exposes, and the files that it has made."""
-        temporary = self._folder / "t"
-        for part, pid in sorted(parts.items(), key=lambda each: each[0] != FRONT):
-            exposure_probe.look(self.log, part, pid, temporary, [pid])
-        if not self._supervisor.shared_shm:
-            exposure_probe.look_at_shm(self.log, FRONT, self._supervisor.pid)
-        exposure_probe.look_at_files(self.log, temporary)
-
     async def _intrude(self, step: Intrude) -> None:
         words = [each.prompt for each in self._load.asked]
         known = Known(self._address.port, words)
@@ -608,10 +594,3 @@ class Driver:
             part = onlooker.part_of(look.blamed, parts)
             told |= {"pid": look.blamed, "ms": round(look.seconds * 1000)}
             self.log.write("inspected", part=part, **told)
-
-    def _asked(self, clients: int) -> list[ClientRequest]:
-        known = self._program.prompts or [f"client {n} asks about the ring" for n in range(clients)]
-        tokens = self._program.answer_tokens
-        return [
-            ClientRequest(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)
-        ]

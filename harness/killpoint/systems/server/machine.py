@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 from pathlib import Path
 
 from killpoint.runner.observe.diagnosis import state
 
+SIGNALS = {
+    "kill": signal.SIGKILL,
+    "stop": signal.SIGSTOP,
+    "continue": signal.SIGCONT,
+    "sigterm": signal.SIGTERM,
+    "sigint": signal.SIGINT,
+}
+"""Signal by which each of these faults is done."""
 _SLOWEST = 5.0
 
 

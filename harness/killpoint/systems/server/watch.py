@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from killpoint.history.log import Log
+from killpoint.runner.observe import exposure_probe
 from killpoint.runner.observe.diagnosis import last_line
 from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
 from killpoint.systems.server.load.measures import Pace, shared, summed
@@ -108,6 +109,14 @@ class ServerWatch:
             how = {"signal": -code} if code < 0 else {"code": code}
         kind = "front-ended" if part == FRONT else "part-ended"
         self._log.write(kind, part=part, said=last_line(self._output), **how)
+
+    def look_from_outside(self, temporary: Path) -> None:
+        """Record what each live part exposes, and the files that lie in its TMPDIR."""
+        for part, pid in sorted(self.parts.items(), key=lambda each: each[0] != FRONT):
+            exposure_probe.look(self._log, part, pid, temporary, [pid])
+        if not self._supervisor.shared_shm:
+            exposure_probe.look_at_shm(self._log, FRONT, self._supervisor.pid)
+        exposure_probe.look_at_files(self._log, temporary)
 
     async def until(
         self, holds: Callable[[], Awaitable[bool]], within: float, each: float = 0.05

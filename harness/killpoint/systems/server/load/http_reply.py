@@ -7,6 +7,7 @@ that is cut off, a stream without its last event.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -159,3 +160,9 @@ def request(method: str, path: str, host: str, body: bytes = b"") -> bytes:
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def requests_for(prompts: Sequence[str], tokens: int, clients: int) -> list[ClientRequest]:
+    """Return a request for each client, every second one for a stream; prompts are used in turn."""
+    known = prompts or [f"client {n} asks about the ring" for n in range(clients)]
+    return [ClientRequest(known[n % len(known)], tokens, stream=n % 2 == 0) for n in range(clients)]
