@@ -147,7 +147,8 @@ COORDINATOR: tuple[Mutant, ...] = (
             Edit(
                 "coordinator/server.py",
                 "        for socket, hear in self._hear.items():\n",
-                "        busy = bool(ready)\n        for socket, hear in self._hear.items():\n",
+                "        if ready:\n            self._quiet_at = self._clock() + 0.25\n"
+                "        for socket, hear in self._hear.items():\n",
             ),
             Edit(
                 "coordinator/server.py", "math.ceil(max(0.0, min(due", "math.ceil(max(0.05, min(due"
@@ -155,7 +156,7 @@ COORDINATOR: tuple[Mutant, ...] = (
             Edit(
                 "coordinator/server.py",
                 "        if now >= self._schedule.due:\n",
-                "        if now >= self._schedule.due and not busy:\n",
+                "        if now >= max(self._schedule.due, getattr(self, '_quiet_at', 0.0)):\n",
             ),
         ),
         samples=5,

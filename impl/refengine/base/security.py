@@ -72,10 +72,10 @@ class SocketFactory:
         return zmq.Context(io_threads=1)
 
     def server(
-        self, context: "zmq.Context[Any]", host: str, port: int, keys: Keys, silence: float
+        self, context: "zmq.Context[Any]", host: str, port: int, keys: Keys, peer_timeout: float
     ) -> tuple[Any, str]:
         """Return a ROUTER that listens at exactly this address, and the address with its port."""
-        socket = self._encrypted(context, zmq.ROUTER, silence)
+        socket = self._encrypted(context, zmq.ROUTER, peer_timeout)
         try:
             socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
             socket.curve_publickey, socket.curve_secretkey = keys.curve("listens")
@@ -90,9 +90,11 @@ class SocketFactory:
             raise
         return socket, f"tcp://{name}:{bound.rsplit(':', 1)[1]}"
 
-    def client(self, context: "zmq.Context[Any]", address: str, keys: Keys, silence: float) -> Any:
+    def client(
+        self, context: "zmq.Context[Any]", address: str, keys: Keys, peer_timeout: float
+    ) -> Any:
         """Return a DEALER that connects to such a ROUTER, and goes on trying."""
-        socket = self._encrypted(context, zmq.DEALER, silence)
+        socket = self._encrypted(context, zmq.DEALER, peer_timeout)
         socket.curve_serverkey, _ = keys.curve("listens")
         socket.curve_publickey, socket.curve_secretkey = keys.curve("connects")
         socket.setsockopt(zmq.IPV6, "[" in address)
@@ -100,7 +102,7 @@ class SocketFactory:
         socket.connect(address)
         return socket
 
-    def _encrypted(self, context: "zmq.Context[Any]", kind: int, silence: float) -> Any:
+    def _encrypted(self, context: "zmq.Context[Any]", kind: int, peer_timeout: float) -> Any:
         socket: Any = context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.SNDHWM, 0)  # bounded by what a session keeps
@@ -108,8 +110,8 @@ class SocketFactory:
         if kind == zmq.ROUTER:
             limit_strangers(socket)
         # libzmq's own thread asks and answers. It never gives up by itself: sessions do.
-        socket.setsockopt(zmq.HEARTBEAT_IVL, max(20, int(silence * 100)))
-        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, int(silence * 20_000))
+        socket.setsockopt(zmq.HEARTBEAT_IVL, max(20, int(peer_timeout * 100)))
+        socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, int(peer_timeout * 20_000))
         return socket
 
     def listen(self, path: str) -> socket.socket:

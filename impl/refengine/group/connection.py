@@ -51,12 +51,17 @@ class MemberConnection:
         *,
         sockets: SocketFactory,
         clock: Clock,
-        silence: float,
+        peer_timeout: float,
     ) -> None:
         self.address, self._member = address, member
         self._is_reached = False
         self._made = threading.Event()  # the thread may hear before we know the spoke
-        options = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
+        options = {
+            "sockets": sockets,
+            "clock": clock,
+            "peer_timeout": peer_timeout,
+            "unsaid": self.unsaid,
+        }
         spoke = partial(Client, address, member.rank, keys, self, **options)
         undo = ReleaseStack()
         try:

@@ -28,7 +28,7 @@ from .member import Member
 from .protocol import Channel, Kind, pack_object
 
 _EXIT_SECONDS = 2.0
-_SILENCE = 10.0
+_PEER_TIMEOUT = 10.0
 
 
 def new_key() -> bytes:
@@ -39,7 +39,7 @@ def new_key() -> bytes:
 class Overrides(TypedDict, total=False):
     """Seconds that a rank may be cut off; sockets and clock of tests and simulations."""
 
-    silence: float
+    peer_timeout: float
     sockets: SocketFactory
     clock: Clock
 
@@ -66,7 +66,10 @@ class Group:
         **overrides: Unpack[Overrides],
     ) -> None:
         _check(port, rank, world_size)
-        silence, clock = overrides.get("silence", _SILENCE), overrides.get("clock", monotonic)
+        peer_timeout, clock = (
+            overrides.get("peer_timeout", _PEER_TIMEOUT),
+            overrides.get("clock", monotonic),
+        )
         parts = Keys.from_secret(key), Member(rank, world_size)
         bare = host.removeprefix("[").removesuffix("]")
         sockets = overrides.get("sockets") or SocketFactory()
@@ -75,7 +78,7 @@ class Group:
         else:
             address = f"tcp://[{bare}]:{port}" if ":" in bare else f"tcp://{bare}:{port}"
             make = partial(MemberConnection, address)
-        make = partial(make, *parts, sockets=sockets, clock=clock, silence=silence)
+        make = partial(make, *parts, sockets=sockets, clock=clock, peer_timeout=peer_timeout)
         undo = ReleaseStack()
         try:
             self._context = CallContext(parts[1], undo.acquire(_drop, make), clock)
@@ -101,7 +104,7 @@ class Group:
 
         If it raises, it can be called again, at any time before all ranks have come. Once they
         have, and others may be at work, they wait for a rank whose call was interrupted at its
-        very end for `silence` seconds: then it has left.
+        very end for `peer_timeout` seconds: then it has left.
         """
         place = os.getpid(), cls, host, port, rank, world_size, key
         made: list[Self] = []
@@ -119,7 +122,7 @@ class Group:
             for group in made:
                 if not group._take_back():
                     _orphaned.add(place, group)
-            _orphaned.start_timer(place, overrides.get("silence", _SILENCE))
+            _orphaned.start_timer(place, overrides.get("peer_timeout", _PEER_TIMEOUT))
             raise
 
     @property

@@ -39,14 +39,19 @@ class HostServer:
         *,
         sockets: SocketFactory,
         clock: Clock,
-        silence: float,
+        peer_timeout: float,
     ) -> None:
         self._member, self._clock = member, clock
         self._router = Router(member.world_size)
         self._work: SimpleQueue[Callable[[], list[Post]] | None] = SimpleQueue()
         self._quiet = threading.Event()
         ranks = range(1, member.world_size)
-        options = {"sockets": sockets, "clock": clock, "silence": silence, "unsaid": self.unsaid}
+        options = {
+            "sockets": sockets,
+            "clock": clock,
+            "peer_timeout": peer_timeout,
+            "unsaid": self.unsaid,
+        }
         hub = partial(Server, host, port, ranks, keys, self, **options)
         undo = ReleaseStack()
         try:

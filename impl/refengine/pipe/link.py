@@ -86,17 +86,17 @@ class Link:
         self.sock.setblocking(False)
         _links.add(self)
 
-    def watch(self, silence: float) -> None:
+    def watch(self, peer_timeout: float) -> None:
         """Let the kernel detect a machine that answers nothing any more; send without delay."""
         if self.sock.family == socket.AF_UNIX:
             return  # both ends are this process's
-        third = math.ceil(silence / 3)
+        third = math.ceil(peer_timeout / 3)
         for option, value in (
             (socket.TCP_NODELAY, 1),
             (socket.TCP_KEEPIDLE, third),
             (socket.TCP_KEEPINTVL, third),
             (socket.TCP_KEEPCNT, 2),
-            (socket.TCP_USER_TIMEOUT, int(silence * 1000)),
+            (socket.TCP_USER_TIMEOUT, int(peer_timeout * 1000)),
         ):
             self.sock.setsockopt(socket.IPPROTO_TCP, option, value)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -159,12 +159,12 @@ class _Ends:
     ) -> None:
         settings, out, into = pipe.settings, neighbours.out, neighbours.into
         self._pid = os.getpid()
-        out.watch(settings.silence)
-        into.watch(settings.silence)
+        out.watch(settings.peer_timeout)
+        into.watch(settings.peer_timeout)
         undo = ReleaseStack()
         try:
             self.sender = undo.acquire(
-                Sender.close_now, Sender, out, settings.buffer_bytes, settings.silence, clock
+                Sender.close_now, Sender, out, settings.buffer_bytes, settings.peer_timeout, clock
             )
             in_use = self.sender.send_queue.nbytes
             self.send_transport = make_send_transport(
@@ -174,7 +174,7 @@ class _Ends:
                 into,
                 make_receive_transport(choose_transport(into, location), into, settings, device),
                 settings.max_tensor_bytes,
-                settings.silence,
+                settings.peer_timeout,
                 clock,
             )
         except BaseException:

@@ -64,10 +64,10 @@ class Receiver:
     """Receives for one caller at a time; another one gets Busy."""
 
     def __init__(
-        self, link: Link, transport: ReceiveTransport, most: int, silence: float, clock: Clock
+        self, link: Link, transport: ReceiveTransport, most: int, peer_timeout: float, clock: Clock
     ) -> None:
         self._link, self._transport, self._most = link, transport, most
-        self._silence, self._clock = silence, clock
+        self._peer_timeout, self._clock = peer_timeout, clock
         self._guard = ReentrancyGuard()
         self._partial = PartialTransfer(0, link.session, most)
         self._end: RefengineError | None = None
@@ -176,7 +176,7 @@ class Receiver:
     def _broken(self, error: OSError | None) -> RefengineError:
         peer = self._link.peer
         if isinstance(error, TimeoutError):
-            return PeerSilent(peer.role, self._silence, "a tensor")
+            return PeerSilent(peer.role, self._peer_timeout, "a tensor")
         return PeerDied(peer.role, peer.pid, "a tensor")
 
     def _reply(self, kind: Reply, text: str = "", number: int = 0) -> None:

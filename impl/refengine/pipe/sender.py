@@ -25,8 +25,8 @@ _TO_LEAVE = "tensors to leave"
 class Sender:
     """`send` from any thread; an error that happens later is raised by the next call (SPEC K3)."""
 
-    def __init__(self, link: Link, limit: int, silence: float, clock: Clock) -> None:
-        self._link, self._silence, self._clock = link, silence, clock
+    def __init__(self, link: Link, limit: int, peer_timeout: float, clock: Clock) -> None:
+        self._link, self._peer_timeout, self._clock = link, peer_timeout, clock
         self.send_queue = SendQueue(limit)
         self._unreported: deque[RefengineError] = deque()
         self._end: RefengineError | None = None
@@ -233,7 +233,7 @@ class Sender:
     def _break(self, error: OSError | None) -> None:
         peer = self._link.peer
         if isinstance(error, TimeoutError):
-            self._conclude(PeerSilent(peer.role, self._silence, _TO_LEAVE))
+            self._conclude(PeerSilent(peer.role, self._peer_timeout, _TO_LEAVE))
         else:
             self._conclude(PeerDied(peer.role, peer.pid, _TO_LEAVE))
 

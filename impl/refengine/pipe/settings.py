@@ -16,7 +16,7 @@ class PipeSettings:
     """`auto`: CUDA IPC on one GPU, NCCL between two, and for all else the pipe's own connection."""
     max_tensor_bytes: int = 1 << 34
     """Most bytes of a tensor: its sender refuses more, and its receiver, before it takes memory."""
-    silence: float = 10.0
+    peer_timeout: float = 10.0
     """Seconds after which a peer whose machine answers nothing any more counts as cut off."""
     handshake: float = 5.0
     """Seconds within which a peer that connects must have proved that it knows the key."""
@@ -26,5 +26,5 @@ class PipeSettings:
     def __post_init__(self) -> None:
         if self.buffer_bytes < 0 or self.max_tensor_bytes < 0:
             raise ValueError("a limit of bytes is not negative")
-        if self.silence <= 0 or self.handshake <= 0:
-            raise ValueError("a silence or handshake takes some time")
+        if self.peer_timeout <= 0 or self.handshake <= 0:
+            raise ValueError("peer_timeout and handshake must be positive")

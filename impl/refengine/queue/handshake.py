@@ -44,7 +44,7 @@ class Handle:
     keys: Keys
     remote: str = ""
     """tcp://host:port that remote readers connect to; empty if there is none."""
-    silence: float = 10.0
+    peer_timeout: float = 10.0
 
     @property
     def remote_reader_ranks(self) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ class Overrides(TypedDict, total=False):
     sockets: SocketFactory
     cells: MakeSharedWords
     fence: Fence | None
-    silence: float
+    peer_timeout: float
     chunking: ChunkingConfig
 
 
@@ -59,7 +59,7 @@ class MessageQueue:
 
     Readers whose ranks are not among the local ones are remote: they connect over TCP to
     `connect_ip`, the address of this host that they can reach (default: loopback, and nothing
-    listens if there are none). A remote party from which nothing came for `silence` seconds
+    listens if there are none). A remote party from which nothing came for `peer_timeout` seconds
     counts as gone; a shorter cut loses nothing (SPEC Q18).
 
     What was enqueued before `close`, garbage collection or a normal exit is delivered, or the

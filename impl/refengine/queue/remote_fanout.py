@@ -45,7 +45,10 @@ class RemoteFanout:
         self._wakeup = undo.acquire(os.close, os.eventfd, 0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         waiter.watch_wakeup(self._wakeup)
         server = partial(
-            Server, sockets=settings.sockets, clock=settings.clock, silence=settings.silence
+            Server,
+            sockets=settings.sockets,
+            clock=settings.clock,
+            peer_timeout=settings.peer_timeout,
         )
         self._server = undo.acquire(Server.cut, server, host, 0, ranks, keys, self)
         self.address = self._server.address

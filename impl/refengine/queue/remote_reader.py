@@ -46,8 +46,8 @@ class RemoteReader(Reader):
             Client,
             sockets=settings.sockets,
             clock=settings.clock,
-            silence=handle.silence,
-            patience=handle.silence,
+            peer_timeout=handle.peer_timeout,
+            patience=handle.peer_timeout,
             starts=False,
         )
         self._client = undo.acquire(Client.cut, client, handle.remote, rank, handle.keys, self)

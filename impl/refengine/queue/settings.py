@@ -25,7 +25,7 @@ class Settings:
     sockets: SocketFactory = field(default_factory=SocketFactory)
     cells: MakeSharedWords = raw_words
     fence: Fence | None = None
-    silence: float = 10.0
+    peer_timeout: float = 10.0
     """Seconds without a sign of life after which a remote party counts as cut off (SPEC Q18)."""
 
     chunking: ChunkingConfig = field(default_factory=ChunkingConfig)

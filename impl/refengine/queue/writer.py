@@ -55,7 +55,9 @@ class Writer(Endpoint):
         super().__init__(settings.clock, undo)
         self._settings, self._n_reader = settings, n_reader
         keys = Keys.fresh()
-        empty = Handle(n_reader, tuple(local_ranks), None, "", "", keys, silence=settings.silence)
+        empty = Handle(
+            n_reader, tuple(local_ranks), None, "", "", keys, peer_timeout=settings.peer_timeout
+        )
         self._local: LocalFanout | None = None
         self._remote: RemoteFanout | None = None
         self.handle = empty

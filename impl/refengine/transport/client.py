@@ -30,7 +30,7 @@ class _Attempt:
 class Client(IoThread):
     """Rank `rank`'s session with the server at `address`; to its listener the server is rank 0.
 
-    A connection that stays quiet for half of `silence` is not trusted any more: another one is
+    A connection that stays quiet for half of `peer_timeout` is not trusted any more: another one is
     tried beside it, since TCP itself waits twice as long as a cut before it sends again. Once its
     hello may have reached the server, the new one must do: the server speaks only to the newest.
 
@@ -51,12 +51,12 @@ class Client(IoThread):
         *,
         sockets: SocketFactory,
         clock: Clock = monotonic,
-        silence: float = 10.0,
+        peer_timeout: float = 10.0,
         patience: float | None = None,
         starts: bool = True,
         unsaid: Callable[[int], None] | None = None,
     ) -> None:
-        super().__init__(clock, silence)
+        super().__init__(clock, peer_timeout)
         self._listener, self._unsaid = listener, unsaid
         self._address, self._rank, self._keys, self._sockets_from = address, rank, keys, sockets
         self._token = secrets.token_bytes(protocol.TOKEN_BYTES)
@@ -117,7 +117,9 @@ class Client(IoThread):
     def _begin(self, now: float) -> None:
         """Say hello on a new connection."""
         self._abandon_attempt()
-        socket = self._sockets_from.client(self._context, self._address, self._keys, self._silence)
+        socket = self._sockets_from.client(
+            self._context, self._address, self._keys, self._peer_timeout
+        )
         hello = protocol.Hello(
             self._rank, self._keys.secret, self._token, self._session.had, os.getpid()
         )
@@ -177,9 +179,9 @@ class Client(IoThread):
                 # may still be with libzmq's thread.
                 self._keepalive.close()
                 self._keepalive, self._broken_at = None, now
-            elif quiet >= self._silence:
-                self._end(Gone("silent", self._silence, pid=self._server_pid))
-            elif quiet >= self._silence / 2 and self._attempt is None:
+            elif quiet >= self._peer_timeout:
+                self._end(Gone("silent", self._peer_timeout, pid=self._server_pid))
+            elif quiet >= self._peer_timeout / 2 and self._attempt is None:
                 self._begin(now)
         if self._ended:
             return
@@ -187,7 +189,9 @@ class Client(IoThread):
             self._end(Gone("died", RETURN_WITHIN, pid=self._server_pid))
         elif self._welcome_by is not None and now >= self._welcome_by:
             self._end(Gone("silent", self._patience))
-        elif self._attempt is not None and now - self._attempt.began >= max(1.0, self._silence / 5):
+        elif self._attempt is not None and now - self._attempt.began >= max(
+            1.0, self._peer_timeout / 5
+        ):
             self._begin(now)
 
     def _end(self, how: Gone) -> None:
@@ -210,7 +214,7 @@ class Client(IoThread):
                 self._ended = True
                 self._listener.refused(*protocol.refused(head))
             elif kind == protocol.DROPPED:
-                self._end(Gone("silent", self._silence, pid=self._server_pid))
+                self._end(Gone("silent", self._peer_timeout, pid=self._server_pid))
         elif kind == protocol.DATA and len(frames) > 1:
             if session.take(protocol.number_of(head)):
                 self._listener.message(0, frames[1].buffer)
@@ -220,7 +224,7 @@ class Client(IoThread):
             lost = protocol.number_of(head) - session.received
             self._end(Gone("closed", lost=lost, pid=self._server_pid))
         elif kind == protocol.DROPPED:
-            self._end(Gone("silent", self._silence, pid=self._server_pid))
+            self._end(Gone("silent", self._peer_timeout, pid=self._server_pid))
         elif kind == protocol.UNSAID and not self._start_over():
             self._end(Gone("closed", pid=self._server_pid))
 

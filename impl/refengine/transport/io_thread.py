@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 class IoThread(ABC):
     """Base of server and client. Sockets and sessions belong to its thread alone."""
 
-    def __init__(self, clock: Clock, silence: float) -> None:
-        self._clock, self._silence = clock, silence
-        self._tick = min(0.5, silence / 20)
+    def __init__(self, clock: Clock, peer_timeout: float) -> None:
+        self._clock, self._peer_timeout = clock, peer_timeout
+        self._tick = min(0.5, peer_timeout / 20)
         self._posts: deque[tuple[int, Body]] = deque()
         self._close_by: float | None = None
         self._unsays = False

@@ -44,7 +44,7 @@ class _Peer:
 
 
 class Server(IoThread):
-    """Listens at exactly `host`. A rank that was cut off is waited for, for `silence` seconds.
+    """Listens at exactly `host`. A rank that was cut off is waited for, for `peer_timeout` seconds.
 
     Nothing is sent to, or taken from, a party that has not shown the key over an encrypted
     connection (SPEC S3). `port` 0 takes a free one, which `address` has.
@@ -52,7 +52,7 @@ class Server(IoThread):
     With `unsaid` the sessions are tentative: until `settle`, `take_back` withdraws this server. A
     rank that withdraws itself before it has confirmed anything is forgotten, `unsaid` is called,
     and the next party that comes as this rank gets all that was posted to it. After `settle` it
-    has to come within `silence`, else the rank has left.
+    has to come within `peer_timeout`, else the rank has left.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Server(IoThread):
         *,
         sockets: SocketFactory,
         clock: Clock = monotonic,
-        silence: float = 10.0,
+        peer_timeout: float = 10.0,
         unsaid: Callable[[int], None] | None = None,
     ) -> None:
-        super().__init__(clock, silence)
+        super().__init__(clock, peer_timeout)
         self._keys, self._listener, self._unsaid = keys, listener, unsaid
         self._token = secrets.token_bytes(protocol.TOKEN_BYTES)
         self._settles = unsaid is None
@@ -78,7 +78,9 @@ class Server(IoThread):
         undo = ReleaseStack()
         try:
             self._context = undo.acquire(destroy, sockets.context)
-            self._socket, self.address = sockets.server(self._context, host, port, keys, silence)
+            self._socket, self.address = sockets.server(
+                self._context, host, port, keys, peer_timeout
+            )
             self.start()
         except BaseException:
             undo.close()
@@ -210,12 +212,12 @@ class Server(IoThread):
                 peer.unplug()
                 peer.broken_at = now
                 self._listener.broken(peer.rank)
-            elif peer.keepalive.quiet() >= self._silence:
+            elif peer.keepalive.quiet() >= self._peer_timeout:
                 self._put(peer, bytes([protocol.DROPPED]))
-                self._lose(peer, Gone("silent", self._silence, pid=peer.pid))
+                self._lose(peer, Gone("silent", self._peer_timeout, pid=peer.pid))
         elif peer.broken_at is not None and now - peer.broken_at >= RETURN_WITHIN:
             self._lose(peer, Gone("died", RETURN_WITHIN, pid=peer.pid))
-        elif self._settles and now - (peer.forgotten_at or now) >= self._silence:
+        elif self._settles and now - (peer.forgotten_at or now) >= self._peer_timeout:
             self._lose(peer, Gone("closed", pid=peer.pid))
 
     def _forget(self, peer: _Peer) -> bool:

@@ -267,7 +267,7 @@ def test_a_stopped_rank_is_noticed_after_the_silence_and_not_before(victim: int)
         began = time.monotonic()
         say((outcome(lambda: group.recv_obj(victim, 20)), time.monotonic() - began))
 
-    with processes(3, work, silence=2.0) as roles:
+    with processes(3, work, peer_timeout=2.0) as roles:
         for role in roles:
             role.hear()
         roles[victim].stop()

@@ -128,7 +128,7 @@ def test_a_struck_create_is_called_again_and_the_others_notice_nothing(rank: int
         port, striker = free_port(), InItsLinesToo(at)
 
         def create(rank: int, port: int = port) -> Group:
-            return Group.create("127.0.0.1", port, rank, 2, key=KEY, timeout=20, silence=5.0)
+            return Group.create("127.0.0.1", port, rank, 2, key=KEY, timeout=20, peer_timeout=5.0)
 
         theirs: list[Group] = []
         thread = threading.Thread(

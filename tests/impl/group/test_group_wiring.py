@@ -108,14 +108,14 @@ def test_a_host_is_written_as_an_address_or_bare(
 def test_what_is_not_given_is_ten_seconds_real_sockets_and_the_clock(links: list[Noting]):
     a_group()
     named = links[0].named
-    assert (named["silence"], named["clock"]) == (10.0, monotonic)
+    assert (named["peer_timeout"], named["clock"]) == (10.0, monotonic)
     assert type(named["sockets"]) is SocketFactory
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_what_tests_bring_is_passed_on(links: list[Noting], rank: int):
     sockets = SocketFactory()
-    overrides = {"silence": 3.0, "clock": lambda: 5.0, "sockets": sockets}
+    overrides = {"peer_timeout": 3.0, "clock": lambda: 5.0, "sockets": sockets}
     made = a_group(rank, **overrides)
     assert links[0].named == overrides
     assert made._context.clock is overrides["clock"]
@@ -243,15 +243,15 @@ def test_a_group_that_cannot_be_joined_is_as_if_nobody_had_tried(links: list[Not
     assert len(links) == 2
 
 
-def too_late(links: list[Noting], silence: float) -> None:
+def too_late(links: list[Noting], peer_timeout: float) -> None:
     """A `create` of rank 0 that raises when the others have been let in."""
     with pytest.raises(DeadlinePassed):
-        create(links, silence)
+        create(links, peer_timeout)
 
 
-def create(links: list[Noting], silence: float, port: int = 1) -> Group:
+def create(links: list[Noting], peer_timeout: float, port: int = 1) -> Group:
     group.HostServer = late_maker(links)
-    return Group.create("there", port, 0, 2, key=KEY, timeout=0, silence=silence)
+    return Group.create("there", port, 0, 2, key=KEY, timeout=0, peer_timeout=peer_timeout)
 
 
 def late_maker(links: list[Noting]) -> Callable[..., Noting]:

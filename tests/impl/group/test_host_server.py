@@ -55,7 +55,7 @@ class Host(HostServer):
             self.member,
             sockets="sockets",
             clock=lambda: self.now,
-            silence=7.0,
+            peer_timeout=7.0,
         )
         self.hub: Any = self._hub
 
@@ -84,7 +84,7 @@ def letter(source: int, target: int, obj: object = "x") -> bytearray:
 def test_the_hub_has_lines_to_all_others_and_what_the_group_was_given(host: Host):
     where, port, ranks, keys, listener = host.hub.given
     assert (where, port, list(ranks), keys, listener) == ("here", 1, [1, 2], "keys", host)
-    named = {"sockets": "sockets", "clock": host._clock, "silence": 7.0, "unsaid": host.unsaid}
+    named = {"sockets": "sockets", "clock": host._clock, "peer_timeout": 7.0, "unsaid": host.unsaid}
     assert host.hub.named == named
     assert host.address == "tcp://here:1"
     assert host.reached()

@@ -38,13 +38,13 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Any:
     sockets: Any = "sockets"
     clock = lambda: 1.0  # noqa: E731  one object, to compare
     link: Any = MemberConnection(
-        "tcp://there:1", keys, Member(2, 3), sockets=sockets, clock=clock, silence=7.0
+        "tcp://there:1", keys, Member(2, 3), sockets=sockets, clock=clock, peer_timeout=7.0
     )
     assert link._spoke.given == ("tcp://there:1", 2, "keys", link)
     assert link._spoke.named == {
         "sockets": "sockets",
         "clock": clock,
-        "silence": 7.0,
+        "peer_timeout": 7.0,
         "unsaid": link.unsaid,
     }
     return link

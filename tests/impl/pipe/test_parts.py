@@ -42,7 +42,7 @@ def test_defaults_are_those_that_the_documentation_tells():
         "buffer_bytes": 1 << 30,
         "transport": "auto",
         "max_tensor_bytes": 1 << 34,
-        "silence": 10.0,
+        "peer_timeout": 10.0,
         "handshake": 5.0,
         "close": 5.0,
     }
@@ -53,8 +53,8 @@ def test_defaults_are_those_that_the_documentation_tells():
     }
     assert defaults == {"device": "cpu", "settings": None, "timeout": 300.0}
     PipeSettings(buffer_bytes=0, max_tensor_bytes=0)
-    for wrong in ({"max_tensor_bytes": -1}, {"silence": 0.0}, {"handshake": -1.0}):
-        with pytest.raises(ValueError, match=r"not negative|some time"):
+    for wrong in ({"max_tensor_bytes": -1}, {"peer_timeout": 0.0}, {"handshake": -1.0}):
+        with pytest.raises(ValueError, match=r"not negative|must be positive"):
             PipeSettings(**wrong)
 
 

@@ -315,4 +315,4 @@ def test_what_cannot_be_is_refused_at_once(rank: int, size: int, port: int):
     with pytest.raises(ValueError, match="negative"):
         PipeSettings(buffer_bytes=-1)
     with pytest.raises(ValueError, match="some time"):
-        PipeSettings(silence=0.0)
+        PipeSettings(peer_timeout=0.0)

@@ -84,8 +84,8 @@ def test_what_is_not_said_is_all_local_ten_chunks_of_24_mib_on_the_loopback():
 
 
 def test_seams_become_settings():
-    settings, _ = MessageQueue(1, silence=3.0)._end.given[-2:]
-    assert settings == Settings(silence=3.0, limits=settings.limits, sockets=settings.sockets)
+    settings, _ = MessageQueue(1, peer_timeout=3.0)._end.given[-2:]
+    assert settings == Settings(peer_timeout=3.0, limits=settings.limits, sockets=settings.sockets)
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def handle(ring: Any = "ring", remote: str = "tcp://there:1") -> Handle:
 
 @pytest.mark.parametrize(("rank", "kind"), [(0, "Near"), (1, "Far"), (2, "Near")])
 def test_a_reader_is_local_or_remote_as_its_handle_says(rank: int, kind: str):
-    made = MessageQueue.create_from_handle(handle(), rank, silence=3.0)
+    made = MessageQueue.create_from_handle(handle(), rank, peer_timeout=3.0)
     end: Any = made._end
     assert type(end).__name__ == kind
     assert end.given[:2] == (handle(), rank)
     assert end.given[2:-2] == (("ring",) if kind == "Near" else ())
-    assert end.given[-2].silence == 3.0
+    assert end.given[-2].peer_timeout == 3.0
     assert end.log == ["hello"]
 
 

@@ -37,7 +37,9 @@ def undo() -> Iterator[ExitStack]:
 
 def queue(undo: ExitStack, readers: int = 1, local: int = 0, **seams: Any) -> MessageQueue:
     made = MessageQueue(
-        readers, local, **({"max_chunk_bytes": CHUNK, "max_chunks": 4, "silence": SILENCE} | seams)
+        readers,
+        local,
+        **({"max_chunk_bytes": CHUNK, "max_chunks": 4, "peer_timeout": SILENCE} | seams),
     )
     undo.callback(made.close)
     return made
@@ -202,7 +204,7 @@ def test_cancel_and_shutdown_wake_a_remote_reader(undo: ExitStack):
 
 @pytest.mark.parametrize("way", ["reset", "in", "out", "both"])
 def test_a_break_shorter_than_the_silence_loses_nothing(undo: ExitStack, way: str):
-    writer = queue(undo, silence=4.0)
+    writer = queue(undo, peer_timeout=4.0)
     relay, handle = relayed(undo, writer)
     roles = started(undo, writer, handle)
     for number in range(60):
@@ -236,7 +238,7 @@ def test_a_cut_past_the_silence_is_told_to_both(undo: ExitStack):
 
 
 def test_a_killed_reader_is_told_to_the_writer(undo: ExitStack):
-    writer = queue(undo, silence=10.0)
+    writer = queue(undo, peer_timeout=10.0)
     (role,) = started(undo, writer)
     began = time.monotonic()
     role.kill()
@@ -246,7 +248,7 @@ def test_a_killed_reader_is_told_to_the_writer(undo: ExitStack):
 
 
 def test_a_killed_reader_may_be_gone_without(undo: ExitStack):
-    writer = queue(undo, 2, reader_policy="continue", silence=10.0)
+    writer = queue(undo, 2, reader_policy="continue", peer_timeout=10.0)
     roles = started(undo, writer)
     writer.enqueue("x", 5)
     roles[0].kill()

@@ -68,7 +68,7 @@ class Far(RemoteFanout):
     def __init__(self, undo: ReleaseStack) -> None:
         self.waiter = EpollWaiter()
         undo.callback(self.waiter.close)
-        self.settings = Settings(silence=7.0)
+        self.settings = Settings(peer_timeout=7.0)
         super().__init__("here", (1, 2), 4, "keys", self.settings, self.waiter, undo)
         self.server: Any = self._server
 
@@ -90,7 +90,7 @@ def test_the_hub_listens_at_a_free_port_for_these_ranks(far: Far):
     assert far.server.named == {
         "sockets": far.settings.sockets,
         "clock": far.settings.clock,
-        "silence": 7.0,
+        "peer_timeout": 7.0,
     }
     assert far.address == "tcp://here:1"
 
@@ -194,7 +194,7 @@ class Reader(RemoteReader):
     def __init__(self) -> None:
         self.now = 100.0
         settings = Settings(clock=lambda: self.now)
-        handle: Any = SimpleNamespace(remote="tcp://there:1", keys=Keys.fresh(), silence=7.0)
+        handle: Any = SimpleNamespace(remote="tcp://there:1", keys=Keys.fresh(), peer_timeout=7.0)
         super().__init__(handle, 1, settings, ReleaseStack())
         self.client: Any = self._client
         self.slept: list[Any] = []
@@ -234,7 +234,7 @@ def rung(end: Reader) -> bool:
 def test_the_spoke_waits_for_its_welcome_as_long_as_for_signs_of_life(reader: Reader):
     assert reader.client.given == ("tcp://there:1", 1, reader.handle.keys, reader)
     named = reader.client.named
-    assert (named["silence"], named["patience"]) == (7.0, 7.0)
+    assert (named["peer_timeout"], named["patience"]) == (7.0, 7.0)
 
 
 def test_the_spoke_starts_with_the_hello(reader: Reader):

@@ -80,7 +80,7 @@ class Net:
             self.keys,
             self.ear,
             sockets=SocketFactory(),
-            silence=SILENCE,
+            peer_timeout=SILENCE,
         )
         undo.callback(self.server.close, 0.0)
         self.relays: dict[int, Relay] = {}
@@ -104,7 +104,7 @@ class Net:
             keys or self.keys,
             ear,
             sockets=SocketFactory(),
-            silence=SILENCE,
+            peer_timeout=SILENCE,
             patience=patience,
         )
         self.undo.callback(client.close, 0.0)
@@ -247,7 +247,9 @@ def test_a_hub_that_is_killed_is_told_within_two_seconds(undo: ExitStack):
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        server = Server("127.0.0.1", 0, [1], keys, Ear(), sockets=SocketFactory(), silence=SILENCE)
+        server = Server(
+            "127.0.0.1", 0, [1], keys, Ear(), sockets=SocketFactory(), peer_timeout=SILENCE
+        )
         os.write(write, server.address.encode())
         signal.pause()
         os._exit(0)
@@ -255,7 +257,7 @@ def test_a_hub_that_is_killed_is_told_within_two_seconds(undo: ExitStack):
     os.close(read)
     os.close(write)
     ear = Ear()
-    client = Client(address, 1, keys, ear, sockets=SocketFactory(), silence=10.0)
+    client = Client(address, 1, keys, ear, sockets=SocketFactory(), peer_timeout=10.0)
     undo.callback(client.close, 0.0)
     ear.until(lambda: ear.arrivals)
     began = time.monotonic()

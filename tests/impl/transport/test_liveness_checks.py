@@ -50,7 +50,9 @@ class Ear:
 def made(kind: Any, **state: Any) -> tuple[Any, Ear]:
     """A hub or a spoke without its thread and its sockets."""
     ear, end = Ear(), object.__new__(kind)
-    end.__dict__.update(_listener=ear, _silence=SILENCE, _clock=lambda: NOW, _unsaid=None, **state)
+    end.__dict__.update(
+        _listener=ear, _peer_timeout=SILENCE, _clock=lambda: NOW, _unsaid=None, **state
+    )
     return end, ear
 
 
@@ -170,4 +172,4 @@ def test_an_end_gives_up_the_connection_that_is_tried():
 
 @pytest.mark.parametrize("kind", [Server, Client])
 def test_silence_is_ten_seconds_unless_told(kind: Any):
-    assert kind.__init__.__kwdefaults__["silence"] == 10.0
+    assert kind.__init__.__kwdefaults__["peer_timeout"] == 10.0

@@ -35,9 +35,9 @@ class Place:
     def __init__(self, undo: ExitStack) -> None:
         self.undo, self.keys, self.port = undo, Keys.fresh(), 0
 
-    def server(self, silence: float = 10.0) -> tuple[Server, Listening]:
+    def server(self, peer_timeout: float = 10.0) -> tuple[Server, Listening]:
         ear = Listening()
-        made = Server("127.0.0.1", self.port, [1], self.keys, ear, **seams(ear, silence))
+        made = Server("127.0.0.1", self.port, [1], self.keys, ear, **seams(ear, peer_timeout))
         self.undo.callback(made.close, 0.0)
         self.port = int(made.address.rsplit(":", 1)[1])
         return made, ear
@@ -49,8 +49,8 @@ class Place:
         return made, ear
 
 
-def seams(ear: Listening, silence: float) -> Any:
-    return {"sockets": SocketFactory(), "silence": silence, "unsaid": ear.unsaid}
+def seams(ear: Listening, peer_timeout: float) -> Any:
+    return {"sockets": SocketFactory(), "peer_timeout": peer_timeout, "unsaid": ear.unsaid}
 
 
 @pytest.fixture

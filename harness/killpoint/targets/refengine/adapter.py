@@ -45,7 +45,7 @@ __all__ = ["RefengineTarget"]
 
 Words = Callable[[str], AbstractContextManager[None]]
 
-_SILENCE = 10.0
+_PEER_TIMEOUT = 10.0
 _JOINING, _BARRIER = 300.0, 30.0  # the group's own defaults
 _HOME = str(Path(refengine.__file__).parent) + "/"
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
@@ -131,7 +131,7 @@ class RefengineTarget(
             shape.readers,
             local,
             connect_ip=shape.host,
-            silence=shape.silence or _SILENCE,
+            peer_timeout=shape.silence or _PEER_TIMEOUT,
             max_chunk_bytes=shape.chunk_bytes,
             max_chunks=shape.chunks,
             limits=limits,
@@ -271,7 +271,7 @@ class RefengineTarget(
             shape.ranks,
             key=secret,
             timeout=_JOINING if timeout is None else timeout,
-            silence=shape.silence or _SILENCE,
+            peer_timeout=shape.silence or _PEER_TIMEOUT,
         )
 
     def group_send(self, end: Group, obj: Any, to: int) -> None:
