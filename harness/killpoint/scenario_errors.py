@@ -18,8 +18,12 @@ _OPAQUE = re.compile(
 _HEADER = re.compile(r"^[ \t]*\[{1,2}[ \t]*([\w.-]+)[ \t]*\]{1,2}[ \t]*$", re.MULTILINE)
 
 
-def explain(text: str, message: str, root: type) -> tuple[int, str]:
-    """Line and sentence for what a decoder of ``root`` said of a well-formed TOML text."""
+def explain(text: str, message: str, root: type, read: object = None) -> tuple[int, str]:
+    """Line and sentence for what a decoder of ``root`` said of a well-formed TOML text.
+
+    ``read``: what was decoded, if it is not the text as it stands.
+    """
+    read = tomllib.loads(text) if read is None else read
     said, _, at = message.partition(" - at `$")
     place: list[str | int] = [
         int(index) if index else word for word, index in re.findall(r"([\w-]+)|\[(\d+)\]", at)
@@ -27,16 +31,16 @@ def explain(text: str, message: str, root: type) -> tuple[int, str]:
     field = re.match(r"Object (?:contains unknown|missing required) field `([^`]+)`", said)
     if field is None:
         wrong = re.match(r"Invalid (?:enum )?value '(.*)'", said)
-        words = _words(root, text, place)
+        words = _words(root, read, place)
         if wrong and words:
             said = f"unknown word {wrong[1]!r} for `{place[-1]}`; expected one of: {_list(words)}"
             return line_of(text, place), said
         return line_of(text, place), message[0].lower() + message[1:]
     key = field[1]
     if "unknown" in said:
-        known = _list(_keys(root, text, place))
+        known = _list(_keys(root, read, place))
         return line_of(text, [*place, key]), f"unknown key {key!r}; expected one of: {known}"
-    words = _words(root, text, [*place, key])
+    words = _words(root, read, [*place, key])
     expected = f"one of: {_list(words)}" if words else "a value for it"
     return line_of(text, place), f"missing required field `{key}`; expected {expected}"
 
@@ -93,27 +97,27 @@ def _list(words: Iterable[str]) -> str:
     return ", ".join(sorted(set(words)))
 
 
-def _keys(root: type, text: str, place: Place) -> list[str]:
-    kinds, value = _walk(root, text, place)
+def _keys(root: type, read: object, place: Place) -> list[str]:
+    kinds, value = _walk(root, read, place)
     structs = _structs(kinds, value)
     tags = [struct.tag_field for struct in structs if struct.tag_field]
     return [field.encode_name for struct in structs for field in struct.fields] + tags
 
 
-def _words(root: type, text: str, place: Place) -> list[str]:
+def _words(root: type, read: object, place: Place) -> list[str]:
     """The words of which one may stand there, if it is a place for words of a set."""
-    kinds, value = _walk(root, text, place[:-1])
+    kinds, value = _walk(root, read, place[:-1])
     structs = _structs(kinds, value)
     tags = [str(struct.tag) for struct in structs if place and struct.tag_field == place[-1]]
-    inner, _ = _walk(root, text, place)
+    inner, _ = _walk(root, read, place)
     return tags + [
         str(word) for kind in inner if isinstance(kind, inspect.LiteralType) for word in kind.values
     ]
 
 
-def _walk(root: type, text: str, place: Place) -> tuple[list[inspect.Type], object]:
+def _walk(root: type, read: object, place: Place) -> tuple[list[inspect.Type], object]:
     """Return the types that may stand at a place, and the value that does."""
-    kinds, value = [inspect.type_info(root)], cast("object", tomllib.loads(text))
+    kinds, value = [inspect.type_info(root)], read
     for part in place:
         if isinstance(part, int):
             arrays = (inspect.ListType, inspect.VarTupleType)

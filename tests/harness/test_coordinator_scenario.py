@@ -37,7 +37,7 @@ def test_a_coordinators_roles_are_its_parent_itself_and_its_peers() -> None:
             "'coordinator', which takes no orders",
         ),
         (
-            steps('{ do = "tell", role = "front-end-0", counts = [1, 1] }') + COORDINATOR,
+            steps('{ do = "report-counts", role = "front-end-0", counts = [1, 1] }') + COORDINATOR,
             "no engine",
         ),
         (steps('{ do = "scale", role = "engine-0", engines = 3 }') + COORDINATOR, "a front end"),
@@ -45,7 +45,10 @@ def test_a_coordinators_roles_are_its_parent_itself_and_its_peers() -> None:
             steps('{ do = "forge", role = "front-end-0", lie = "unknown-rank" }') + COORDINATOR,
             "unknown-rank of 'front-end-0'",
         ),
-        (steps('{ do = "hear", roles = ["front-ends"], what = "gone" }') + COORDINATOR, "`rank`"),
+        (
+            steps('{ do = "wait-news", roles = ["front-ends"], what = "gone" }') + COORDINATOR,
+            "`rank`",
+        ),
         (
             steps('{ do = "fault", fault = "slow", role = "coordinator" }') + COORDINATOR,
             "expected one of: kill, stop",

@@ -16,11 +16,11 @@ from killpoint.targets.protocol import PipeShape
 STEPS: list[Any] = [
     script.EngineStart(timeout=9.0),
     script.Load(rate=3.5, prompts=4, cancel_every=3, large_every=5, within=7.0),
-    script.Serve(1.5),
+    script.ContinueLoad(1.5),
     Fault("kill", "core-1/worker-0"),
-    script.Recover(within=8.0),
-    script.Calm(within=4.0),
-    script.Alone(),
+    script.WaitHealthy(within=8.0),
+    script.WaitIdle(within=4.0),
+    script.ReferenceAnswers(),
     script.EngineStop(),
     script.Exit(("front-end",)),
 ]

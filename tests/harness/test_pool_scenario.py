@@ -20,7 +20,7 @@ STEPS: list[Any] = [
     script.Submit("native", rank=0),
     script.Results(count=1, newest_first=True),
     script.Health(timeout=2.0),
-    script.Settle(("workers",)),
+    script.WaitBlocked(("workers",)),
     script.PoolStop(),
     script.NextPool(),
     script.Press("ctrl-c"),

@@ -14,7 +14,7 @@ from killpoint import scenario as script
 from killpoint.bundled_scenarios import scenario_files
 from killpoint.cases import CASES
 from killpoint.errors import BadUsage
-from killpoint.scenario import Fault, Intrude, Scenario, dump, dump_shape, load, parse, parse_shape
+from killpoint.scenario import Attack, Fault, Scenario, dump, dump_shape, load, parse, parse_shape
 from killpoint.targets.protocol import GroupShape, QueueShape
 
 _ROLES = ["writer", "reader-0"]
@@ -59,12 +59,12 @@ _steps = st.one_of(
     st.builds(script.RingRead, roles=_roles, fails=st.booleans()),
     st.builds(script.RingAttach, how=st.sampled_from(["missing", "small"]), role=_role),
     st.builds(script.ForkCopy, role=_role),
-    st.builds(script.Recheck, roles=_roles),
+    st.builds(script.VerifyHeld, roles=_roles),
     st.builds(script.Close, roles=_roles),
     st.builds(script.Drop, roles=_roles, cycle=st.booleans()),
     st.builds(script.Exit, roles=_roles, brief=st.booleans()),
     st.builds(script.Cancel, roles=_roles),
-    st.builds(script.Settle, roles=_roles, within=st.floats(0, 60)),
+    st.builds(script.WaitBlocked, roles=_roles, within=st.floats(0, 60)),
     st.builds(script.Pause, seconds=st.floats(0, 60)),
     st.builds(script.Wait, roles=_roles, within=st.floats(0, 60)),
     st.builds(
@@ -107,6 +107,15 @@ def test_every_shipped_scenario_is_one_and_survives_its_file() -> None:
         scenario = load(path)
         assert parse(dump(scenario), "again") == scenario
         assert scenario.judges
+
+
+def test_a_file_with_a_former_name_of_a_step_goes_on_playing() -> None:
+    for former, now in (("settle", "wait-blocked"), ("recheck", "verify-held")):
+        text = _GOOD.replace('do = "make"', f'do = "{former}"\nroles = ["readers"]', 1)
+        assert parse(text, "x.toml") == parse(text.replace(former, now), "x.toml")
+        assert f'do = "{now}"' in dump(parse(text, "x.toml"))
+        with pytest.raises(BadUsage, match=r"unknown key 'rolls'; expected one of: .*roles"):
+            parse(text.replace("roles =", "rolls =", 1), "x.toml")
 
 
 def test_a_shape_survives_its_bytes() -> None:
@@ -393,7 +402,7 @@ def test_a_reader_gets_a_host_of_its_own_only_where_that_can_be_played() -> None
     assert "expected one of: cut, heal" in complaint(steps=[Fault("reset", "reader-0")])
     assert "expected one of the two" in complaint(shm_bytes=1 << 20)
     assert "which have their own" in complaint(shape=QueueShape(1, remote=1, host="::1"))
-    assert "intruder" in complaint(steps=[Intrude("writer", "listen")])
+    assert "intruder" in complaint(steps=[Attack("writer", "listen")])
 
 
 def test_cases_and_scenarios_speak_of_the_same_roles() -> None:

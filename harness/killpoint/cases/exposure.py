@@ -10,24 +10,24 @@ from killpoint.case import Case
 from killpoint.scenario import (
     AnyStep,
     Attach,
+    Attack,
     Broadcast,
-    Intrude,
     Join,
-    Look,
     Make,
     Message,
     PipeOpen,
     PipeReceive,
     PipeSend,
+    ProbeExposure,
     Ready,
     Receive,
     ReceiveFrom,
     Scenario,
     Send,
     SendTo,
-    Settle,
     Tensor,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.coordinator.cases.builders import FIRST, SECOND, heard, of_coordinator
@@ -72,14 +72,14 @@ def _under_umask(umask: int) -> Case:
     steps: list[AnyStep] = [
         Make(),
         Wait(),
-        Look(("writer",)),
+        ProbeExposure(("writer",)),
         Attach(),
         Wait(),
-        Look(),
+        ProbeExposure(),
         Ready(timeout=10.0),
         Wait(within=15.0),
         *_SMALL_AND_LARGE,
-        Look(),
+        ProbeExposure(),
     ]
     return fixed(
         id,
@@ -93,23 +93,23 @@ _LISTENERS = (
         "S1/queue-listeners",
         "a queue of local readers listens at no port beyond loopback",
         *OPEN,
-        Look(),
+        ProbeExposure(),
         *_SMALL_AND_LARGE,
-        Look(),
+        ProbeExposure(),
     ),
     _queue(
         "S1/remote-queue-listeners",
         "a queue with a remote reader listens at the address it was given, and at no other",
         *OPEN,
-        Look(),
+        ProbeExposure(),
         *_SMALL_AND_LARGE,
-        Look(),
+        ProbeExposure(),
         remote=1,
     ),
     _group(
         "S1/group-store-listener",
         "a group on loopback listens at no wider address, on any rank",
-        Look(),
+        ProbeExposure(),
     ),
 )
 
@@ -134,7 +134,7 @@ _STRANGERS = (
         "S3/listening-stranger",
         "somebody without a key connects to the writer's ports and listens",
         *OPEN,
-        Intrude("writer", "listen"),
+        Attack("writer", "listen"),
         *_SMALL_AND_LARGE,
         remote=1,
     ),
@@ -142,7 +142,7 @@ _STRANGERS = (
         "S3/speaking-stranger",
         "somebody without a key sends the writer what must not be decoded",
         *OPEN,
-        Intrude("writer", "speak"),
+        Attack("writer", "speak"),
         *_SMALL_AND_LARGE,
         remote=1,
     ),
@@ -151,7 +151,7 @@ _STRANGERS = (
         "somebody without a key sends the writer garbage before the readers have come",
         Make(),
         Wait(),
-        Intrude("writer", "speak"),
+        Attack("writer", "speak"),
         *OPEN[1:],
         *_SMALL_AND_LARGE,
         remote=1,
@@ -161,7 +161,7 @@ _STRANGERS = (
         "no key in a handle's repr, a log, an environment or a command line",
         *OPEN,
         *_SMALL_AND_LARGE,
-        Look(),
+        ProbeExposure(),
         Wait(),
         remote=1,
         needs=("wire",),
@@ -170,14 +170,14 @@ _STRANGERS = (
         "S3/group-listening-stranger",
         "somebody without a key listens at a group's ports",
         *_ONE_TO_ONE,
-        Intrude("rank-0", "listen"),
+        Attack("rank-0", "listen"),
         *_THEN_TAKEN,
     ),
     _group(
         "S3/group-speaking-stranger",
         "somebody without a key sends a group what must not be decoded",
         *_ONE_TO_ONE,
-        Intrude("rank-0", "speak"),
+        Attack("rank-0", "speak"),
         *_THEN_TAKEN,
     ),
 )
@@ -201,11 +201,11 @@ def _visited(how: Literal["listen", "speak", "flood"]) -> list[AnyStep]:
     first, second = _ENDS
     return [
         PipeOpen((first,)),
-        Settle((first,)),
-        Intrude(first, how),
+        WaitBlocked((first,)),
+        Attack(first, how),
         PipeOpen((second,)),
         Wait(within=30.0),
-        Intrude(first, how),
+        Attack(first, how),
     ]
 
 
@@ -225,7 +225,7 @@ _AT_PIPES = (
         "no key in the repr of a pipe's end, a log, an environment or a command line",
         PipeOpen(),
         Wait(within=30.0),
-        Look(),
+        ProbeExposure(),
         Wait(),
     ),
     _pipe(
@@ -240,7 +240,7 @@ _AFTER: list[AnyStep] = [*serve(1.0), *COMPARED]
 
 
 def _intruded(*hows: Literal["listen", "speak", "flood"], role: str) -> list[AnyStep]:
-    return [Intrude(role, how) for how in hows]
+    return [Attack(role, how) for how in hows]
 
 
 def _unmasked(played: Scenario, summary: str, needs: frozenset[str]) -> Case:
@@ -258,7 +258,7 @@ _PROCESS_TREES = (
         "an executor and its workers listen nowhere beyond loopback",
         *UP,
         *WORKS,
-        Look(("executor",)),
+        ProbeExposure(("executor",)),
         *DOWN,
     ),
     of_pool(
@@ -270,12 +270,18 @@ _PROCESS_TREES = (
         *DOWN,
     ),
     _unmasked(
-        pooled("S2/pool-paths", *UP, *WORKS, Look(("executor",)), *DOWN),
+        pooled("S2/pool-paths", *UP, *WORKS, ProbeExposure(("executor",)), *DOWN),
         "a pool's paths, segments and sockets are their owner's alone under umask 000",
         frozenset({"pool"}),
     ),
     _unmasked(
-        engined("S2/engine-paths", *_WORKING, Look(("front-end",)), *COMPARED, tensor_parallel=2),
+        engined(
+            "S2/engine-paths",
+            *_WORKING,
+            ProbeExposure(("front-end",)),
+            *COMPARED,
+            tensor_parallel=2,
+        ),
         "an engine's paths, segments and sockets are their owner's alone under umask 000",
         frozenset({"engine"}),
     ),
@@ -283,7 +289,7 @@ _PROCESS_TREES = (
         "S3/engine-lurking-stranger",
         "another user comes to each port of an engine's processes as it opens, as a library's peer"
         " would; tokens are the model's own",
-        Intrude("front-end", "lurk"),
+        Attack("front-end", "lurk"),
         *_WORKING,
         *_AFTER,
         tensor_parallel=2,
@@ -303,7 +309,7 @@ _PROCESS_TREES = (
         "S4/pool-flood",
         "a stranger floods whatever an executor and its workers listen at",
         *UP,
-        Intrude("executor", "flood"),
+        Attack("executor", "flood"),
         *WORKS,
         *DOWN,
     ),
@@ -311,7 +317,7 @@ _PROCESS_TREES = (
         "S4/queue-flood",
         "a stranger floods a writer's ports: idle, half-open, garbage, a gigabyte declared",
         *OPEN,
-        Intrude("writer", "flood"),
+        Attack("writer", "flood"),
         *_SMALL_AND_LARGE,
         remote=1,
     ),
@@ -319,7 +325,7 @@ _PROCESS_TREES = (
         "S4/group-flood",
         "a stranger floods the ports of a group's host",
         *_ONE_TO_ONE,
-        Intrude("rank-0", "flood"),
+        Attack("rank-0", "flood"),
         *_THEN_TAKEN,
     ),
     of_coordinator(
@@ -327,7 +333,7 @@ _PROCESS_TREES = (
         "a stranger floods a coordinator's ports",
         [
             *OPENED,
-            Intrude("coordinator", "flood"),
+            Attack("coordinator", "flood"),
             *heard(FIRST, (5, 1)),
             *heard(SECOND, (6, 1)),
         ],
@@ -337,7 +343,7 @@ _PROCESS_TREES = (
         "S4/engine-flood",
         "a stranger floods whatever an engine's processes listen at",
         *_WORKING,
-        Intrude("front-end", "flood"),
+        Attack("front-end", "flood"),
         *_AFTER,
         tensor_parallel=2,
     ),

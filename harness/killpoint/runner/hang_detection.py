@@ -42,7 +42,7 @@ _MOST = 6.0
 _REAPED_WITHIN = 30.0
 """Seconds for the zygote to report an end that the kernel shows."""
 _ENDED = ("Z", "X", "")
-_OURS = (script.Recheck, script.Look, script.Weigh, script.Fault)
+_OURS = (script.VerifyHeld, script.ProbeExposure, script.MeasureMemory, script.Fault)
 """Steps that run no code of the target's, except to inspect its objects."""
 
 
@@ -181,7 +181,7 @@ class HangDetector:
                 return True
         return done()
 
-    def settle(self, step: script.Settle) -> None:
+    def settle(self, step: script.WaitBlocked) -> None:
         """Wait until roles are inside their operations; workers, or one to be held, stand.
 
         Raises:

@@ -84,7 +84,7 @@ class Role:
             target.observe_words(self.guard.stores.around)
         self._driver: Driver = part(system, "driver").make(self, folder)
         self._acts: dict[type, Callable[[Order, Any], str]] = {
-            script.Look: self._look,
+            script.ProbeExposure: self._look,
             script.Exit: self._exit,
             script.Fault: self._fault,
             **self._driver.table(),
@@ -166,7 +166,7 @@ class Role:
             del end
             gc.collect()
 
-    def _look(self, _order: Order, _step: script.Look) -> str:
+    def _look(self, _order: Order, _step: script.ProbeExposure) -> str:
         self._driver.look(self._complaints)
         return "ok"
 

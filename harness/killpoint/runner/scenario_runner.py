@@ -150,7 +150,7 @@ class ScenarioRunner:
 
     def _yet_to_come(self) -> bool:
         """Return whether it is still to be opened: its role stands at a point, or tries again."""
-        again = any(isinstance(step, script.Again) for step in self.scenario.steps)
+        again = any(isinstance(step, script.Retry) for step in self.scenario.steps)
         return again or self.actors[self.scenario.roles()[0]].held_up
 
     def _epilogue(self) -> None:
@@ -208,7 +208,7 @@ class ScenarioRunner:
     def _do(self, step: script.AnyStep) -> None:
         if isinstance(step, script.Wait):
             self._waiting.wait(step)
-        elif isinstance(step, script.Settle):
+        elif isinstance(step, script.WaitBlocked):
             self._waiting.settle(step)
         elif isinstance(step, script.Pause):
             self._until(lambda: False, step.seconds, None)
@@ -224,11 +224,11 @@ class ScenarioRunner:
         elif isinstance(step, script.Cancel):
             for role in self.scenario.named(step.roles):
                 self._cancel(role)
-        elif isinstance(step, (script.Look, script.Weigh)):
+        elif isinstance(step, (script.ProbeExposure, script.MeasureMemory)):
             self._look(step)
-        elif isinstance(step, script.Intrude):
+        elif isinstance(step, script.Attack):
             self._strangers.intrude(step, self.actors[step.role].pid, self._until)
-        elif isinstance(step, script.Again):
+        elif isinstance(step, script.Retry):
             actor = self.actors[step.role]
             again, actor.struck = actor.struck, None
             if isinstance(again, self._system.opens):
@@ -261,12 +261,12 @@ class ScenarioRunner:
             self._forget(self._sitting.terminal.fileno())
         self._sitting.press(key)
 
-    def _look(self, step: script.Look | script.Weigh) -> None:
+    def _look(self, step: script.ProbeExposure | script.MeasureMemory) -> None:
         for name in self.scenario.named(step.roles):
             actor = self.actors[name]
             if not actor.alive:
                 continue
-            if isinstance(step, script.Weigh):
+            if isinstance(step, script.MeasureMemory):
                 memory_usage.record(self.log, name, actor.pid)
                 continue
             exposure_probe.look(self.log, name, actor.pid, self.folder / "t")
@@ -276,7 +276,7 @@ class ScenarioRunner:
             looks = self._system.looks_in_roles
             if "wire" in self.zygote.loaded.capabilities if looks is None else looks:
                 self._post(name, step)
-        if isinstance(step, script.Look):
+        if isinstance(step, script.ProbeExposure):
             exposure_probe.look_at_files(self.log, self.folder / "t")
 
     def _cancel(self, role: str) -> None:
@@ -547,7 +547,7 @@ class ScenarioRunner:
             seed=self.scenario.seed,
             umask=self.scenario.umask,
             flooded=any(
-                isinstance(step, script.Intrude) and step.how == "flood"
+                isinstance(step, script.Attack) and step.how == "flood"
                 for step in self.scenario.steps
             ),
             shm_of=self._shm_of,

@@ -11,9 +11,9 @@ from killpoint.scenario.steps import (
     NETWORK_FAULTS,
     AnyStep,
     Attach,
+    Attack,
     Count,
     Fault,
-    Intrude,
     Make,
     Pause,
     Ready,
@@ -88,7 +88,7 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         place = "shape" if given is scenario.shape else given.system
         yield [place, "host"], "a host beside namespaces, which have their own; expected none"
     for index, step in enumerate(scenario.steps):
-        if isinstance(step, Intrude):
+        if isinstance(step, Attack):
             yield ["steps", index], "an intruder cannot enter namespaces; expected none"
         elif isinstance(step, Fault) and step.fault in {*NETWORK_FAULTS} - {*_LINK_FAULTS}:
             what = f"{step.fault} of a link; expected one of: {', '.join(_LINK_FAULTS)}"

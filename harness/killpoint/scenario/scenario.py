@@ -22,9 +22,9 @@ from killpoint.scenario.steps import (
 from killpoint.systems.coordinator.orders import Orders
 from killpoint.systems.coordinator.steps import Flood
 from killpoint.systems.coordinator.unanswered_starts import Wakes
-from killpoint.systems.engine.steps import Serve
+from killpoint.systems.engine.steps import ContinueLoad
 from killpoint.systems.pool.kill_matrix import Ending
-from killpoint.systems.server.steps import ServerServe, ServerShape
+from killpoint.systems.server.steps import ServerContinueLoad, ServerShape
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 from killpoint.targets.engine_protocol import EngineShape
 from killpoint.targets.shapes import GroupShape, PipeShape, PoolShape, QueueShape, Shape
@@ -187,7 +187,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def _prescribed(step: AnyStep) -> float:
-    if isinstance(step, Pause | Serve | Flood | ServerServe):
+    if isinstance(step, Pause | ContinueLoad | Flood | ServerContinueLoad):
         return step.seconds
     if isinstance(step, Send | Receive) and step.pace:
         several = (

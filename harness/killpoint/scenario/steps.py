@@ -286,25 +286,25 @@ class Leave(Step, tag="leave"):
     roles: tuple[str, ...] = ("all",)
 
 
-class Again(Step, tag="again"):
+class Retry(Step, tag="retry"):
     """The role repeats the operation that an exception struck, unless its call had succeeded."""
 
     role: str
 
 
-class Look(Step, tag="look"):
+class ProbeExposure(Step, tag="probe-exposure"):
     """Record what the roles expose to others: listeners, socket paths, segments, access rights."""
 
     roles: tuple[str, ...] = ("all",)
 
 
-class Weigh(Step, tag="weigh"):
+class MeasureMemory(Step, tag="measure-memory"):
     """Record the memory that the roles use now."""
 
     roles: tuple[str, ...] = ("all",)
 
 
-class Intrude(Step, tag="intrude"):
+class Attack(Step, tag="attack"):
     """An intruder without a key connects to any TCP port that the role listens at."""
 
     role: str
@@ -315,7 +315,7 @@ class Intrude(Step, tag="intrude"):
     processes of 1,024 descriptors."""
 
 
-class Recheck(Step, tag="recheck"):
+class VerifyHeld(Step, tag="verify-held"):
     """Roles compare each message that they hold with its digest on arrival."""
 
     roles: tuple[str, ...] = ("readers",)
@@ -351,7 +351,7 @@ class Cancel(Step, tag="cancel"):
     roles: tuple[str, ...]
 
 
-class Settle(Step, tag="settle"):
+class WaitBlocked(Step, tag="wait-blocked"):
     """Go on once these roles are seen waiting inside their operation."""
 
     roles: tuple[str, ...]
@@ -417,16 +417,16 @@ AnyStep = (
     | Gather
     | Barrier
     | Leave
-    | Again
-    | Look
-    | Weigh
-    | Intrude
-    | Recheck
+    | Retry
+    | ProbeExposure
+    | MeasureMemory
+    | Attack
+    | VerifyHeld
     | Close
     | Drop
     | Exit
     | Cancel
-    | Settle
+    | WaitBlocked
     | Pause
     | Wait
     | Count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from killpoint.scenario import Again, Fault, FaultName, Scenario, Wait
+from killpoint.scenario import Fault, FaultName, Retry, Scenario, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.search.operations import Operation
 from killpoint.search.sweeps import sweep
@@ -19,7 +19,7 @@ def around_strike(operation: Operation, id: str, fault: Fault) -> Scenario:
         fault,
         *operation.during,
         Wait((operation.role,), within=8.0),
-        Again(operation.role),
+        Retry(operation.role),
         Wait(within=8.0),
         *operation.rest,
     )

@@ -10,7 +10,7 @@ from killpoint.faults import FAULTS
 from killpoint.history.event import Event
 from killpoint.runner.points.point_guard import EXIT_FAULT
 from killpoint.runner.stage import Play
-from killpoint.scenario import NETWORK_FAULTS, Again, AnyStep, Fault, Scenario
+from killpoint.scenario import NETWORK_FAULTS, AnyStep, Fault, Retry, Scenario
 from killpoint.systems.registry import own_player_of
 from killpoint.verdict import Violation
 
@@ -27,7 +27,7 @@ class UnableHere(Unsupported):
 
 def is_strike(step: AnyStep) -> bool:
     """Return whether a step is there for an exception's sake."""
-    return isinstance(step, Again) or (isinstance(step, Fault) and step.fault in EXCEPTIONS)
+    return isinstance(step, Retry) or (isinstance(step, Fault) and step.fault in EXCEPTIONS)
 
 
 def leak_in(play: Play) -> Violation | None:

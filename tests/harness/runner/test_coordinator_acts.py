@@ -16,12 +16,12 @@ from killpoint.scenario import (
     Fault,
     Flood,
     Forge,
-    Hear,
+    ReportCounts,
     Request,
     Scale,
     Scenario,
-    Tell,
     Wait,
+    WaitNews,
 )
 from killpoint.targets.coordinator_protocol import CoordinatorShape
 
@@ -51,16 +51,18 @@ def test_peers_say_and_hear_and_the_parent_ends_what_it_started(stage: Stage) ->
     play = played(
         stage,
         Request(("engine-0",)),
-        Hear(("engine-0",), "stepped"),
-        Tell("engine-1", (3, 1)),
-        Hear(("front-end-0",), "counts", rank=1, counts=(3, 1)),
+        WaitNews(("engine-0",), "stepped"),
+        ReportCounts("engine-1", (3, 1)),
+        WaitNews(("front-end-0",), "counts", rank=1, counts=(3, 1)),
         Wait(),
         EndWave(("engine-0", "engine-1")),
         Forge("engine-0", "wrong-type", (7, 7)),
-        Tell("engine-0", (4, 1)),
-        Hear(("front-end-0",), "counts", rank=0, counts=(4, 1)),  # so the lie was read before it
+        ReportCounts("engine-0", (4, 1)),
+        WaitNews(
+            ("front-end-0",), "counts", rank=0, counts=(4, 1)
+        ),  # so the lie was read before it
         Scale("front-end-0", 3),
-        Hear(("front-end-0",), "ranks", rank=3),
+        WaitNews(("front-end-0",), "ranks", rank=3),
         Wait(),
     )
     (start,) = of(play, "coordinator-started", "parent")
@@ -76,9 +78,9 @@ def test_peers_say_and_hear_and_the_parent_ends_what_it_started(stage: Stage) ->
 def test_a_flood_is_counted_and_beside_it_words_are_heard(stage: Stage) -> None:
     play = played(
         stage,
-        Tell("engine-1", (5, 1)),
+        ReportCounts("engine-1", (5, 1)),
         Flood(("engine-1",), 0.3),
-        Hear(("front-end-0",), "counts", rank=1, counts=(5, 1)),
+        WaitNews(("front-end-0",), "counts", rank=1, counts=(5, 1)),
         Wait(),
     )
     assert of(play, "flooded", "engine-1")[0].number("count") > 100
@@ -97,7 +99,7 @@ def test_the_coordinators_clock_moves_and_no_other(stage: Stage) -> None:
 def test_what_is_heard_in_vain_ends_the_play(stage: Stage) -> None:
     play = played(
         stage,
-        Hear(("front-end-0",), "gone", rank=1, within=0.1),
+        WaitNews(("front-end-0",), "gone", rank=1, within=0.1),
         Wait(),
         Request(("engine-0",)),
         Wait(),
@@ -107,7 +109,7 @@ def test_what_is_heard_in_vain_ends_the_play(stage: Stage) -> None:
 
 
 def test_its_death_is_told_by_its_parent_and_leaves_nothing(stage: Stage) -> None:
-    play = played(stage, Fault("kill", "coordinator"), Hear(("engine-0",), "lost"), Wait())
+    play = played(stage, Fault("kill", "coordinator"), WaitNews(("engine-0",), "lost"), Wait())
     (gone,) = of(play, "gone", "director")
     assert gone.number("signal") == 9
     assert of(play, "coordinator-gone", "parent")

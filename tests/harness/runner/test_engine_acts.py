@@ -11,16 +11,16 @@ import pytest
 from killpoint.history.event import Event
 from killpoint.runner.stage import Play, Stage
 from killpoint.scenario import (
-    Alone,
-    Calm,
+    ContinueLoad,
     EngineStart,
     EngineStop,
     Fault,
     Load,
-    Recover,
+    ReferenceAnswers,
     Scenario,
-    Serve,
     Wait,
+    WaitHealthy,
+    WaitIdle,
 )
 from killpoint.targets.engine_protocol import EngineShape
 
@@ -53,7 +53,9 @@ def test_requests_come_steadily_and_each_has_one_answer_with_the_models_tokens(
     stage: Stage,
 ) -> None:
     load = Load(rate=40.0, prompts=3, max_tokens=6)
-    play = played(stage, load, Serve(0.5), Calm(5.0), Alone(), Wait(within=20.0))
+    play = played(
+        stage, load, ContinueLoad(0.5), WaitIdle(5.0), ReferenceAnswers(), Wait(within=20.0)
+    )
     asked, answers = of(play, "request"), of(play, "answer")
     assert len(asked) >= 15
     assert sorted(e.number("n") for e in answers) == [e.number("n") for e in asked]
@@ -65,7 +67,7 @@ def test_requests_come_steadily_and_each_has_one_answer_with_the_models_tokens(
 
 def test_its_parts_are_known_and_one_that_comes_again_takes_its_place(stage: Stage) -> None:
     kill = Fault("kill", "core-0/worker-0")
-    play = played(stage, Load(rate=20.0), Serve(0.3), Wait(), kill, Recover(9.0), Wait())
+    play = played(stage, Load(rate=20.0), ContinueLoad(0.3), Wait(), kill, WaitHealthy(9.0), Wait())
     here = [e.text("target") for e in of(play, "part-here", "director")]
     assert here[:2] == ["core-0", "core-0/worker-0"]
     assert here.count("core-0/worker-0") == 2
@@ -81,7 +83,9 @@ def test_requests_come_together_and_a_strike_waits_for_some_that_are_answered(
     stage: Stage,
 ) -> None:
     load = Load(rate=15.0, together=3, max_tokens=120)
-    play = played(stage, load, Serve(0.2, 3), Wait(), Fault("kill", "core-0"), Calm(9.0), Wait())
+    play = played(
+        stage, load, ContinueLoad(0.2, 3), Wait(), Fault("kill", "core-0"), WaitIdle(9.0), Wait()
+    )
     struck = of(play, "fault", "director")[0].t
     began = {e.number("n") for e in of(play, "first") if e.t < struck}
     ended = {e.number("n") for e in of(play, "answer") if e.t < struck}
@@ -93,13 +97,13 @@ def test_requests_come_together_and_a_strike_waits_for_some_that_are_answered(
 def test_what_is_stopped_is_not_whole_until_it_goes_on(stage: Stage) -> None:
     stop, on = Fault("stop", "core-0"), Fault("continue", "core-0")
     load = Load(rate=20.0, look=0.05)
-    play = played(stage, load, stop, Recover(0.4), Wait(), on, Recover(5.0), Wait())
+    play = played(stage, load, stop, WaitHealthy(0.4), Wait(), on, WaitHealthy(5.0), Wait())
     assert [e.data["yes"] for e in of(play, "whole")] == [False, True]
 
 
 def test_a_stop_under_load_ends_every_request(stage: Stage) -> None:
     load = Load(rate=60.0, max_tokens=400, cancel_every=3, large_every=4)
-    play = played(stage, load, Serve(0.5), EngineStop(), Wait(within=20.0))
+    play = played(stage, load, ContinueLoad(0.5), EngineStop(), Wait(within=20.0))
     words = [e.text("outcome") for e in of(play, "answer")]
     assert len(words) == len(of(play, "request"))
     assert {"closed", "refused"} <= set(words)
@@ -107,7 +111,7 @@ def test_a_stop_under_load_ends_every_request(stage: Stage) -> None:
 
 
 def test_a_front_end_that_is_killed_takes_its_engine_along(stage: Stage) -> None:
-    play = played(stage, Load(), Serve(0.3), Wait(), Fault("kill", "front-end"))
+    play = played(stage, Load(), ContinueLoad(0.3), Wait(), Fault("kill", "front-end"))
     assert {e.text("target") for e in of(play, "gone", "director")} == {"core-0", "core-0/worker-0"}
 
 

@@ -18,14 +18,14 @@ from killpoint.scenario import (
     Gather,
     Join,
     Leave,
+    MeasureMemory,
     Message,
     Point,
     ReceiveFrom,
     Scenario,
     SendTo,
-    Settle,
     Wait,
-    Weigh,
+    WaitBlocked,
 )
 from killpoint.targets.protocol import GroupShape
 
@@ -95,7 +95,7 @@ def test_who_is_no_member_calls_nothing(stage: Stage) -> None:
 
 def test_a_kill_strikes_at_a_line_of_a_groups_call(stage: Stage) -> None:
     def waited(step: Any) -> Play:
-        steps = [step, Barrier(("rank-0",), timeout=3.0), Settle(("rank-0",))]
+        steps = [step, Barrier(("rank-0",), timeout=3.0), WaitBlocked(("rank-0",))]
         return played(stage, *JOINED, *steps, Barrier(("rank-1",)), Wait(within=9.0))
 
     counted = waited(Count("rank-1", Point("barrier")))
@@ -116,7 +116,7 @@ def test_a_clock_jumps_between_two_calls_and_inside_one(stage: Stage) -> None:
 
 
 def test_roles_are_weighed_where_a_scenario_says_so(stage: Stage) -> None:
-    play = played(stage, *JOINED, Weigh(("rank-1",)))
+    play = played(stage, *JOINED, MeasureMemory(("rank-1",)))
     weights = [(e.text("target"), e.number("rss") > 1 << 20) for e in play.history.of("weight")]
     assert weights == [("rank-1", True)]
 

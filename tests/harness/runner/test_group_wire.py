@@ -18,8 +18,8 @@ from killpoint.scenario import (
     ReceiveFrom,
     Scenario,
     SendTo,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.targets.protocol import GroupShape
 
@@ -76,7 +76,7 @@ def test_an_object_waits_in_a_cut_for_the_heal(
         Fault("cut", "rank-1", toward=toward),
         SendTo(source, taker, [Message()]),
         ReceiveFrom((taker,), source, timeout=5.0),
-        Settle((taker,)),
+        WaitBlocked((taker,)),
         Pause(0.3),
         Fault("heal", "rank-1"),
         Wait(),
@@ -109,7 +109,7 @@ def test_a_reset_reaches_the_rank_at_once(stage: Stage) -> None:
         stage,
         *JOINED,
         ReceiveFrom(("rank-1",), "rank-0", timeout=5.0),
-        Settle(("rank-1",)),
+        WaitBlocked(("rank-1",)),
         Fault("reset", "rank-1"),
         Wait(),
     )
@@ -123,7 +123,7 @@ def test_a_rank_that_comes_before_its_host_is_refused_until_the_host_listens(sta
     play = played(
         stage,
         Join(("rank-1",), timeout=9.0),
-        Settle(("rank-1",)),
+        WaitBlocked(("rank-1",)),
         Join(("rank-0",), timeout=9.0),
         Wait(within=20.0),
         Fault("delay", "rank-1", pause=0.01),

@@ -17,16 +17,16 @@ from killpoint.scenario import (
     Close,
     Fault,
     Join,
-    Look,
     Make,
     Message,
     Pause,
+    ProbeExposure,
     Ready,
     Receive,
     Scenario,
     Send,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import GroupShape, QueueShape
@@ -72,7 +72,7 @@ def kinds(play: Play) -> list[str]:
 
 @pytest.mark.parametrize("start", ["zygote", "spawn", "forkserver"])
 def test_roles_meet_at_the_writers_host(stage: Stage, start: Any) -> None:
-    steps = [Send([Message()]), Receive(1, timeout=5.0), Wait(), Look(("writer",))]
+    steps = [Send([Message()]), Receive(1, timeout=5.0), Wait(), ProbeExposure(("writer",))]
     scenario = msgspec.structs.replace(scene(*steps, readers=2), start=start)
     play = played(stage, scenario)
     assert got(play) == got(play, "reader-1") == [(0, "ok")]
@@ -84,7 +84,7 @@ def test_roles_meet_at_the_writers_host(stage: Stage, start: Any) -> None:
 def test_what_is_sent_in_a_cut_arrives_after_the_heal(stage: Stage, toward: Any) -> None:
     """The acknowledgement of what came before may be lost, too: then only more is said twice."""
     cut = Fault("cut", "reader-0", toward=toward)
-    steps = [Receive(2, timeout=9.0), Settle(("readers",)), cut, Send([Message(repeat=2)])]
+    steps = [Receive(2, timeout=9.0), WaitBlocked(("readers",)), cut, Send([Message(repeat=2)])]
     steps += [Wait(("writer",)), Pause(0.7), Fault("heal", "reader-0"), Wait()]
     play = played(stage, scene(*steps))
     assert got(play) == [(0, "ok"), (1, "ok")]
@@ -117,7 +117,7 @@ def test_a_cut_of_the_writer_is_a_cut_of_everybody(stage: Stage) -> None:
 
 
 def test_a_cut_that_lasts_and_is_not_told_is_a_violation(stage: Stage) -> None:
-    steps = [Receive(1), Settle(("readers",)), Fault("cut", "reader-0"), Send([Message()])]
+    steps = [Receive(1), WaitBlocked(("readers",)), Fault("cut", "reader-0"), Send([Message()])]
     assert kinds(played(stage, scene(*steps, Wait(within=0.3)))) == ["hang"]
 
 
@@ -141,7 +141,7 @@ def test_hosts_are_no_leak_of_the_targets(stage: Stage) -> None:
 
 def test_ranks_meet_at_the_host_of_rank_0_and_are_cut_off_one_by_one() -> None:
     cut, heal = Fault("cut", "rank-1"), Fault("heal", "rank-1")
-    steps = [Join(), Barrier(), Wait(within=30.0), Look(("rank-0",)), cut]
+    steps = [Join(), Barrier(), Wait(within=30.0), ProbeExposure(("rank-0",)), cut]
     steps += [Barrier(("rank-0", "rank-2"), timeout=0.5), Wait(), heal]
     scenario = Scenario("G3/x", ["G3"], steps, group=GroupShape(3), namespaces=True)
     with Stage("refengine") as own:

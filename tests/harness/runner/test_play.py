@@ -32,8 +32,8 @@ from killpoint.scenario import (
     RingWrite,
     Scenario,
     Send,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.targets.protocol import QueueShape
 
@@ -136,7 +136,7 @@ def _stands_still(thread: threading.Thread, root: Path, seconds: float = 3.0) ->
 def test_a_second_cancel_holds_nobody_up() -> None:
     with Stage("refengine") as own:
         cancel = Cancel(("reader-0",))
-        steps = [Receive(1), Settle(("reader-0",)), cancel, Wait(within=3.0), cancel, Wait()]
+        steps = [Receive(1), WaitBlocked(("reader-0",)), cancel, Wait(within=3.0), cancel, Wait()]
 
         def play() -> None:
             with contextlib.suppress(KillpointError):

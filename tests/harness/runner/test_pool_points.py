@@ -20,9 +20,9 @@ from killpoint.scenario import (
     Point,
     PoolStart,
     PoolStop,
-    Settle,
     Submit,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 
@@ -112,7 +112,7 @@ def test_all_workers_add_up_and_one_is_struck_between_the_halves(stage: Stage) -
 
 def test_a_held_worker_stands_still_while_its_executor_dies(stage: Stage) -> None:
     hold = at("native", "hold")
-    steps = [*UP, hold, Submit("native"), Settle(("worker-1",)), Fault("kill", "executor")]
+    steps = [*UP, hold, Submit("native"), WaitBlocked(("worker-1",)), Fault("kill", "executor")]
     play = played(stage, *steps)
     held, killed = of(play, "reached")[0].t, of(play, "intent")[1].t
     gone = {e.text("target"): e for e in of(play, "gone")}
@@ -122,7 +122,7 @@ def test_a_held_worker_stands_still_while_its_executor_dies(stage: Stage) -> Non
 
 
 def test_a_held_worker_goes_on_when_it_is_told_to(stage: Stage) -> None:
-    steps = [at("computing", "hold"), Call("compute", timeout=9.0), Settle(("worker-1",))]
+    steps = [at("computing", "hold"), Call("compute", timeout=9.0), WaitBlocked(("worker-1",))]
     play = played(stage, *UP, *steps, Fault("continue", "worker-1"), Wait())
     assert outcomes(play, "call-done") == ["ok"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from killpoint.runner import play_lock
 from killpoint.runner.stage import Play, Stage
-from killpoint.scenario import Message, Pause, Receive, Scenario, Send, Wait, Weigh
+from killpoint.scenario import MeasureMemory, Message, Pause, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN, scenario
 
@@ -25,7 +25,7 @@ def _window(pace: float) -> list[Any]:
         Send([_SMALL], timeout=5.0, pace=pace),
         Receive(200, timeout=5.0, pace=0.0),
         Wait(within=9.0),
-        Weigh(),
+        MeasureMemory(),
     ]
 
 

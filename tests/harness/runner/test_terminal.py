@@ -9,7 +9,7 @@ import pytest
 from test_pool_acts import EXAMPLES, UP, of, outcomes, played
 
 from killpoint.runner.stage import Play, Stage
-from killpoint.scenario import Call, Fault, Point, PoolStart, PoolStop, Press, Settle, Wait
+from killpoint.scenario import Call, Fault, Point, PoolStart, PoolStop, Press, Wait, WaitBlocked
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_ctrl_c_reaches_the_program_and_its_workers(stage: Stage) -> None:
 @pytest.mark.parametrize("phase", ["loading", "leaving"])
 def test_ctrl_c_is_pressed_while_a_worker_stands_at_a_phase(stage: Stage, phase: str) -> None:
     first = [PoolStart(timeout=9.0)] if phase == "loading" else [*UP, PoolStop()]
-    pressed = [Settle(("worker-0",)), Press("ctrl-c"), Fault("continue", "worker-0"), Wait()]
+    pressed = [WaitBlocked(("worker-0",)), Press("ctrl-c"), Fault("continue", "worker-0"), Wait()]
     play = sat(stage, hold(phase), *first, *pressed)
     reached, key = of(play, "reached")[0], of(play, "intent")[1]
     assert (reached.text("where"), key.text("fault")) == (phase, "ctrl-c")
@@ -66,7 +66,7 @@ def test_ctrl_c_is_pressed_while_a_worker_stands_at_a_phase(stage: Stage, phase:
 
 def test_a_second_ctrl_c_interrupts_the_shutdown(stage: Stage) -> None:
     inside = Fault("hold", "executor", Point("stop", line=3))
-    keys = [Press("ctrl-c"), Settle(("executor",)), Press("ctrl-c"), Wait()]
+    keys = [Press("ctrl-c"), WaitBlocked(("executor",)), Press("ctrl-c"), Wait()]
     play = sat(stage, *UP, inside, *keys)
     assert end(play) == 2
     assert len(of(play, "interrupted")) == 1

@@ -21,7 +21,7 @@ from killpoint.runner.hang_detection import HangDetector, Stalled
 from killpoint.runner.observe.processor_time import ProcessorTime
 from killpoint.runner.role_process import RoleProcess
 from killpoint.runner.target_processes import TargetProcesses
-from killpoint.scenario import AnyStep, Close, Exit, Receive, Recheck, Wait
+from killpoint.scenario import AnyStep, Close, Exit, Receive, VerifyHeld, Wait
 
 _ROLE = "reader-0"
 
@@ -158,7 +158,7 @@ def test_what_is_granted_has_an_end(tmp_path: Path) -> None:
 
 
 def test_the_harnesss_own_operation_is_not_the_targets(bench: Bench) -> None:
-    bench.does(Recheck((_ROLE,)), since=5.0)
+    bench.does(VerifyHeld((_ROLE,)), since=5.0)
     with pytest.raises(Stalled, match=r"reader-0 did not come back from the harness's own recheck"):
         bench.hangs(0.2)
     assert not list(History.read(bench.folder).of("hang"))

@@ -22,8 +22,8 @@ from killpoint.scenario import (
     Receive,
     Scenario,
     Send,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.protocol import QueueShape
@@ -77,7 +77,7 @@ def test_without_a_fault_of_the_network_there_is_no_relay(stage: Stage) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_what_is_sent_in_a_cut_arrives_after_the_heal(stage: Stage, host: str) -> None:
-    steps = [Receive(2, timeout=5.0), Settle(("readers",)), Fault("cut", "reader-0")]
+    steps = [Receive(2, timeout=5.0), WaitBlocked(("readers",)), Fault("cut", "reader-0")]
     steps += [Send([Message(repeat=2)]), Wait(("writer",)), Pause(0.2), Fault("heal", "reader-0")]
     play = played(stage, *steps, Wait(), host=host)
     assert got(play) == [(0, "ok"), (1, "ok")]
@@ -95,7 +95,7 @@ def test_a_cut_of_one_reader_leaves_the_other_alone(stage: Stage) -> None:
 
 
 def test_a_cut_that_lasts_and_is_not_told_is_a_violation(stage: Stage) -> None:
-    steps = [Receive(1), Settle(("readers",)), Fault("cut", "reader-0", toward="role")]
+    steps = [Receive(1), WaitBlocked(("readers",)), Fault("cut", "reader-0", toward="role")]
     play = played(stage, *steps, Send([Message()]), Wait(within=0.3))
     assert kinds(play) == ["hang"]
 
@@ -112,7 +112,7 @@ def test_a_delay_is_felt_and_the_order_kept(stage: Stage) -> None:
 
 
 def test_a_reset_is_told_to_both_and_loses_what_is_on_its_way(stage: Stage) -> None:
-    steps = [Receive(2), Settle(("readers",)), Fault("delay", "reader-0", pause=0.3)]
+    steps = [Receive(2), WaitBlocked(("readers",)), Fault("delay", "reader-0", pause=0.3)]
     steps += [Send([Message()]), Wait(("writer",)), Fault("reset", "reader-0")]
     play = played(stage, *steps, Wait(("readers",), within=5.0), Send([Message()]), Wait())
     assert got(play) == [(-1, "peer-died")]
@@ -122,7 +122,7 @@ def test_a_reset_is_told_to_both_and_loses_what_is_on_its_way(stage: Stage) -> N
 
 def test_half_open_drops_one_direction_for_good(stage: Stage) -> None:
     half = Fault("half-open", "reader-0", toward="role")
-    steps = [Receive(1, timeout=0.5), Settle(("readers",)), half, Send([Message()])]
+    steps = [Receive(1, timeout=0.5), WaitBlocked(("readers",)), half, Send([Message()])]
     play = played(stage, *steps, Wait(), Fault("heal", "reader-0"), Receive(1, timeout=0.3), Wait())
     assert got(play) == [(-1, "timeout"), (-1, "timeout")]
     assert int(str(told(play, "half-open")["dropped"])) > 64

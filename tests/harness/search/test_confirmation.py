@@ -11,7 +11,7 @@ from synthetic import Tape, scene
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.runner.stage import Play
-from killpoint.scenario import Again, Fault, Point, Scenario
+from killpoint.scenario import Fault, Point, Retry, Scenario
 from killpoint.search import case_run as trials
 from killpoint.search.case_run import CaseRun, Violated
 
@@ -172,7 +172,7 @@ def test_what_the_same_steps_leave_anyhow_is_not_the_exceptions(tmp_path: Path) 
     player = Playing(tmp_path / "plays", plays, [])
     case_run = CaseRun("R9/synthetic", player, seed=0, full=False, folder=None)
     fault = Fault("raise", "writer", Point("send", line=3))
-    story = scene(fault, Again("writer"), judges="R9")
+    story = scene(fault, Retry("writer"), judges="R9")
     case_run.play(story)
     assert case_run.conclude().outcome == "held"
     with pytest.raises(Violated):

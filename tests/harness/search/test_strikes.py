@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_kills import Counting
 
-from killpoint.scenario import Again, Fault, Point, Wait, dump, parse
+from killpoint.scenario import Fault, Point, Retry, Wait, dump, parse
 from killpoint.search.case_run import CaseRun
 from killpoint.search.exception_injection import around_strike, strike_anywhere
 from killpoint.search.operations import Operation
@@ -37,7 +37,7 @@ def test_a_story_is_a_scenario_file_whose_role_makes_the_call(operation: Operati
 def test_what_was_struck_is_over_before_it_is_done_again(operation: Operation) -> None:
     strike = Fault("raise", operation.role, Point(operation.verb, line=3))
     steps = around_strike(operation, "R9/x", strike).steps
-    (again,) = [index for index, step in enumerate(steps) if isinstance(step, Again)]
+    (again,) = [index for index, step in enumerate(steps) if isinstance(step, Retry)]
     before = steps[again - 1]
     assert isinstance(before, Wait)
     assert before.roles == (operation.role,)

@@ -9,11 +9,11 @@ from killpoint.scenario import AnyStep, Fault, Scenario
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
     LineFaultName,
+    ServerContinueLoad,
     ServerInspect,
     ServerLine,
     ServerLoad,
     ServerPhase,
-    ServerServe,
     ServerShape,
     ServerStart,
 )
@@ -49,7 +49,7 @@ def _stopped(name: str, said: str, part: str) -> Kind:
     """A part stands still, is looked at, and goes on; so often in a play."""
     once: list[AnyStep] = [
         *[Fault("stop", part), _SILENT, Fault("continue", part)],
-        *[ServerServe(1.0), ServerPhase("decode")],
+        *[ServerContinueLoad(1.0), ServerPhase("decode")],
     ]
     return Kind(name, said, [*_UP, *once * _STOPS_IN_A_PLAY], (part,), _STOPS_IN_A_PLAY)
 
@@ -67,7 +67,7 @@ KINDS = (
     Kind(
         "replica-stopped",
         "one of two replicas is stopped",
-        [*_UP, Fault("stop", "core-1"), ServerServe(2.0), ServerInspect()],
+        [*_UP, Fault("stop", "core-1"), ServerContinueLoad(2.0), ServerInspect()],
         topology="data-parallel",
     ),
     _held("worker-spins", "a worker computes without an end", "run", "spin"),
@@ -89,7 +89,7 @@ KINDS = (
     Kind(
         "front-killed",
         "the front is killed, and its core waits on",
-        [*_UP, Fault("kill", "front"), ServerServe(3.0), ServerInspect("core-0")],
+        [*_UP, Fault("kill", "front"), ServerContinueLoad(3.0), ServerInspect("core-0")],
         ("core-0",),
         survivable=True,
     ),
@@ -97,8 +97,13 @@ KINDS = (
         "sigterm-in-a-long-step",
         "SIGTERM amid answers, and the front waits for clients whom nobody answers",
         [
-            *[ServerStart(ordinary=True), *_UP[1:], Fault("stop", "worker-0"), ServerServe(0.5)],
-            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
+            *[
+                ServerStart(ordinary=True),
+                *_UP[1:],
+                Fault("stop", "worker-0"),
+                ServerContinueLoad(0.5),
+            ],
+            *[Fault("sigterm", "front"), ServerContinueLoad(5.0), Fault("continue", "worker-0")],
             ServerInspect(silence=5.0),
         ],
         ("front",),

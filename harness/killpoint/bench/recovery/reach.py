@@ -13,27 +13,27 @@ from killpoint.errors import BadUsage
 from killpoint.history.record import History
 from killpoint.progress.counting import Tell
 from killpoint.runner.stage import Stage
-from killpoint.scenario import AnyStep, Fault, Intrude, Scenario
+from killpoint.scenario import AnyStep, Attack, Fault, Scenario
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.record import SECOND, Strike, life
 from killpoint.systems.server.steps import (
-    ServerAlive,
     ServerCall,
+    ServerContinueLoad,
     ServerControl,
-    ServerGone,
     ServerLine,
     ServerLoad,
     ServerPhase,
-    ServerServe,
     ServerShape,
     ServerStart,
     ServerStop,
+    ServerWaitAlive,
+    ServerWaitGone,
 )
 
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 _UP_AS_USERS: list[AnyStep] = [ServerStart(ordinary=True), *_UP[1:]]
-_LOOKED_ON: list[AnyStep] = [ServerServe(15.0), ServerGone(1.0)]
-_ORPHANS: list[AnyStep] = [ServerGone(20.0)]
+_LOOKED_ON: list[AnyStep] = [ServerContinueLoad(15.0), ServerWaitGone(1.0)]
+_ORPHANS: list[AnyStep] = [ServerWaitGone(20.0)]
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -65,13 +65,19 @@ REACHES = (
     Reach(
         "late-replies",
         "a call of all workers is made that each refuses, and then one that none refuses",
-        [*_UP, ServerCall("refused"), ServerServe(3.0), ServerCall("accepted"), *_LOOKED_ON],
+        [*_UP, ServerCall("refused"), ServerContinueLoad(3.0), ServerCall("accepted"), *_LOOKED_ON],
         answered=True,
     ),
     Reach(
         "dead-output-thread",
         "a call of all workers is made whose result cannot be sent, and then one whose can",
-        [*_UP, ServerCall("unsendable"), ServerServe(3.0), ServerCall("accepted"), *_LOOKED_ON],
+        [
+            *_UP,
+            ServerCall("unsendable"),
+            ServerContinueLoad(3.0),
+            ServerCall("accepted"),
+            *_LOOKED_ON,
+        ],
         answered=True,
     ),
     Reach(
@@ -113,19 +119,19 @@ REACHES = (
     Reach(
         "undecoded-frame",
         "a stranger sends a frame that is no message to each port but the API's",
-        [*_UP, Intrude("front", "speak"), *_LOOKED_ON],
+        [*_UP, Attack("front", "speak"), *_LOOKED_ON],
         "data-parallel",
     ),
     Reach(
         "silent-cut",
         "the cable between two nodes is pulled, and never put in again",
-        [*_UP, Fault("cut", "follower"), ServerServe(40.0), ServerGone(1.0)],
+        [*_UP, Fault("cut", "follower"), ServerContinueLoad(40.0), ServerWaitGone(1.0)],
         "two-nodes",
     ),
     Reach(
         "unwatched-connection",
         "the core of two nodes is killed",
-        [*_UP, Fault("kill", "core-0"), ServerServe(15.0), ServerGone(20.0)],
+        [*_UP, Fault("kill", "core-0"), ServerContinueLoad(15.0), ServerWaitGone(20.0)],
         "two-nodes",
     ),
     Reach(
@@ -154,15 +160,15 @@ REACHES = (
     Reach(
         "ipc-paths-stay",
         "nothing is done, and it is told to end, idle",
-        [ServerStart(ordinary=True), ServerControl(), ServerStop(), ServerGone()],
+        [ServerStart(ordinary=True), ServerControl(), ServerStop(), ServerWaitGone()],
     ),
     Reach(
         "unanswered-at-shutdown",
         "SIGTERM while a step takes 5 s more",
         [
-            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerServe(0.5)],
-            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
-            ServerGone(20.0),
+            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerContinueLoad(0.5)],
+            *[Fault("sigterm", "front"), ServerContinueLoad(5.0), Fault("continue", "worker-0")],
+            ServerWaitGone(20.0),
         ],
     ),
     Reach(
@@ -170,7 +176,7 @@ REACHES = (
         "SIGTERM when the first part has been started",
         [
             *[ServerStart("begun", ordinary=True), Fault("sigterm", "front")],
-            *[ServerAlive(60.0), ServerGone(1.0)],
+            *[ServerWaitAlive(60.0), ServerWaitGone(1.0)],
         ],
     ),
     Reach("orphan-core", "the front is killed", [*_UP, Fault("kill", "front"), *_ORPHANS]),
@@ -178,7 +184,7 @@ REACHES = (
     Reach(
         "blind-health",
         "a worker is stopped for ever",
-        [*_UP, Fault("stop", "worker-0"), ServerServe(25.0), ServerGone(1.0)],
+        [*_UP, Fault("stop", "worker-0"), ServerContinueLoad(25.0), ServerWaitGone(1.0)],
     ),
 )
 """Plays, in the order of the report: those that bite in an engine's parts first."""

@@ -19,7 +19,7 @@ from killpoint.runner.network.intruder import STRANGER, AttackOrders
 from killpoint.runner.observe import exposure_probe, memory_usage
 from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import Exited, ForkRole
-from killpoint.scenario import Broadcast, Intrude, PipeSend, Scenario, Send, SendTo
+from killpoint.scenario import Attack, Broadcast, PipeSend, Scenario, Send, SendTo
 
 _STANDS_WITHIN = 30.0
 """Seconds for each port: a crowd at a listener that accepts no more connections waits for a
@@ -50,7 +50,7 @@ class Attackers:
         self._log = log
         self._pids: dict[int, str] = {}
 
-    def intrude(self, step: Intrude, pid: int, until: Until) -> None:
+    def intrude(self, step: Attack, pid: int, until: Until) -> None:
         """Send one to a role's process tree, and wait until it has been at every port.
 
         Raises:

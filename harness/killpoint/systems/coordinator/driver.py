@@ -72,14 +72,14 @@ class CoordinatorDriver(Driver):
             script.CoordinatorClose: self._close,
             script.Connect: self._connect,
             script.Disconnect: self._disconnect,
-            script.Tell: self._tell,
+            script.ReportCounts: self._tell,
             script.Request: self._request,
             script.EndWave: self._end_wave,
             script.BreakWave: self._break_wave,
             script.Scale: self._scale,
             script.Forge: self._forge,
             script.Flood: self._flood,
-            script.Hear: self._hear,
+            script.WaitNews: self._hear,
         }
 
     def come(self) -> None:
@@ -170,7 +170,7 @@ class CoordinatorDriver(Driver):
             keeper.close()
             self._log("unlinked")
 
-    def _tell(self, _order: Order, step: script.Tell) -> str:
+    def _tell(self, _order: Order, step: script.ReportCounts) -> str:
         self._counts = step.counts
         self._kept().do(lambda link: self._say(link, Saying(counts=step.counts)))
         return "ok"
@@ -256,7 +256,7 @@ class CoordinatorDriver(Driver):
         self._log("flooded", count=keeper.do(pour))
         return "ok"
 
-    def _hear(self, _order: Order, step: script.Hear) -> str:
+    def _hear(self, _order: Order, step: script.WaitNews) -> str:
         keeper = self._kept()
         since, began = keeper.words, time.monotonic()
         self._log("hear", what=step.what, rank=step.rank, counts=step.counts)
@@ -268,7 +268,7 @@ class CoordinatorDriver(Driver):
         self._log("hear-done", what=step.what, outcome="ok" if there else "timeout", s=took)
         return "ok" if there else "timeout"
 
-    def _moot(self, step: script.Hear) -> bool:
+    def _moot(self, step: script.WaitNews) -> bool:
         """Return whether no coordinator is left that could publish these counts."""
         return step.what == "counts" and (self._folder / _GONE).exists()
 
@@ -302,7 +302,7 @@ class CoordinatorDriver(Driver):
         self._role.log.write(kind, **data)
 
 
-def _is_there(keeper: LinkKeeper, step: script.Hear, since: int) -> bool:
+def _is_there(keeper: LinkKeeper, step: script.WaitNews, since: int) -> bool:
     """Return whether the event that a role waits for has come."""
     stepping, counts = keeper.stepping, (keeper.last.counts if keeper.last else None) or ()
     known = step.rank is not None and step.rank < len(counts)

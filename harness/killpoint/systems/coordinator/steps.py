@@ -75,7 +75,7 @@ class Disconnect(Step, tag="disconnect"):
     roles: tuple[str, ...]
 
 
-class Tell(Step, tag="tell"):
+class ReportCounts(Step, tag="report-counts"):
     """An engine reports its counts."""
 
     role: str
@@ -125,7 +125,7 @@ class Flood(Step, tag="flood"):
     lie: EngineLie | None = None
 
 
-class Hear(Step, tag="hear"):
+class WaitNews(Step, tag="wait-news"):
     """Roles wait for news of something; the play ends there if it does not come."""
 
     roles: tuple[str, ...]
@@ -140,12 +140,12 @@ CoordinatorStep = (
     | CoordinatorClose
     | Connect
     | Disconnect
-    | Tell
+    | ReportCounts
     | Request
     | EndWave
     | BreakWave
     | Scale
     | Forge
     | Flood
-    | Hear
+    | WaitNews
 )

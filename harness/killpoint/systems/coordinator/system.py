@@ -21,14 +21,14 @@ class CoordinatorSystem(System):
     name = "coordinator"
     opens = (script.CoordinatorStart,)
     attaches = (script.Connect,)
-    needed = (script.Hear,)
+    needed = (script.WaitNews,)
     looks_in_roles = False
     listens = False
     kept_whole = "a coordinator's story is kept as it is"  # who is not asked for hears nothing
     next_start = (
         script.CoordinatorStart(timeout=30.0),
         script.Connect(),
-        script.Hear(("front-ends",), "state", within=5.0),
+        script.WaitNews(("front-ends",), "state", within=5.0),
         script.Wait(within=10.0),
     )
 

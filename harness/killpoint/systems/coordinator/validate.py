@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import get_args
 
 from killpoint.scenario.scenario import Scenario
-from killpoint.scenario.steps import AnyStep, Exit, Fault, Intrude, Look, Pause, Wait, Weigh
+from killpoint.scenario.steps import (
+    AnyStep,
+    Attack,
+    Exit,
+    Fault,
+    MeasureMemory,
+    Pause,
+    ProbeExposure,
+    Wait,
+)
 from killpoint.scenario_errors import Place
 from killpoint.systems.coordinator.steps import (
     BreakWave,
@@ -15,19 +24,19 @@ from killpoint.systems.coordinator.steps import (
     Flood,
     Forge,
     FrontEndLie,
-    Hear,
+    ReportCounts,
     Request,
     Scale,
-    Tell,
+    WaitNews,
 )
 from killpoint.systems.pool.validate import tag
 
-_OTHERS = (Exit, Fault, Intrude, Look, Pause, Wait, Weigh)
+_OTHERS = (Exit, Fault, Attack, ProbeExposure, Pause, Wait, MeasureMemory)
 _FROM_OUTSIDE = ("kill", "stop", "continue", "sigterm", "sigint", "jump-clock")
 """Faults of the coordinator's own process, which takes no orders."""
 _FAULTS = (*_FROM_OUTSIDE, "exit", "starve", "cut", "heal")
 _OF_A_RANK = ("without", "counts", "gone", "back", "ranks")
-_OF_ENGINES = (Tell, Request, BreakWave, Flood)
+_OF_ENGINES = (ReportCounts, Request, BreakWave, Flood)
 
 
 def unplayable_coordinator(scenario: Scenario) -> Iterator[tuple[Place, str]]:
@@ -64,7 +73,7 @@ def _bad_step(scenario: Scenario, step: AnyStep) -> Iterator[tuple[Place, str]]:
         lies = get_args(EngineLie if step.role in scenario.engines() else FrontEndLie)
         if step.lie not in lies:
             yield ["lie"], f"{step.lie} of {step.role!r}; expected one of: {', '.join(lies)}"
-    if isinstance(step, Hear) and step.what in _OF_A_RANK and step.rank is None:
+    if isinstance(step, WaitNews) and step.what in _OF_A_RANK and step.rank is None:
         yield ["rank"], f"to hear {step.what} of nobody; expected `rank`"
 
 

@@ -51,10 +51,10 @@ class EngineDriver(Driver):
         return {
             script.EngineStart: self._start,
             script.Load: self._load,
-            script.Serve: self._serve,
-            script.Recover: self._recover,
-            script.Calm: self._calm,
-            script.Alone: self._alone,
+            script.ContinueLoad: self._serve,
+            script.WaitHealthy: self._recover,
+            script.WaitIdle: self._calm,
+            script.ReferenceAnswers: self._alone,
             script.EngineStop: self._stop,
         }
 
@@ -102,24 +102,24 @@ class EngineDriver(Driver):
     def _tell(self, parts: dict[str, int]) -> None:
         self._role.channel.put(Parts(self._role.name, parts))
 
-    def _serve(self, _order: Order, step: script.Serve) -> str:
+    def _serve(self, _order: Order, step: script.ContinueLoad) -> str:
         if self._load_thread is not None:
             self._load_thread.serve(step.seconds, step.coming)
         return self._well()
 
-    def _recover(self, _order: Order, step: script.Recover) -> str:
+    def _recover(self, _order: Order, step: script.WaitHealthy) -> str:
         if self._load_thread is not None:
             began = time.monotonic()
             whole = self._load_thread.recover(step.within)
             self._log("whole", yes=whole, s=round(time.monotonic() - began, 6))
         return self._well()
 
-    def _calm(self, _order: Order, step: script.Calm) -> str:
+    def _calm(self, _order: Order, step: script.WaitIdle) -> str:
         if self._load_thread is not None:
             self._log("calm", yes=self._load_thread.calm(step.within))
         return self._well()
 
-    def _alone(self, _order: Order, _step: script.Alone) -> str:
+    def _alone(self, _order: Order, _step: script.ReferenceAnswers) -> str:
         if self._load_thread is not None:
             self._load_thread.halt()
             for each in self._load_thread.known:

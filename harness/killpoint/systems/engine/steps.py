@@ -44,7 +44,7 @@ class Load(Step, tag="load"):
     """Seconds between two looks at the engine's health and its parts."""
 
 
-class Serve(Step, tag="serve"):
+class ContinueLoad(Step, tag="continue-load"):
     """The load goes on for some seconds."""
 
     seconds: Seconds
@@ -53,7 +53,7 @@ class Serve(Step, tag="serve"):
     seconds at most after ``seconds``, so that the next step meets requests in flight."""
 
 
-class Recover(Step, tag="recover"):
+class WaitHealthy(Step, tag="wait-healthy"):
     """The load goes on until every process that the engine had at first is there again, and ready.
 
     Checkers judge whether the engine recovered within the time.
@@ -62,13 +62,13 @@ class Recover(Step, tag="recover"):
     within: Seconds = 30.0
 
 
-class Calm(Step, tag="calm"):
+class WaitIdle(Step, tag="wait-idle"):
     """No more requests arrive; the front end goes on once all have ended, or the time is over."""
 
     within: Seconds = 30.0
 
 
-class Alone(Step, tag="alone"):
+class ReferenceAnswers(Step, tag="reference-answers"):
     """The front end has the model alone answer each different request of a load, for comparison."""
 
 
@@ -76,4 +76,6 @@ class EngineStop(Step, tag="engine-stop"):
     """The engine is stopped, possibly with requests in flight."""
 
 
-EngineStep = EngineStart | Load | Serve | Recover | Calm | Alone | EngineStop
+EngineStep = (
+    EngineStart | Load | ContinueLoad | WaitHealthy | WaitIdle | ReferenceAnswers | EngineStop
+)

@@ -6,12 +6,21 @@ from collections.abc import Iterator
 from typing import get_args
 
 from killpoint.scenario.scenario import Scenario
-from killpoint.scenario.steps import AnyStep, Exit, Fault, Intrude, Look, Pause, Wait, Weigh
+from killpoint.scenario.steps import (
+    AnyStep,
+    Attack,
+    Exit,
+    Fault,
+    MeasureMemory,
+    Pause,
+    ProbeExposure,
+    Wait,
+)
 from killpoint.scenario_errors import Place
 from killpoint.systems.engine.steps import EngineStep, Load
 from killpoint.systems.pool.validate import tag
 
-_OTHERS = (Exit, Fault, Intrude, Look, Pause, Wait, Weigh)
+_OTHERS = (Exit, Fault, Attack, ProbeExposure, Pause, Wait, MeasureMemory)
 _OF_A_PART = ("kill", "stop", "continue")
 """Faults of a part, which takes no orders."""
 _OF_THE_FRONT_END = ("kill", "exit")

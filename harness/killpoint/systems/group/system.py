@@ -53,7 +53,7 @@ class GroupSystem(System):
 
     def needs_torch(self, scenario: Scenario) -> bool:
         """See the base class: a stranger tries what a torch store lets in."""
-        return any(isinstance(step, script.Intrude) for step in scenario.steps)
+        return any(isinstance(step, script.Attack) for step in scenario.steps)
 
 
 SYSTEM = GroupSystem()

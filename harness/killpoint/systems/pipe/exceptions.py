@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from killpoint.scenario import (
-    Again,
     AnyStep,
     Fault,
     PipeClose,
     PipeOpen,
     PipeReceive,
     PipeSend,
+    Retry,
     Scenario,
     Tensor,
     Wait,
@@ -33,7 +33,7 @@ def around_pipe_strike(operation: Operation, id: str, strike: Fault) -> Scenario
     story: list[AnyStep] = [*operation.lead, strike, *operation.during]
     story.append(Wait((role,), within=_GIVEN))
     if operation.verb != "pipe-receive":  # another receive may wait for nothing
-        story += [Again(role), Wait((role,), within=_GIVEN)]
+        story += [Retry(role), Wait((role,), within=_GIVEN)]
     leaves, stays = (other, role) if operation.verb == "pipe-receive" else (role, other)
     return operation.scenario(
         id,

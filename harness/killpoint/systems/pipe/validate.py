@@ -7,22 +7,33 @@ from typing import get_args
 
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario.steps import (
-    Again,
+    Attack,
     Count,
     Exit,
     Fault,
-    Intrude,
-    Look,
+    MeasureMemory,
     Pause,
-    Settle,
+    ProbeExposure,
+    Retry,
     Wait,
-    Weigh,
+    WaitBlocked,
 )
 from killpoint.scenario_errors import Place
 from killpoint.systems.pipe.steps import CarrierVerb, PipeStep, PipeVerb
 from killpoint.systems.pool.validate import tag
 
-_OTHERS = (Again, Count, Exit, Fault, Intrude, Look, Pause, Settle, Wait, Weigh)
+_OTHERS = (
+    Retry,
+    Count,
+    Exit,
+    Fault,
+    Attack,
+    ProbeExposure,
+    Pause,
+    WaitBlocked,
+    Wait,
+    MeasureMemory,
+)
 _BY_A_CARRIER = ("kill", "stop", "raise", "hold", "exit")
 """Faults at a point of one of the target's own threads."""
 

@@ -113,7 +113,7 @@ class Press(Step, tag="press"):
 
     Ctrl-C and Ctrl-Z reach every process of the job; ``fg`` has the shell bring it back;
     ``hang-up`` takes the terminal away. A process that has not seen the first of two keys sees them
-    as one: put a ``settle`` between them.
+    as one: put a ``wait-blocked`` between them.
     """
 
     key: Key

@@ -8,17 +8,17 @@ from typing import get_args
 from killpoint.scenario.scenario import Scenario
 from killpoint.scenario.steps import (
     AnyStep,
+    Attack,
     Count,
     Drop,
     Exit,
     Fault,
-    Intrude,
-    Look,
+    MeasureMemory,
     Pause,
     Point,
-    Settle,
+    ProbeExposure,
     Wait,
-    Weigh,
+    WaitBlocked,
 )
 from killpoint.scenario_errors import Place
 from killpoint.systems.pool.steps import (
@@ -32,7 +32,7 @@ from killpoint.systems.pool.steps import (
     WorkerVerb,
 )
 
-_OTHERS = (Count, Drop, Exit, Fault, Intrude, Look, Pause, Settle, Wait, Weigh)
+_OTHERS = (Count, Drop, Exit, Fault, Attack, ProbeExposure, Pause, WaitBlocked, Wait, MeasureMemory)
 _SENT = ("kill", "stop", "continue", "sigterm", "sigint")
 """Faults of a worker wherever it is; it takes no orders."""
 _AT_POINTS = (*_SENT[:2], *_SENT[3:], "hold", "exit", "raise")

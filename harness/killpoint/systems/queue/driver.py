@@ -48,7 +48,7 @@ class QueueDriver(Driver):
             script.RingRead: self._ring_read,
             script.RingAttach: self._ring_attach,
             script.ForkCopy: self._fork_copy,
-            script.Recheck: self._recheck,
+            script.VerifyHeld: self._recheck,
             script.Close: self._close,
             script.Drop: self._drop,
         }
@@ -189,7 +189,7 @@ class QueueDriver(Driver):
             raise lacking[0]
         return "ok"
 
-    def _recheck(self, _order: Order, _step: script.Recheck) -> str:
+    def _recheck(self, _order: Order, _step: script.VerifyHeld) -> str:
         for seq, before, obj in self._role.held:
             now = payload.digest(obj)
             self._role.log.write("recheck", seq=seq, same=now == before, digest=now)

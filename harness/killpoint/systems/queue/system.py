@@ -39,7 +39,7 @@ class QueueSystem(System):
 
     def ends(self, roles: tuple[str, ...]) -> tuple[AnyStep, ...]:
         """See the base class: what is held is looked at once more, then each end is closed."""
-        return script.Recheck(roles), script.Close(roles)
+        return script.VerifyHeld(roles), script.Close(roles)
 
     def rank(self, scenario: Scenario, role: str, step: AnyStep) -> int:
         """See the base class: the reader's, unless the step names one."""

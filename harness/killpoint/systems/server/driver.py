@@ -25,7 +25,7 @@ from killpoint.errors import CannotWork
 from killpoint.history.log import Log
 from killpoint.runner.observe.diagnosis import last_line, seen
 from killpoint.runner.processes.priority import to_thread_ahead
-from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
+from killpoint.scenario import AnyStep, Attack, Fault, ProbeExposure, Scenario
 from killpoint.systems.server.load.clients import Address, Load, fetch
 from killpoint.systems.server.load.http_reply import ClientRequest, requests_for
 from killpoint.systems.server.load.other_clients import abort_whole, keep_coming, read_slowly
@@ -53,24 +53,24 @@ from killpoint.systems.server.program import (
 )
 from killpoint.systems.server.record import kind_of
 from killpoint.systems.server.steps import (
-    ServerAgain,
-    ServerAlive,
     ServerCall,
-    ServerCalm,
+    ServerContinueLoad,
     ServerControl,
-    ServerGone,
     ServerHangUp,
     ServerInspect,
     ServerLine,
     ServerLoad,
     ServerOpenLoop,
     ServerPhase,
-    ServerRefuse,
-    ServerRestored,
-    ServerServe,
+    ServerSendInvalid,
     ServerSlowReaders,
     ServerStart,
     ServerStop,
+    ServerWaitAlive,
+    ServerWaitGone,
+    ServerWaitIdle,
+    ServerWaitRestarted,
+    ServerWaitRestored,
     calls_of,
     is_utility,
 )
@@ -172,7 +172,7 @@ class Driver:
                 self._load.begin(step.clients, step.deadline + self._allowed())
             case ServerPhase():
                 await self._phase(step)
-            case ServerServe():
+            case ServerContinueLoad():
                 await asyncio.sleep(step.seconds)
             case ServerHangUp():
                 if step.whole:
@@ -183,16 +183,16 @@ class Driver:
                     self._load.leave(step.clients, never_read=step.never_read)
             case ServerOpenLoop() | ServerSlowReaders():
                 self._begin_beside(step)
-            case ServerRefuse():
+            case ServerSendInvalid():
                 await self._refuse()
-            case ServerRestored():
+            case ServerWaitRestored():
                 await self._restored(step.within + self._allowed())
-            case Look():
+            case ProbeExposure():
                 self._watch.look()
                 await to_thread_ahead(self._watch.look_from_outside, self._folder / "t")
-            case Intrude():
+            case Attack():
                 await self._intrude(step)
-            case ServerCalm():
+            case ServerWaitIdle():
                 self.log.write("load-ended")
                 await self._load.calm()
                 self.log.write("calm")
@@ -201,11 +201,11 @@ class Driver:
                 self._watch.look()
                 if signalled(self.tree.front, signal.SIGTERM) and FRONT in self._watch.parts:
                     self.log.write("told-to-end")
-            case ServerAlive():
+            case ServerWaitAlive():
                 await self._alive(step.within + self._allowed())
-            case ServerAgain():
+            case ServerWaitRestarted():
                 await self._again(step)
-            case ServerGone():
+            case ServerWaitGone():
                 await self._gone_within(self._leaves_within(step))
             case ServerCall():
                 self._watch.look()
@@ -378,7 +378,7 @@ class Driver:
             slowly = read_slowly(self._load, client, deadline, step.times, step.pieces)
             self._load.run(slowly)
 
-    async def _again(self, step: ServerAgain) -> None:
+    async def _again(self, step: ServerWaitRestarted) -> None:
         before = self._struck.get(step.part)
 
         async def again() -> bool:
@@ -451,7 +451,7 @@ class Driver:
             "files": sum(not path.is_dir() for path in temporary.rglob("*")),
         }
 
-    def _leaves_within(self, step: ServerGone) -> float:
+    def _leaves_within(self, step: ServerWaitGone) -> float:
         if step.within is not None:
             return step.within
         drain = UNSTATED_DRAIN if self._program.drain is None else self._program.drain
@@ -562,7 +562,7 @@ class Driver:
 
     # -- what others see ----------------------------------------------------------------------
 
-    async def _intrude(self, step: Intrude) -> None:
+    async def _intrude(self, step: Attack) -> None:
         words = [each.prompt for each in self._load.asked]
         known = Known(self._address.port, words)
         tree = self.tree.pids()

@@ -29,9 +29,9 @@ from killpoint.systems.server.processes.supervisor import (
 )
 from killpoint.systems.server.program import TWO_NODES, ServerProgram, Topology
 from killpoint.systems.server.steps import (
-    ServerAgain,
     ServerLine,
     ServerStart,
+    ServerWaitRestarted,
     calls_of,
     is_utility,
 )
@@ -64,7 +64,7 @@ class ServerPlayer:
         program, topology = self._program, scenario.server.topology
         if not program.plays_in(topology):
             return f"the target has no {topology} topology"
-        if not program.survives and any(isinstance(s, ServerAgain) for s in scenario.steps):
+        if not program.survives and any(isinstance(s, ServerWaitRestarted) for s in scenario.steps):
             return "the target does not promise to start a part again"
         if program.utility is None and any(map(is_utility, scenario.steps)):
             return "the target names no utility call"

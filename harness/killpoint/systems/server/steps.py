@@ -100,7 +100,7 @@ def is_utility(step: Step) -> bool:
     return isinstance(step, ServerPhase) and step.phase == "utility"
 
 
-class ServerServe(Step, tag="server-serve"):
+class ServerContinueLoad(Step, tag="server-continue-load"):
     """The load goes on for so many seconds."""
 
     seconds: Seconds
@@ -181,11 +181,11 @@ class ServerInspect(Step, tag="server-inspect"):
     """Seconds in which the silence must come."""
 
 
-class ServerRefuse(Step, tag="server-refuse"):
+class ServerSendInvalid(Step, tag="server-send-invalid"):
     """Requests come that no server can grant: no JSON, another model, more than there can be."""
 
 
-class ServerRestored(Step, tag="server-restored"):
+class ServerWaitRestored(Step, tag="server-wait-restored"):
     """The load goes on until as much text comes as undisturbed, from all parts that there were.
 
     At most ``within`` seconds, and twice what the start of the server and the control took in this
@@ -195,7 +195,7 @@ class ServerRestored(Step, tag="server-restored"):
     within: Seconds = 15.0
 
 
-class ServerCalm(Step, tag="server-calm"):
+class ServerWaitIdle(Step, tag="server-wait-idle"):
     """Clients stop asking; the step ends once every request has ended, or was given up."""
 
 
@@ -203,20 +203,20 @@ class ServerStop(Step, tag="server-stop"):
     """The front is sent SIGTERM, as a supervisor ends what it does not need, if it still lives."""
 
 
-class ServerAlive(Step, tag="server-alive"):
+class ServerWaitAlive(Step, tag="server-wait-alive"):
     """The play waits until the server answers a request again, or is gone; at most so long."""
 
     within: Seconds = 60.0
 
 
-class ServerAgain(Step, tag="server-again"):
+class ServerWaitRestarted(Step, tag="server-wait-restarted"):
     """The load goes on until this part has been started again after it was struck."""
 
     part: str
     within: Seconds = 60.0
 
 
-class ServerGone(Step, tag="server-gone"):
+class ServerWaitGone(Step, tag="server-wait-gone"):
     """The play waits until no process of the server is left; at most so long.
 
     None: as long as the server's drain, and the grace after it, and a little.
@@ -230,20 +230,20 @@ ServerStep = (
     | ServerControl
     | ServerLoad
     | ServerPhase
-    | ServerServe
+    | ServerContinueLoad
     | ServerCall
     | ServerHangUp
     | ServerInspect
     | ServerLine
     | ServerOpenLoop
     | ServerSlowReaders
-    | ServerRefuse
-    | ServerRestored
-    | ServerCalm
+    | ServerSendInvalid
+    | ServerWaitRestored
+    | ServerWaitIdle
     | ServerStop
-    | ServerAlive
-    | ServerAgain
-    | ServerGone
+    | ServerWaitAlive
+    | ServerWaitRestarted
+    | ServerWaitGone
 )
 
 
@@ -258,25 +258,25 @@ __all__ = [
     "SERVER_PARTS",
     "LineFaultName",
     "PartKind",
-    "ServerAgain",
-    "ServerAlive",
     "ServerCall",
-    "ServerCalm",
+    "ServerContinueLoad",
     "ServerControl",
-    "ServerGone",
     "ServerHangUp",
     "ServerInspect",
     "ServerLine",
     "ServerLoad",
     "ServerOpenLoop",
     "ServerPhase",
-    "ServerRefuse",
-    "ServerRestored",
-    "ServerServe",
+    "ServerSendInvalid",
     "ServerShape",
     "ServerSlowReaders",
     "ServerStart",
     "ServerStep",
     "ServerStop",
+    "ServerWaitAlive",
+    "ServerWaitGone",
+    "ServerWaitIdle",
+    "ServerWaitRestarted",
+    "ServerWaitRestored",
     "calls_of",
 ]

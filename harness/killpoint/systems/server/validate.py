@@ -18,7 +18,7 @@ _FAULTS = (
     *("starve", "fill-shm", "fill-tmp"),
 )
 _CABLE = ("cut", "heal")
-_OF_ANY = ("look", "intrude")
+_OF_ANY = ("probe-exposure", "attack")
 """Steps of every system that a server's play may have too; the tree is the front's."""
 
 

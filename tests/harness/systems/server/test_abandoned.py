@@ -17,10 +17,10 @@ from killpoint.inspection.processes import tree
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Fault, Scenario
 from killpoint.systems.server.steps import (
+    ServerContinueLoad,
     ServerControl,
     ServerLoad,
     ServerPhase,
-    ServerServe,
     ServerShape,
     ServerStart,
 )
@@ -31,7 +31,7 @@ UP = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
 STOPPED = Scenario(
     "E4/worker-stopped",
     ["E4"],
-    [*UP, Fault("stop", "worker-0"), ServerServe(45.0)],
+    [*UP, Fault("stop", "worker-0"), ServerContinueLoad(45.0)],
     server=ServerShape("tensor-parallel"),
 )
 

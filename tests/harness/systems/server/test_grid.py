@@ -20,7 +20,7 @@ from killpoint.systems.server.player import ServerPlayer
 from killpoint.systems.server.plays.grid import FRONT, FULL_PLAYS, SEATS, Seat, cell, grid
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.plays.plan import told
-from killpoint.systems.server.steps import ServerAgain, ServerLine, ServerStart
+from killpoint.systems.server.steps import ServerLine, ServerStart, ServerWaitRestarted
 from killpoint.targets.registry import resolve
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "plain_server.toml"
@@ -94,7 +94,7 @@ def test_a_server_that_starts_nothing_again_gets_a_hundred_kills_and_stops() -> 
         play.name
         for play in (*PLAYS, *FULL_PLAYS)
         if play.topology != "apart"
-        and not any(isinstance(step, ServerAgain) for step in play.steps)
+        and not any(isinstance(step, ServerWaitRestarted) for step in play.steps)
         and any(fault in ("kill", "stop") for fault, _ in _faults(play))
     }
     assert len(struck) >= 100
@@ -164,7 +164,10 @@ def test_what_is_asked_and_how_long_it_takes_is_told_before() -> None:
     assert plain.startswith(f"plain_server: {sum(play.often for play in here)} plays, ")
     assert "about " in plain
     under = [play for play in FULL_PLAYS if play.topology == "tensor-parallel"]
-    lacking = ServerAgain, ServerLine  # the example starts nothing again, and names no paths
+    lacking = (
+        ServerWaitRestarted,
+        ServerLine,
+    )  # the example starts nothing again, and names no paths
     once = [p for p in under if not any(isinstance(step, lacking) for step in p.steps)]
     assert full.startswith(f"plain_server: {IN_FULL * len(here) + len(once)} plays, ")
     assert told(spec, plan(["Q6"]), full=False) == ""

@@ -15,14 +15,14 @@ from killpoint.systems.server.plays.lines import PATHS, line_plays
 from killpoint.systems.server.plays.named import NamedPlay
 from killpoint.systems.server.plays.plan import told
 from killpoint.systems.server.steps import (
-    ServerAlive,
     ServerControl,
-    ServerGone,
     ServerLine,
     ServerLoad,
     ServerPhase,
     ServerShape,
     ServerStart,
+    ServerWaitAlive,
+    ServerWaitGone,
 )
 from killpoint.targets.registry import resolve
 
@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def _played(spec: str, line: ServerLine) -> Play:
     up = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
-    steps = [*up, line, ServerAlive(5.0), ServerGone(10.0)]
+    steps = [*up, line, ServerWaitAlive(5.0), ServerWaitGone(10.0)]
     scenario = Scenario("E5/x", ["E5"], steps, server=ServerShape())
     with Stage(resolve(spec)) as stage:
         return stage.play(scenario)

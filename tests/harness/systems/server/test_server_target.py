@@ -132,9 +132,9 @@ def test_a_server_that_there_is_not_is_bad_usage(spec: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('[[steps]]\ndo = "server-serve"\nseconds = 1\n', "expected `server-start` first"),
+        ('[[steps]]\ndo = "server-continue-load"\nseconds = 1\n', "expected `server-start` first"),
         (f'{START}[[steps]]\ndo = "make"\n', "expected a server's steps"),
-        (f'{START}[[steps]]\ndo = "intrude"\nrole = "front"\nhow = "flood"\n', "listen, speak"),
+        (f'{START}[[steps]]\ndo = "attack"\nrole = "front"\nhow = "flood"\n', "listen, speak"),
         (f'{START}[[steps]]\ndo = "fault"\nfault = "cut"\nrole = "front"\n', "expected two-nodes"),
     ],
 )

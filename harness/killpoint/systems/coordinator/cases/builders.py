@@ -15,11 +15,11 @@ from killpoint.scenario import (
     Fault,
     Flood,
     Forge,
-    Hear,
+    ReportCounts,
     Request,
     Scenario,
-    Tell,
     Wait,
+    WaitNews,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.coordinator_protocol import CoordinatorShape
@@ -27,21 +27,21 @@ from killpoint.targets.coordinator_protocol import CoordinatorShape
 STARTED: list[AnyStep] = [CoordinatorStart(timeout=30.0), Wait(within=40.0)]
 """The coordinator listens, and no peer has connected."""
 FIRST, SECOND, FRONT = "engine-0", "engine-1", "front-end-0"
-_OPENED: list[AnyStep] = [Connect(), Hear(("front-ends",), "state"), Wait(within=20.0)]
+_OPENED: list[AnyStep] = [Connect(), WaitNews(("front-ends",), "state"), Wait(within=20.0)]
 OPEN: list[AnyStep] = [*STARTED, *_OPENED]
 """All peers listen, and the front ends have heard of all engines."""
 
 
 def stepping(*engines: str) -> list[AnyStep]:
     """A request comes to each of these, and is in a wave."""
-    return [Request(engines), Hear(engines, "stepped"), Wait(within=9.0)]
+    return [Request(engines), WaitNews(engines, "stepped"), Wait(within=9.0)]
 
 
 def heard(engine: str, counts: Counts, *fronts: str, rank: int | None = None) -> list[AnyStep]:
     """An engine tells counts, and front ends hear of them."""
     number = int(engine.rsplit("-", 1)[1]) if rank is None else rank
-    told = Hear(fronts or (FRONT,), "counts", rank=number, counts=counts, within=4.0)
-    return [Tell(engine, counts), told, Wait(within=9.0)]
+    told = WaitNews(fronts or (FRONT,), "counts", rank=number, counts=counts, within=4.0)
+    return [ReportCounts(engine, counts), told, Wait(within=9.0)]
 
 
 def until(what: Any, *roles: str, rank: int | None = None) -> list[AnyStep]:
@@ -49,7 +49,7 @@ def until(what: Any, *roles: str, rank: int | None = None) -> list[AnyStep]:
 
     If they do not, the play goes on past a judge's limit, and what that allows a busy machine.
     """
-    return [Hear(roles, what, rank=rank, within=10.0), Wait(within=12.0)]
+    return [WaitNews(roles, what, rank=rank, within=10.0), Wait(within=12.0)]
 
 
 def of_coordinator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.scenario import Fault, Hear, Pause, Request, Tell, Wait
+from killpoint.scenario import Fault, Pause, ReportCounts, Request, Wait, WaitNews
 from killpoint.systems.coordinator.cases.builders import (
     FIRST,
     FRONT,
@@ -44,11 +44,11 @@ HOSTS: tuple[Case, ...] = (
             *stepping(FIRST),
             *heard(FIRST, (2, 1)),
             *until("lost", SECOND),
-            Tell(SECOND, (8, 1)),
+            ReportCounts(SECOND, (8, 1)),
             Request((SECOND,)),
             Fault("heal", SECOND),
             *until("back", FRONT, rank=1),
-            Hear((FRONT,), "counts", rank=1, counts=(8, 1)),
+            WaitNews((FRONT,), "counts", rank=1, counts=(8, 1)),
             *until("found", SECOND),
             *until("stepped", SECOND),
             *heard(SECOND, (6, 1)),
@@ -65,12 +65,12 @@ HOSTS: tuple[Case, ...] = (
             Fault("cut", SECOND),
             Fault("cut", FRONT),
             Request((SECOND,)),
-            Tell(SECOND, (8, 1)),
+            ReportCounts(SECOND, (8, 1)),
             Pause(1.5),
             Fault("heal", SECOND),
             Fault("heal", FRONT),
             Wait(within=9.0),
-            Hear((FRONT,), "counts", rank=1, counts=(8, 1)),
+            WaitNews((FRONT,), "counts", rank=1, counts=(8, 1)),
             *until("stepped", SECOND),
             *heard(SECOND, (6, 1)),
         ],

@@ -15,13 +15,13 @@ from killpoint.scenario import (
     Flood,
     Forge,
     FrontEndLie,
-    Hear,
-    Look,
     Pause,
+    ProbeExposure,
+    ReportCounts,
     Request,
     Scale,
-    Tell,
     Wait,
+    WaitNews,
 )
 from killpoint.systems.coordinator.cases.builders import (
     FIRST,
@@ -55,7 +55,10 @@ def _engine_lies() -> list[AnyStep]:
         counts = (20 + number, 2)
         steps.append(Forge(FIRST, lie, counts))
         if lie in _BESIDE:
-            steps += [Hear((FRONT,), "counts", rank=0, counts=counts, within=4.0), Wait(within=9.0)]
+            steps += [
+                WaitNews((FRONT,), "counts", rank=0, counts=counts, within=4.0),
+                Wait(within=9.0),
+            ]
         elif lie in _PUBLISHED:
             steps += heard(SECOND, (3, number))
         else:
@@ -81,7 +84,7 @@ def _front_end_lies() -> list[AnyStep]:
         *lies,
         *heard(SECOND, (7, 1), FRONT, "front-end-1"),
         Scale(FRONT, 3),
-        Hear(("front-ends",), "ranks", rank=3),
+        WaitNews(("front-ends",), "ranks", rank=3),
         Wait(within=9.0),
     ]
 
@@ -116,11 +119,11 @@ _HOSTILE = (
 def _clock(hours: float) -> list[AnyStep]:
     """The coordinator's clock jumps between a change and its publication, and again while idle."""
     jump = Fault("jump-clock", "coordinator", hours=hours)
-    told = Hear((FRONT,), "counts", rank=0, counts=(9, 1))
+    told = WaitNews((FRONT,), "counts", rank=0, counts=(9, 1))
     return [
         *OPEN,
         *heard(FIRST, (1, 1)),
-        Tell(FIRST, (9, 1)),
+        ReportCounts(FIRST, (9, 1)),
         Wait(),
         jump,
         told,
@@ -143,8 +146,8 @@ def _steady(count: int, *flooding: str) -> list[AnyStep]:
     """Changes of one engine, while the others repeat theirs as fast as they can."""
     steps: list[AnyStep] = [*OPEN, Flood(flooding, 0.3 * count)]
     for turn in range(count):
-        steps += [Tell(FIRST, (turn + 1, 1)), Pause(0.28)]
-    last = Hear(("front-ends",), "counts", rank=0, counts=(count, 1))
+        steps += [ReportCounts(FIRST, (turn + 1, 1)), Pause(0.28)]
+    last = WaitNews(("front-ends",), "counts", rank=0, counts=(count, 1))
     return [*steps, last, Wait(within=15.0)]
 
 
@@ -152,9 +155,9 @@ def _many_changes() -> list[AnyStep]:
     """Each engine tells a change every few milliseconds; the last of them is heard."""
     steps: list[AnyStep] = [*OPEN]
     for turn in range(60):
-        steps += [Tell(engine, (turn + 1, 2)) for engine in (FIRST, SECOND)]
+        steps += [ReportCounts(engine, (turn + 1, 2)) for engine in (FIRST, SECOND)]
     for rank in (0, 1):
-        told = Hear(("front-ends",), "counts", rank=rank, counts=(60, 2))
+        told = WaitNews(("front-ends",), "counts", rank=rank, counts=(60, 2))
         steps += [told, Wait(within=15.0)]
     return [*steps, *heard(FIRST, (1, 1), FRONT, "front-end-1")]
 
@@ -213,13 +216,19 @@ _AROUND = (
     of_coordinator(
         "S1/coordinator-listeners",
         "a coordinator listens at the address that it was asked for, or at none",
-        [*OPEN, *stepping(FIRST), Look(("parent", "coordinator")), CoordinatorClose(), Wait()],
+        [
+            *OPEN,
+            *stepping(FIRST),
+            ProbeExposure(("parent", "coordinator")),
+            CoordinatorClose(),
+            Wait(),
+        ],
         host="127.0.0.1",
     ),
     of_coordinator(
         "S2/coordinator-paths",
         "a coordinator's paths are its owner's alone under umask 000",
-        [*OPEN, *stepping(FIRST), Look(("parent", "coordinator", FIRST))],
+        [*OPEN, *stepping(FIRST), ProbeExposure(("parent", "coordinator", FIRST))],
         umask=0,
     ),
     of_coordinator(

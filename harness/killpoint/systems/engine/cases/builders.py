@@ -6,17 +6,17 @@ from typing import Any
 
 from killpoint.case import Case
 from killpoint.scenario import (
-    Alone,
     AnyStep,
-    Calm,
+    ContinueLoad,
     EngineStart,
     EngineStop,
     Fault,
     Load,
-    Recover,
+    ReferenceAnswers,
     Scenario,
-    Serve,
     Wait,
+    WaitHealthy,
+    WaitIdle,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.targets.engine_protocol import EngineShape
@@ -38,12 +38,12 @@ def up(**load: Any) -> list[AnyStep]:
 
 def serve(seconds: float, coming: int = 0) -> list[AnyStep]:
     """The load goes on."""
-    return [Serve(seconds, coming), Wait(within=seconds + 10.0)]
+    return [ContinueLoad(seconds, coming), Wait(within=seconds + 10.0)]
 
 
 def recovered(then: float = 2.1) -> list[AnyStep]:
     """The load goes on until the engine is whole again, and for some more seconds."""
-    return [Recover(BACK_WITHIN), Wait(within=BACK_WITHIN + 10.0), *serve(then, _COMING)]
+    return [WaitHealthy(BACK_WITHIN), Wait(within=BACK_WITHIN + 10.0), *serve(then, _COMING)]
 
 
 def killed(part: str, then: float = 2.1) -> list[AnyStep]:
@@ -51,11 +51,11 @@ def killed(part: str, then: float = 2.1) -> list[AnyStep]:
     return [Fault("kill", part), *recovered(then)]
 
 
-CALM: list[AnyStep] = [Calm(30.0), Wait(within=40.0)]
+CALM: list[AnyStep] = [WaitIdle(30.0), Wait(within=40.0)]
 """No more requests come, and those that are open end."""
 STOP: list[AnyStep] = [EngineStop(), Wait(within=30.0)]
 DOWN: list[AnyStep] = [*CALM, *STOP]
-COMPARED: list[AnyStep] = [*DOWN, Alone(), Wait(within=60.0)]
+COMPARED: list[AnyStep] = [*DOWN, ReferenceAnswers(), Wait(within=60.0)]
 """The engine is shut down; then the model is run alone."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.case import Case
-from killpoint.scenario import Calm, Fault, Wait
+from killpoint.scenario import Fault, Wait, WaitIdle
 from killpoint.systems.engine.cases.builders import COMPARED, STOP, killed, of_engine, serve, up
 
 _ENDS = (
@@ -24,7 +24,7 @@ _ENDS = (
             *serve(0.6),
             Fault("kill", "core-0"),
         ],
-        *[*serve(1.5), Calm(8.0), Wait(within=20.0), *STOP],
+        *[*serve(1.5), WaitIdle(8.0), Wait(within=20.0), *STOP],
         restart=False,
     ),
 )

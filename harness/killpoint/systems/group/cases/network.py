@@ -15,8 +15,8 @@ from killpoint.scenario import (
     Pause,
     ReceiveFrom,
     SendTo,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.group.cases.builders import JOINED, played, ranks
@@ -87,7 +87,7 @@ def _told(*faults: Fault) -> list[AnyStep]:
         ReceiveFrom((_HOST,), "rank-1"),
         ReceiveFrom(("rank-1",), _HOST),
         Barrier(("rank-2",)),
-        Settle(ranks(3)),
+        WaitBlocked(ranks(3)),
         *faults,
         Wait(within=_TOLD_WITHIN),
         Broadcast(_HOST, [small(2)], left, timeout=5.0),

@@ -12,15 +12,15 @@ from killpoint.scenario import (
     Fault,
     Gather,
     Join,
+    MeasureMemory,
     Message,
     Pause,
     Point,
     ReceiveFrom,
     Scenario,
     SendTo,
-    Settle,
     Wait,
-    Weigh,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import count_lines
@@ -81,7 +81,7 @@ def _lanes_apart() -> list[AnyStep]:
 def _late_joiner() -> list[AnyStep]:
     return [
         Join(("rank-0", "rank-1")),
-        Settle(("rank-0", "rank-1")),
+        WaitBlocked(("rank-0", "rank-1")),
         Pause(0.5),
         Join(("rank-2",)),
         Wait(within=30.0),
@@ -109,7 +109,7 @@ def _growth(window: list[AnyStep]) -> list[AnyStep]:
     """Windows of objects, each rank weighed after each."""
     steps: list[AnyStep] = [*JOINED, *window, *window, Wait(within=40.0)]
     for _ in range(_WINDOWS):
-        steps += [*window, Wait(within=40.0), Weigh()]
+        steps += [*window, Wait(within=40.0), MeasureMemory()]
     return steps
 
 
@@ -165,9 +165,9 @@ def _jumps_in_barrier(case_run: CaseRun) -> None:
             Wait(within=20.0),
             step,
             Barrier(("rank-0",), timeout=9.0),
-            Settle(("rank-0",)),
+            WaitBlocked(("rank-0",)),
             Barrier(("rank-1",), timeout=9.0),
-            Settle(("rank-1",)),
+            WaitBlocked(("rank-1",)),
             Barrier(("rank-2",), timeout=9.0),
             Wait(within=12.0),
         )

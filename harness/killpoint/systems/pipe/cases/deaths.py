@@ -11,9 +11,9 @@ from killpoint.scenario import (
     PipeOpen,
     PipeReceive,
     PipeSend,
-    Settle,
     Tensor,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.pipe.cases.builders import (
     FIRST,
@@ -42,7 +42,7 @@ def _while_it_waits(dead: str, survivor: str) -> list[AnyStep]:
     return [
         *_WORKS,
         PipeReceive((survivor,), 1),
-        Settle((survivor,)),
+        WaitBlocked((survivor,)),
         Fault("kill", dead),
         Wait(within=GIVEN),
         PipeReceive((survivor,), 1),
@@ -58,7 +58,7 @@ def _while_it_sends(dead: str, survivor: str) -> list[AnyStep]:
     return [
         *_WORKS,
         PipeSend(survivor, [_MUCH]),
-        Settle((survivor,)),
+        WaitBlocked((survivor,)),
         Fault("kill", dead),
         Wait(within=GIVEN),
         PipeClose((survivor,)),
@@ -110,7 +110,7 @@ _DEATHS = (
             *carried("pipe-1", "pipe-2", [SMALL]),
             Wait(within=GIVEN),
             PipeReceive(("pipe-2",), 1),
-            Settle(("pipe-2",)),
+            WaitBlocked(("pipe-2",)),
             Fault("kill", "pipe-1"),
             PipeSend("pipe-0", [_MUCH]),
             Wait(within=GIVEN),
@@ -139,7 +139,7 @@ _DEATHS = (
         "a rank is killed before all have come: the others are told by their own deadline",
         [
             PipeOpen(("pipe-0", "pipe-2"), timeout=1.5),
-            Settle(("pipe-0", "pipe-2")),
+            WaitBlocked(("pipe-0", "pipe-2")),
             Fault("kill", "pipe-2"),
             Wait(within=GIVEN),
         ],

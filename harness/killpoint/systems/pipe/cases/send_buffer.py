@@ -12,9 +12,9 @@ from killpoint.scenario import (
     PipeForge,
     PipeReceive,
     PipeSend,
-    Settle,
     Tensor,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.pipe.cases.builders import (
     FIRST,
@@ -64,7 +64,7 @@ _BUFFERS = (
         [
             *OPENED,
             PipeSend(FIRST, [Tensor("uint8", (8 * MIB,), repeat=12)], same=True),
-            Settle((FIRST,)),
+            WaitBlocked((FIRST,)),
             PipeReceive((SECOND,), 12),
             Wait(within=20.0),
             *_EMPTY,

@@ -7,7 +7,16 @@ from typing import Any, Literal
 import msgspec
 
 from killpoint.case import Case
-from killpoint.scenario import AnyStep, Call, Fault, Look, PoolStart, PoolStop, Scenario, Wait
+from killpoint.scenario import (
+    AnyStep,
+    Call,
+    Fault,
+    PoolStart,
+    PoolStop,
+    ProbeExposure,
+    Scenario,
+    Wait,
+)
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.pool.kill_matrix import Ending
 from killpoint.targets.shapes import PoolShape
@@ -81,10 +90,10 @@ def needs(steps: tuple[AnyStep, ...]) -> frozenset[str]:
 
 
 LOOKED: tuple[AnyStep, ...] = (
-    Look(("executor",)),
+    ProbeExposure(("executor",)),
     *UP,
     *WORKS,
-    Look(),
+    ProbeExposure(),
     *DOWN,
 )
 """The descriptors of all are seen, those of the executor before and after the start."""

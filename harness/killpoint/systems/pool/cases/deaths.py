@@ -13,9 +13,9 @@ from killpoint.scenario import (
     Point,
     PoolStart,
     Results,
-    Settle,
     Submit,
     Wait,
+    WaitBlocked,
     WorkerPhase,
 )
 from killpoint.systems.pool.cases.builders import (
@@ -102,9 +102,9 @@ def _parent_killed(
 ) -> Case:
     """The executor is killed while its first worker stands in a phase."""
     hold = Fault("hold", "worker-0", _at(phase))
-    there = [Settle(("worker-0",)), Fault("kill", "executor")]
+    there = [WaitBlocked(("worker-0",)), Fault("kill", "executor")]
     if phase in ("constructing", "loading"):
-        there[0] = Settle(("worker-0",), within=STANDS_WITHIN)
+        there[0] = WaitBlocked(("worker-0",), within=STANDS_WITHIN)
         return of_pool(name, summary, hold, PoolStart(timeout=20.0), *there, start=start)
     return of_pool(name, summary, *UP, hold, Call(method), *there, start=start)
 
@@ -157,7 +157,7 @@ _PARENTS = (
         "one worker has loaded its model and waits in its handshake, the other one loads still;"
         " the executor is killed, and the loading one goes on",
         *[Fault("hold", "worker-0", _at("loading")), PoolStart(timeout=20.0)],
-        *[Settle(("worker-0",), within=STANDS_WITHIN), Pause(1.0)],
+        *[WaitBlocked(("worker-0",), within=STANDS_WITHIN), Pause(1.0)],
         *[Fault("kill", "executor"), Fault("continue", "worker-0")],
         start="fork",
     ),

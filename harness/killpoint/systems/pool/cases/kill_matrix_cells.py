@@ -16,9 +16,9 @@ from killpoint.scenario import (
     PoolStart,
     PoolStop,
     Scenario,
-    Settle,
     Submit,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.pool.cases.builders import (
     DOWN,
@@ -178,7 +178,12 @@ def _start_of(struck: Struck, fault: Fault) -> list[AnyStep]:
 def _grace_of(struck: Struck) -> list[AnyStep]:
     """A worker is busy when the pool is asked to stop; a fault of its own acts as it goes on."""
     worker, harm = struck.worker, struck.cell.harm
-    busy: list[AnyStep] = [Submit("compute"), Settle((worker,)), PoolStop(), Settle(("executor",))]
+    busy: list[AnyStep] = [
+        Submit("compute"),
+        WaitBlocked((worker,)),
+        PoolStop(),
+        WaitBlocked(("executor",)),
+    ]
     held = Fault("hold", worker, _COMPUTING)
     ends: list[AnyStep] = [Wait(within=GIVEN)]
     if harm in ("exit", "raise"):
@@ -193,7 +198,7 @@ def _grace_of(struck: Struck) -> list[AnyStep]:
 def _of_executor(struck: Struck) -> list[AnyStep]:
     phase = struck.cell.phase
     hold = Fault("hold", struck.worker, struck.at())
-    there = Settle((struck.worker,), within=STANDS_WITHIN)
+    there = WaitBlocked((struck.worker,), within=STANDS_WITHIN)
     if phase in STARTING:
         return [hold, PoolStart(timeout=20.0), there, *_harm(struck)]
     if phase == "idle":
@@ -206,7 +211,7 @@ def _of_executor(struck: Struck) -> list[AnyStep]:
 
 
 def _stopping(struck: Struck) -> list[AnyStep]:
-    return [PoolStop(), Settle(("executor",)), *_harm(struck)]
+    return [PoolStop(), WaitBlocked(("executor",)), *_harm(struck)]
 
 
 def _harm(struck: Struck) -> list[AnyStep]:

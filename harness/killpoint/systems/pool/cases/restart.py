@@ -10,8 +10,8 @@ from killpoint.scenario import (
     NextPool,
     Point,
     PoolStart,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.pool.cases.builders import (
     DOWN,
@@ -76,7 +76,7 @@ _AFTER = (
     forked(
         "W10/after-an-interrupted-call",
         "the caller was interrupted while it waited",
-        *[*UP, _HELD, Call("compute"), Settle(("worker-0", "executor"))],
+        *[*UP, _HELD, Call("compute"), WaitBlocked(("worker-0", "executor"))],
         *[Fault("interrupt", "executor"), *_ENDED, Fault("continue", "worker-0"), *DOWN, *_NEXT],
     ),
 )

@@ -13,9 +13,9 @@ from killpoint.scenario import (
     PoolStart,
     PoolStop,
     Results,
-    Settle,
     Submit,
     Wait,
+    WaitBlocked,
     WorkerPhase,
 )
 from killpoint.systems.pool.cases.builders import (
@@ -91,7 +91,7 @@ _REPLIES = (
     forked(
         "W2/after-an-interrupted-call",
         "the caller is interrupted while it waits; the answers come later",
-        *[*UP, _HELD, Call("compute", timeout=LONG), Settle(("worker-0", "executor"))],
+        *[*UP, _HELD, Call("compute", timeout=LONG), WaitBlocked(("worker-0", "executor"))],
         *[Fault("interrupt", "executor"), *_ENDED, _ON, *_AFTER],
     ),
     forked(
@@ -238,14 +238,14 @@ _FUTURES = (
     forked(
         "W8/first-one-slow",
         "the first call is held up on one rank while two more are submitted",
-        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo", times=2), Settle(("worker-1",))],
+        *[*UP, _HELD_LAST, Submit("compute"), Submit("echo", times=2), WaitBlocked(("worker-1",))],
         *[_ON_LAST, Results(), Wait(within=20.0), *DOWN],
         in_flight=3,
     ),
     forked(
         "W8/shutdown-with-futures",
         "the pool is shut down while two calls are outstanding; then results are asked for",
-        *[*UP, _HELD, Submit("compute"), Submit("echo"), Settle(("worker-0",)), PoolStop()],
+        *[*UP, _HELD, Submit("compute"), Submit("echo"), WaitBlocked(("worker-0",)), PoolStop()],
         *[Results(), Wait(within=12.0)],
         in_flight=2,
     ),

@@ -13,15 +13,15 @@ from killpoint.scenario import (
     PoolStart,
     PoolStop,
     Press,
-    Settle,
     Wait,
+    WaitBlocked,
     WorkerPhase,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.pool.cases.builders import DOWN, GIVEN, LONG, UP, WORKS, needs, pooled
 from killpoint.systems.pool.kill_matrix import Ending
 
-_THERE: list[AnyStep] = [Settle(("worker-0",)), Press("ctrl-c")]
+_THERE: list[AnyStep] = [WaitBlocked(("worker-0",)), Press("ctrl-c")]
 _ON: list[AnyStep] = [Fault("continue", "worker-0"), Wait(within=GIVEN)]
 
 
@@ -62,7 +62,7 @@ CASES: tuple[Case, ...] = (
         "W4/ctrl-c-twice",
         "a second Ctrl-C while the first one's shutdown is under way",
         *[*UP, *WORKS, Fault("hold", "executor", Point("stop", line=3)), Press("ctrl-c")],
-        *[Settle(("executor",)), Press("ctrl-c"), Wait(within=GIVEN)],
+        *[WaitBlocked(("executor",)), Press("ctrl-c"), Wait(within=GIVEN)],
     ),
     _typed(
         "W4/hang-up",

@@ -13,8 +13,8 @@ from killpoint.scenario import (
     Receive,
     Scenario,
     Send,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
@@ -84,7 +84,7 @@ def _marker_late() -> list[Scenario]:
     steps = [
         *OPEN,
         Receive(1, timeout=3.0),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         Pause(1.0),
         Fault("stop", "writer", Point("send", name="overflow-marker")),
         Send([Message("array", 32 * MIB)], timeout=9.0),
@@ -123,7 +123,7 @@ CASES: tuple[Case, ...] = (
         [
             *OPEN,
             Receive(1),
-            Settle(("reader-0",)),
+            WaitBlocked(("reader-0",)),
             Cancel(("reader-0",)),
             Wait(("reader-0",), within=4.0),
         ],
@@ -134,7 +134,7 @@ CASES: tuple[Case, ...] = (
         [
             *OPEN,
             Receive(1),
-            Settle(("reader-0",)),
+            WaitBlocked(("reader-0",)),
             Pause(1.3),
             Cancel(("reader-0",)),
             Wait(("reader-0",), within=4.0),
@@ -145,7 +145,7 @@ CASES: tuple[Case, ...] = (
         "a second thread cancels a reader that waits for an overflow payload",
         _before_payload(
             Receive(1),
-            Settle(("reader-0",)),
+            WaitBlocked(("reader-0",)),
             Cancel(("reader-0",)),
             Wait(("reader-0",), within=4.0),
         ),
@@ -158,7 +158,7 @@ CASES: tuple[Case, ...] = (
         [
             *OPEN,
             Send([small(6)]),
-            Settle(("writer",)),
+            WaitBlocked(("writer",)),
             Cancel(("writer",)),
             Wait(("writer",), within=4.0),
         ],

@@ -14,9 +14,9 @@ from killpoint.scenario import (
     Receive,
     Scenario,
     Send,
-    Settle,
     Verb,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, TooLittleRoom, chosen, count_lines
@@ -55,7 +55,7 @@ def _after_return() -> list[Scenario]:
         Receive(_ENDLESS),
         Send([small(1)], timeout=5.0),
         Wait(("writer",)),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         Send([Message("bytes", 48 * MIB)], timeout=20.0, mutate=False),
         Wait(("writer",), within=30.0),
         Fault("kill", "writer"),
@@ -70,7 +70,7 @@ def _idle_writer() -> list[Scenario]:
         *OPEN,
         Send([small(3)], timeout=5.0),
         Receive(_ENDLESS),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         Fault("kill", "writer"),
         Wait(("readers",), within=4.0),
     ]
@@ -167,7 +167,7 @@ def _idle_reader() -> list[Scenario]:
         *OPEN,
         Receive(_ENDLESS, timeout=_PATIENT),
         Send([small(3)], timeout=5.0),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         Fault("kill", "reader-0"),
         Send([small(16)]),
         Wait(("writer",), within=4.0),
@@ -183,7 +183,7 @@ def _full() -> list[Scenario]:
         *OPEN,
         Receive(_ENDLESS, ("reader-1",), timeout=_PATIENT),
         Send([small(12)]),
-        Settle(("writer",)),
+        WaitBlocked(("writer",)),
         Fault("kill", "reader-0"),
         Wait(("writer",), within=4.0),
         Close(("writer",)),

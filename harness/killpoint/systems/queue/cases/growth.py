@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.case import Case
-from killpoint.scenario import AnyStep, Message, Receive, Scenario, Send, Wait, Weigh
+from killpoint.scenario import AnyStep, MeasureMemory, Message, Receive, Scenario, Send, Wait
 from killpoint.search.case_run import CaseRun
 from killpoint.systems.queue.cases.builders import OPEN, scenario
 from killpoint.targets.shapes import QueueShape
@@ -37,7 +37,7 @@ def _played(
     time have their memory then, and not when the machine first holds a reader up.
     """
     paced = _window(message, *((0.0, rate) if busy else (rate, 0.0)))
-    steps = [*OPEN, *_window(message, 0.0, 0.0), *[*paced, Weigh()] * windows]
+    steps = [*OPEN, *_window(message, 0.0, 0.0), *[*paced, MeasureMemory()] * windows]
     return msgspec.structs.replace(scenario(id, *steps), shape=shape)
 
 

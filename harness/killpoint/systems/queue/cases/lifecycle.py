@@ -18,9 +18,9 @@ from killpoint.scenario import (
     Receive,
     Scenario,
     Send,
-    Settle,
     StartMethod,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.queue.cases.builders import MIB, OPEN, fixed, scenario, small
 
@@ -79,7 +79,7 @@ _HANDSHAKE = (
         Make(),
         Attach(("reader-0",)),
         Ready(("writer", "reader-0"), timeout=2.0),
-        Settle(("writer", "reader-0")),
+        WaitBlocked(("writer", "reader-0")),
         Fault("kill", "reader-0"),
         Wait(within=4.0),
     ),
@@ -89,7 +89,7 @@ _HANDSHAKE = (
         Make(),
         Attach(),
         Ready(("readers",), timeout=2.0),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         Fault("kill", "writer"),
         Wait(within=4.0),
     ),
@@ -225,7 +225,7 @@ _LEAKS = (
         Make(),
         Attach(),
         Ready(("readers",), timeout=1.0),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         Fault("kill", "writer"),
         Wait(within=4.0),
     ),

@@ -14,8 +14,8 @@ from killpoint.scenario import (
     Receive,
     Scenario,
     Send,
-    Settle,
     Wait,
+    WaitBlocked,
 )
 from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
 
@@ -119,7 +119,7 @@ def _three_seconds(id: str) -> Scenario:
         *OPEN,
         Receive(21, timeout=9.0),
         Send(batch, timeout=5.0),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         *cuts,
         Send(batch, timeout=9.0),
         Pause(3.0),
@@ -137,7 +137,7 @@ def _told(id: str, *faults: Fault, silence: float) -> Scenario:
         Receive(4000),
         Send([small(3)], timeout=5.0),
         Wait(("writer",)),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         *faults,
         Send([Message(size=64 * _KIB, repeat=400)], mutate=False),
         Wait(within=_TOLD_WITHIN),
@@ -183,7 +183,7 @@ def _through_back_off() -> list[Scenario]:
         *OPEN,
         Receive(18, timeout=12.0),
         Send(batch, timeout=5.0),
-        Settle(("readers",)),
+        WaitBlocked(("readers",)),
         *cuts,
         Send(batch, timeout=12.0),
         Pause(4.0),

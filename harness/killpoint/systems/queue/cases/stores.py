@@ -18,9 +18,9 @@ from killpoint.scenario import (
     Receive,
     Scenario,
     Send,
-    Settle,
     Verb,
     Wait,
+    WaitBlocked,
 )
 from killpoint.search.case_run import CaseRun
 from killpoint.search.crash_points import Around, count_places
@@ -49,7 +49,7 @@ _WRITER: list[Story] = [
     ("send", _LAP, [Send([_OVERFLOW], timeout=5.0), Wait(("writer",)), *_UNTIL_TOLD]),
     (
         "send",  # to readers that sleep
-        [Receive(_ENDLESS), Settle(("readers",))],
+        [Receive(_ENDLESS), WaitBlocked(("readers",))],
         [Send([small(1)], timeout=5.0), Wait(("writer",)), Close(("writer",)), Wait(within=5.0)],
     ),
     ("close", _LAP, [Close(("writer",)), Receive(_ENDLESS), Wait(within=5.0)]),
@@ -79,7 +79,7 @@ _READER: list[Story] = [
         [
             Send([small(_SLOTS + 1)]),
             Receive(_SLOTS, ("reader-1",), timeout=5.0),
-            Settle(("writer",)),
+            WaitBlocked(("writer",)),
         ],
         [Receive(1, ("reader-0",), timeout=5.0), Wait(("reader-0",)), *_GOES_ON],
     ),

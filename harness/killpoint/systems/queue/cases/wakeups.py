@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from killpoint.case import Case
-from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send, Settle, Wait
+from killpoint.scenario import AnyStep, Message, Pause, Receive, Scenario, Send, Wait, WaitBlocked
 from killpoint.search.case_run import CaseRun
 from killpoint.search.races import race
 from killpoint.systems.queue.cases.builders import OPEN, fixed, scenario, small
@@ -20,7 +20,7 @@ def _idle() -> list[Scenario]:
     steps: list[AnyStep] = [*OPEN, Receive(24)]
     for idle in (0.0, 0.05, 1.3, 0.0, 0.3, 1.1, 0.02, 0.1, 0.0, 0.05, 0.02, 0.1):
         steps += [
-            Settle(("readers",)),
+            WaitBlocked(("readers",)),
             Pause(idle),
             Send([small(2)], timeout=1.0),
             Wait(("writer",)),

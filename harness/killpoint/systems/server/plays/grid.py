@@ -17,19 +17,19 @@ from killpoint.systems.server.plays.lines import line_plays
 from killpoint.systems.server.plays.named import PLAYS, RARER_PLAYS, NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
-    ServerAgain,
-    ServerAlive,
-    ServerCalm,
+    ServerContinueLoad,
     ServerControl,
-    ServerGone,
     ServerHangUp,
     ServerLoad,
     ServerOpenLoop,
     ServerPhase,
-    ServerServe,
     ServerSlowReaders,
     ServerStart,
     ServerStop,
+    ServerWaitAlive,
+    ServerWaitGone,
+    ServerWaitIdle,
+    ServerWaitRestarted,
 )
 
 GridFault = Literal["kill", "stop-20s", "stop", "sigterm", "sigint"]
@@ -132,7 +132,7 @@ _BACK_WITHIN, _FOR_EVER, _ORPHANS_FOR, _STOPPED_FOR = 60.0, 25.0, 15.0, 20.0
 _LEFT_WITHIN = 12.0
 """Seconds to wait for the end of a server with a stopped part, which is not judged."""
 _UP: list[AnyStep] = [ServerStart(), ServerControl(), ServerLoad(), ServerPhase("decode")]
-_END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
+_END: list[AnyStep] = [ServerWaitIdle(), ServerStop(), ServerWaitGone()]
 
 
 def grid() -> Iterator[NamedPlay]:
@@ -196,36 +196,42 @@ def _before(part: str, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
     loaded = ServerPhase(phase if phase in ("prefill", "utility") else "decode")
     up: list[AnyStep] = [start, ServerControl(), ServerLoad(), loaded]
     if phase == "draining":
-        return [*up, Fault("sigterm", FRONT), ServerServe(0.3)]
+        return [*up, Fault("sigterm", FRONT), ServerContinueLoad(0.3)]
     if phase == "recovering":
         first = "core-0" if part == FRONT else part
-        return [*up, Fault("kill", first), ServerAgain(first)]
+        return [*up, Fault("kill", first), ServerWaitRestarted(first)]
     return up
 
 
 def _strike(part: str, fault: GridFault) -> list[AnyStep]:
     if fault != "stop-20s":
         return [Fault(fault, part)]
-    return [Fault("stop", part), ServerServe(_STOPPED_FOR), Fault("continue", part)]
+    return [Fault("stop", part), ServerContinueLoad(_STOPPED_FOR), Fault("continue", part)]
 
 
 def _after(seat: Seat, fault: GridFault, phase: GridPhase) -> list[AnyStep]:
     """Return the steps after the fault: what clients still ask, and how it ends."""
     if seat.part == FRONT and fault == "kill":
-        return [ServerGone(_ORPHANS_FOR)]
+        return [ServerWaitGone(_ORPHANS_FOR)]
     if phase == "draining" or (seat.part == FRONT and fault in _SIGNALS):
-        return [ServerGone()]
+        return [ServerWaitGone()]
     asks: list[AnyStep] = [ServerLoad()] if phase in (*_STARTING, "idle") else []
     if fault == "stop":
-        return [*asks, ServerServe(_FOR_EVER), ServerCalm(), ServerStop(), ServerGone(_LEFT_WITHIN)]
-    alive: list[AnyStep] = [ServerAlive(_BACK_WITHIN)]
-    back = [*alive, *asks] if phase in _STARTING else [*asks, ServerServe(2.0), *alive]
-    return [*back, ServerServe(3.0), *_END]
+        return [
+            *asks,
+            ServerContinueLoad(_FOR_EVER),
+            ServerWaitIdle(),
+            ServerStop(),
+            ServerWaitGone(_LEFT_WITHIN),
+        ]
+    alive: list[AnyStep] = [ServerWaitAlive(_BACK_WITHIN)]
+    back = [*alive, *asks] if phase in _STARTING else [*asks, ServerContinueLoad(2.0), *alive]
+    return [*back, ServerContinueLoad(3.0), *_END]
 
 
 def _run_out(what: Literal["starve", "fill-shm", "fill-tmp"], part: str = FRONT) -> list[AnyStep]:
     """Exhaust a resource to the end, without a stop: a server needs the resource to stop."""
-    return [*_UP, Fault(what, part), ServerServe(8.0), ServerCalm()]
+    return [*_UP, Fault(what, part), ServerContinueLoad(8.0), ServerWaitIdle()]
 
 
 _ALL = ("E1", "E2", "E5", "E7")
@@ -277,21 +283,31 @@ EXHAUSTIONS = (
 )
 """Plays in which a resource runs out while answers are under way."""
 
-_KILLED: list[AnyStep] = [Fault("kill", "core-0"), ServerServe(2.0), ServerAlive(_BACK_WITHIN)]
+_KILLED: list[AnyStep] = [
+    Fault("kill", "core-0"),
+    ServerContinueLoad(2.0),
+    ServerWaitAlive(_BACK_WITHIN),
+]
 RARER_LOADS = (
     NamedPlay(
         "open-loop",
         "beside twelve clients, requests begin four a second whatever the answers do",
         ("E1", "E2"),
-        [*_UP, ServerOpenLoop(), ServerServe(8.0), *_END],
+        [*_UP, ServerOpenLoop(), ServerContinueLoad(8.0), *_END],
     ),
     NamedPlay(
         "open-loop-replica-killed",
         "requests begin four a second whatever the answers do, and one of two replicas is killed",
         ("E1", "E2", "E5"),
         [
-            *[*_UP, ServerOpenLoop(), ServerServe(2.0), Fault("kill", "core-1"), ServerServe(2.0)],
-            *[ServerAlive(_BACK_WITHIN), ServerServe(3.0), *_END],
+            *[
+                *_UP,
+                ServerOpenLoop(),
+                ServerContinueLoad(2.0),
+                Fault("kill", "core-1"),
+                ServerContinueLoad(2.0),
+            ],
+            *[ServerWaitAlive(_BACK_WITHIN), ServerContinueLoad(3.0), *_END],
         ],
         "data-parallel",
     ),
@@ -299,13 +315,20 @@ RARER_LOADS = (
         "slow-readers-core-killed",
         "four clients read slowly, and the core is killed",
         ("E1", "E2", "E5"),
-        [*_UP, ServerSlowReaders(), ServerServe(3.0), *_KILLED, ServerServe(3.0), *_END],
+        [
+            *_UP,
+            ServerSlowReaders(),
+            ServerContinueLoad(3.0),
+            *_KILLED,
+            ServerContinueLoad(3.0),
+            *_END,
+        ],
     ),
     NamedPlay(
         "whole-requests-aborted",
         "beside twelve clients, six abort answers that do not stream, halfway",
         ("E9", "E10"),
-        [*_UP, ServerHangUp(whole=True), ServerServe(8.0), *_END],
+        [*_UP, ServerHangUp(whole=True), ServerContinueLoad(8.0), *_END],
     ),
 )
 """Loads that users make too, and that plain checks leave out."""

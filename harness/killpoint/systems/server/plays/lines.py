@@ -14,16 +14,16 @@ from killpoint.scenario import AnyStep
 from killpoint.systems.server.plays.named import NamedPlay
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
-    ServerAlive,
-    ServerCalm,
+    ServerContinueLoad,
     ServerControl,
-    ServerGone,
     ServerLine,
     ServerLoad,
     ServerPhase,
-    ServerServe,
     ServerStart,
     ServerStop,
+    ServerWaitAlive,
+    ServerWaitGone,
+    ServerWaitIdle,
 )
 
 
@@ -71,11 +71,16 @@ def line_plays() -> Iterator[NamedPlay]:
 
 def _serving(path: Path, along: float) -> list[AnyStep]:
     return [
-        *[*_UP, ServerLine(path.name, along), ServerServe(2.0), ServerAlive(_BACK_WITHIN)],
-        *[ServerServe(3.0), ServerCalm(), ServerStop(), ServerGone()],
+        *[
+            *_UP,
+            ServerLine(path.name, along),
+            ServerContinueLoad(2.0),
+            ServerWaitAlive(_BACK_WITHIN),
+        ],
+        *[ServerContinueLoad(3.0), ServerWaitIdle(), ServerStop(), ServerWaitGone()],
     ]
 
 
 def _ending(path: Path, along: float) -> list[AnyStep]:
     start: list[AnyStep] = [ServerStart(ordinary=True), *_UP[1:]]
-    return [*start, ServerLine(path.name, along, first="sigterm"), ServerGone()]
+    return [*start, ServerLine(path.name, along, first="sigterm"), ServerWaitGone()]

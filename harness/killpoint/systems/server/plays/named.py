@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from killpoint.scenario import AnyStep, Fault, Intrude, Look, Scenario
+from killpoint.scenario import AnyStep, Attack, Fault, ProbeExposure, Scenario
 from killpoint.scenario.steps import FaultName
 from killpoint.systems.server.program import Topology
 from killpoint.systems.server.steps import (
-    ServerAlive,
-    ServerCalm,
+    ServerContinueLoad,
     ServerControl,
-    ServerGone,
     ServerHangUp,
     ServerLoad,
     ServerOpenLoop,
     ServerPhase,
-    ServerRefuse,
-    ServerRestored,
-    ServerServe,
+    ServerSendInvalid,
     ServerShape,
     ServerSlowReaders,
     ServerStart,
     ServerStop,
+    ServerWaitAlive,
+    ServerWaitGone,
+    ServerWaitIdle,
+    ServerWaitRestored,
 )
 
 _BACK_WITHIN = 60.0
@@ -66,9 +66,9 @@ to break a promise (a forked play would have to be played once more), and for pl
 ``--full`` signals the front."""
 _BEGUN_AS_USERS = ServerStart("begun", ordinary=True)
 _UP_AS_USERS: list[AnyStep] = [_AS_USERS, *_UP[1:]]
-_LEFT = ServerGone(_LEFT_WITHIN)
-_END: list[AnyStep] = [ServerCalm(), ServerStop(), ServerGone()]
-_BACK: list[AnyStep] = [ServerAlive(_BACK_WITHIN), ServerServe(3.0)]
+_LEFT = ServerWaitGone(_LEFT_WITHIN)
+_END: list[AnyStep] = [ServerWaitIdle(), ServerStop(), ServerWaitGone()]
+_BACK: list[AnyStep] = [ServerWaitAlive(_BACK_WITHIN), ServerContinueLoad(3.0)]
 
 
 def _struck(fault: FaultName, part: str) -> list[AnyStep]:
@@ -84,20 +84,26 @@ def _told(fault: FaultName) -> list[AnyStep]:
 
 
 def _killed(part: str) -> list[AnyStep]:
-    return [*_struck("kill", part), ServerServe(2.0), *_BACK, *_END]
+    return [*_struck("kill", part), ServerContinueLoad(2.0), *_BACK, *_END]
 
 
 def _killed_as_users(part: str) -> list[AnyStep]:
-    return [*_struck_as_users("kill", part), ServerServe(2.0), *_BACK, *_END]
+    return [*_struck_as_users("kill", part), ServerContinueLoad(2.0), *_BACK, *_END]
 
 
 def _stopped(part: str) -> list[AnyStep]:
-    return [*_struck("stop", part), ServerServe(_FOR_EVER), ServerCalm(), ServerStop(), _LEFT]
+    return [
+        *_struck("stop", part),
+        ServerContinueLoad(_FOR_EVER),
+        ServerWaitIdle(),
+        ServerStop(),
+        _LEFT,
+    ]
 
 
 _VISITED: list[AnyStep] = [
-    *[*_UP_AS_USERS, Look(), Intrude("front", "listen"), Intrude("front", "speak")],
-    *[Intrude("front", "lurk"), ServerServe(2.0), Look(), *_END],
+    *[*_UP_AS_USERS, ProbeExposure(), Attack("front", "listen"), Attack("front", "speak")],
+    *[Attack("front", "lurk"), ServerContinueLoad(2.0), ProbeExposure(), *_END],
 ]
 """Strangers at a server under umask 000, which any user can reach where the server itself sets no
 permissions. It is started as users start it: exposure does not depend on timing, so one play is
@@ -108,16 +114,16 @@ _PLAYS = (
         "undisturbed",
         "clients ask, half of them for streams; then the server is told to end, idle",
         ("E2", "E7", "L1"),
-        [*_UP_AS_USERS, ServerServe(3.0), *_END],
+        [*_UP_AS_USERS, ServerContinueLoad(3.0), *_END],
     ),
     NamedPlay(
         "sigterm-in-a-long-step",
         "a step takes five seconds more, and SIGTERM comes meanwhile, amid twelve answers",
         ("E6", "E5"),
         [
-            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerServe(0.5)],
-            *[Fault("sigterm", "front"), ServerServe(5.0), Fault("continue", "worker-0")],
-            ServerGone(),
+            *[*_UP_AS_USERS, Fault("stop", "worker-0"), ServerContinueLoad(0.5)],
+            *[Fault("sigterm", "front"), ServerContinueLoad(5.0), Fault("continue", "worker-0")],
+            ServerWaitGone(),
         ],
         often=2,
     ),
@@ -125,7 +131,7 @@ _PLAYS = (
         "sigterm-in-decode",
         "SIGTERM while twelve clients are in the midst of their answers",
         ("E6", "E5", "E7"),
-        [*_told("sigterm"), ServerGone()],
+        [*_told("sigterm"), ServerWaitGone()],
         races=True,
     ),
     NamedPlay(
@@ -134,7 +140,7 @@ _PLAYS = (
         ("E6", "E5"),
         [
             *[_AS_USERS, ServerControl(), ServerLoad(), ServerPhase("prefill")],
-            *[Fault("sigterm", "front"), ServerGone()],
+            *[Fault("sigterm", "front"), ServerWaitGone()],
         ],
         full=True,
     ),
@@ -142,13 +148,13 @@ _PLAYS = (
         "sigterm-while-starting",
         "SIGTERM when the first part has been started, and the server is not ready",
         ("E6", "L1"),
-        [_BEGUN_AS_USERS, Fault("sigterm", "front"), ServerGone()],
+        [_BEGUN_AS_USERS, Fault("sigterm", "front"), ServerWaitGone()],
     ),
     NamedPlay(
         "sigint-in-decode",
         "SIGINT while twelve clients are in the midst of their answers",
         ("E6", "E7"),
-        [*_told("sigint"), ServerGone()],
+        [*_told("sigint"), ServerWaitGone()],
         full=True,
     ),
     NamedPlay(
@@ -169,8 +175,8 @@ _PLAYS = (
         "SIGTERM in the midst of twelve answers, then a worker is killed",
         ("E6", "E5"),
         [
-            *[*_struck("sigterm", "front"), ServerServe(0.3), Fault("kill", "worker-0")],
-            ServerGone(),
+            *[*_struck("sigterm", "front"), ServerContinueLoad(0.3), Fault("kill", "worker-0")],
+            ServerWaitGone(),
         ],
         full=True,
     ),
@@ -179,22 +185,22 @@ _PLAYS = (
         "the core is killed while the server starts",
         ("E7",),
         [
-            *[ServerStart("begun"), Fault("kill", "core-0"), ServerAlive(_BACK_WITHIN)],
-            *[ServerStop(), ServerGone()],
+            *[ServerStart("begun"), Fault("kill", "core-0"), ServerWaitAlive(_BACK_WITHIN)],
+            *[ServerStop(), ServerWaitGone()],
         ],
     ),
     NamedPlay(
         "worker-stopped",
         "a worker is stopped for ever in the midst of twelve answers",
         ("E4",),
-        [*_struck_as_users("stop", "worker-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
+        [*_struck_as_users("stop", "worker-0"), ServerContinueLoad(_FOR_EVER), ServerStop(), _LEFT],
         often=2,
     ),
     NamedPlay(
         "core-stopped",
         "the core is stopped for ever in the midst of twelve answers",
         ("E4",),
-        [*_struck("stop", "core-0"), ServerServe(_FOR_EVER), ServerStop(), _LEFT],
+        [*_struck("stop", "core-0"), ServerContinueLoad(_FOR_EVER), ServerStop(), _LEFT],
         full=True,
     ),
     NamedPlay(
@@ -202,8 +208,8 @@ _PLAYS = (
         "a worker is stopped for 3 s in the midst of twelve answers: each goes on where it was",
         ("E2", "E1", "E5"),
         [
-            *[*_struck("stop", "worker-0"), ServerServe(3.0), Fault("continue", "worker-0")],
-            *[ServerServe(3.0), *_END],
+            *[*_struck("stop", "worker-0"), ServerContinueLoad(3.0), Fault("continue", "worker-0")],
+            *[ServerContinueLoad(3.0), *_END],
         ],
     ),
     NamedPlay(
@@ -211,7 +217,11 @@ _PLAYS = (
         "a worker is stopped for 20 s in the midst of twelve answers",
         ("E1", "E2", "E5"),
         [
-            *[*_struck("stop", "worker-0"), ServerServe(20.0), Fault("continue", "worker-0")],
+            *[
+                *_struck("stop", "worker-0"),
+                ServerContinueLoad(20.0),
+                Fault("continue", "worker-0"),
+            ],
             *[*_BACK, *_END],
         ],
         full=True,
@@ -220,38 +230,38 @@ _PLAYS = (
         "front-killed-in-decode",
         "the front is killed in the midst of twelve answers",
         ("E8", "E5"),
-        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
+        [*_told("kill"), ServerWaitGone(_ORPHANS_FOR)],
     ),
     NamedPlay(
         "front-killed-idle",
         "the front is killed when nobody asks anything",
         ("E8",),
-        [_AS_USERS, ServerControl(), Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [_AS_USERS, ServerControl(), Fault("kill", "front"), ServerWaitGone(_ORPHANS_FOR)],
     ),
     NamedPlay(
         "front-killed-while-starting",
         "the front is killed when the first part has been started",
         ("E8",),
-        [_BEGUN_AS_USERS, Fault("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [_BEGUN_AS_USERS, Fault("kill", "front"), ServerWaitGone(_ORPHANS_FOR)],
         full=True,
     ),
     NamedPlay(
         "clients-hang-up",
         "beside twelve clients, six hang up: in the midst of their answers, and before",
         ("E9",),
-        [*_UP, ServerHangUp(), ServerServe(8.0), *_END],
+        [*_UP, ServerHangUp(), ServerContinueLoad(8.0), *_END],
     ),
     NamedPlay(
         "clients-read-nothing",
         "beside twelve clients, six ask for streams and read nothing",
         ("E9",),
-        [*_UP, ServerHangUp(never_read=True), ServerServe(8.0), *_END],
+        [*_UP, ServerHangUp(never_read=True), ServerContinueLoad(8.0), *_END],
     ),
     NamedPlay(
         "slow-readers",
         "beside twelve clients, four read their streams a little at a time",
         ("E9",),
-        [*_UP, ServerSlowReaders(), ServerServe(8.0), *_END],
+        [*_UP, ServerSlowReaders(), ServerContinueLoad(8.0), *_END],
         full=True,
     ),
     NamedPlay(
@@ -259,8 +269,8 @@ _PLAYS = (
         "requests begin four a second whatever the answers do, and a worker is killed",
         ("E1", "E2", "E5"),
         [
-            *[*_UP, ServerOpenLoop(), ServerServe(2.0), Fault("kill", "worker-0")],
-            *[ServerServe(2.0), *_BACK, *_END],
+            *[*_UP, ServerOpenLoop(), ServerContinueLoad(2.0), Fault("kill", "worker-0")],
+            *[ServerContinueLoad(2.0), *_BACK, *_END],
         ],
         full=True,
     ),
@@ -268,16 +278,16 @@ _PLAYS = (
         "refused-and-aborted",
         "requests are refused, others aborted; then the same is asked as before",
         ("E10",),
-        [*_UP, ServerRefuse(), ServerHangUp(), ServerServe(6.0), *_END],
+        [*_UP, ServerSendInvalid(), ServerHangUp(), ServerContinueLoad(6.0), *_END],
     ),
     NamedPlay(
         "replica-killed",
         "one of two replicas is killed in the midst of twelve answers",
         ("E3", "E1", "E2", "E5"),
         [
-            *[*_UP_AS_USERS[:3], ServerServe(1.0), _UP[3], Fault("kill", "core-1")],
-            ServerServe(2.0),
-            *[ServerAlive(_BACK_WITHIN), ServerRestored(), ServerServe(3.0), *_END],
+            *[*_UP_AS_USERS[:3], ServerContinueLoad(1.0), _UP[3], Fault("kill", "core-1")],
+            ServerContinueLoad(2.0),
+            *[ServerWaitAlive(_BACK_WITHIN), ServerWaitRestored(), ServerContinueLoad(3.0), *_END],
         ],
         "data-parallel",
         races=True,
@@ -317,7 +327,7 @@ _PLAYS = (
         "sigterm-with-replicas",
         "SIGTERM to a server of two replicas in the midst of twelve answers",
         ("E6", "E5"),
-        [*_struck("sigterm", "front"), ServerGone()],
+        [*_struck("sigterm", "front"), ServerWaitGone()],
         "data-parallel",
         full=True,
     ),
@@ -325,7 +335,7 @@ _PLAYS = (
         "front-killed-with-replicas",
         "the front of two replicas is killed in the midst of twelve answers",
         ("E8",),
-        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [*_struck("kill", "front"), ServerWaitGone(_ORPHANS_FOR)],
         "data-parallel",
         full=True,
     ),
@@ -340,7 +350,7 @@ _PLAYS = (
         "sigterm-with-prefill-apart",
         "prefill and decode are apart: SIGTERM in the midst of twelve answers",
         ("E6", "E5"),
-        [*_told("sigterm"), ServerGone()],
+        [*_told("sigterm"), ServerWaitGone()],
         "apart",
     ),
     NamedPlay(
@@ -354,7 +364,7 @@ _PLAYS = (
         "sigterm-with-front-ends",
         "SIGTERM to a server of two front ends in the midst of twelve answers",
         ("E6", "E5"),
-        [*_told("sigterm"), ServerGone()],
+        [*_told("sigterm"), ServerWaitGone()],
         "front-ends",
         full=True,
     ),
@@ -362,7 +372,7 @@ _PLAYS = (
         "front-killed-with-front-ends",
         "the front of two front ends is killed in the midst of twelve answers",
         ("E8",),
-        [*_told("kill"), ServerGone(_ORPHANS_FOR)],
+        [*_told("kill"), ServerWaitGone(_ORPHANS_FOR)],
         "front-ends",
         full=True,
     ),
@@ -370,7 +380,7 @@ _PLAYS = (
         "front-killed-on-two-nodes",
         "two workers on two nodes: the front is killed in the midst of twelve answers",
         ("E8",),
-        [*_struck("kill", "front"), ServerGone(_ORPHANS_FOR)],
+        [*_struck("kill", "front"), ServerWaitGone(_ORPHANS_FOR)],
         "two-nodes",
         full=True,
     ),
@@ -394,7 +404,13 @@ _PLAYS = (
         "cable-cut",
         "the cable between two nodes is pulled for good in the midst of twelve answers",
         ("E1", "E4"),
-        [*_struck("cut", "follower"), ServerServe(_FOR_EVER), ServerCalm(), ServerStop(), _LEFT],
+        [
+            *_struck("cut", "follower"),
+            ServerContinueLoad(_FOR_EVER),
+            ServerWaitIdle(),
+            ServerStop(),
+            _LEFT,
+        ],
         "two-nodes",
         full=True,
     ),
@@ -403,7 +419,7 @@ _PLAYS = (
         "the cable between two nodes is pulled for 5 s in the midst of twelve answers",
         ("E1", "E2", "E5"),
         [
-            *[*_struck("cut", "follower"), ServerServe(5.0), Fault("heal", "follower")],
+            *[*_struck("cut", "follower"), ServerContinueLoad(5.0), Fault("heal", "follower")],
             *[*_BACK, *_END],
         ],
         "two-nodes",

@@ -12,16 +12,16 @@ from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 from killpoint.systems.server.program import ServerProgram
 from killpoint.systems.server.steps import (
-    ServerAgain,
-    ServerAlive,
-    ServerCalm,
+    ServerContinueLoad,
     ServerControl,
-    ServerGone,
     ServerLine,
     ServerPhase,
-    ServerServe,
     ServerStart,
     ServerStop,
+    ServerWaitAlive,
+    ServerWaitGone,
+    ServerWaitIdle,
+    ServerWaitRestarted,
     is_utility,
 )
 from killpoint.systems.server.target import build
@@ -34,11 +34,11 @@ _USUALLY: tuple[tuple[type[AnyStep], float], ...] = (
     (ServerControl, 5.0),
     (ServerPhase, 2.0),
     (ServerLine, 1.0),
-    (ServerCalm, 8.0),
+    (ServerWaitIdle, 8.0),
     (ServerStop, 1.0),
-    (ServerAlive, 3.0),
-    (ServerAgain, 3.0),
-    (ServerGone, 5.0),
+    (ServerWaitAlive, 3.0),
+    (ServerWaitRestarted, 3.0),
+    (ServerWaitGone, 5.0),
 )
 """Seconds that steps take on a quiet machine, if nothing hangs."""
 
@@ -64,7 +64,7 @@ def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
 
 def _can(program: ServerProgram, play: NamedPlay) -> bool:
     """Return whether the program can play it; else the case is unsupported at once."""
-    again = any(isinstance(step, ServerAgain) for step in play.steps)
+    again = any(isinstance(step, ServerWaitRestarted) for step in play.steps)
     paths = {step.path for step in play.steps if isinstance(step, ServerLine)}
     able = program.plays_in(play.topology) and paths <= program.lines.keys()
     able = able and (program.utility is not None or not any(map(is_utility, play.steps)))
@@ -76,7 +76,7 @@ def _seconds(program: ServerProgram, play: NamedPlay) -> float:
 
 
 def _step_seconds(program: ServerProgram, step: AnyStep) -> float:
-    if isinstance(step, ServerServe):
+    if isinstance(step, ServerContinueLoad):
         return step.seconds
     if isinstance(step, ServerStart):
         forked = program.zygote is not None and not step.ordinary

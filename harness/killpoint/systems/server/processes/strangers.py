@@ -27,7 +27,7 @@ from killpoint.runner.network.intruder import AttackOrders, run
 from killpoint.runner.observe import exposure_probe
 from killpoint.runner.processes.entry import enter_play
 from killpoint.runner.processes.priority import ahead, to_thread_ahead
-from killpoint.scenario.steps import Intrude
+from killpoint.scenario.steps import Attack
 
 _STANDS_WITHIN = 60.0
 """Seconds to reach the first port, and half of them for each further one: an interpreter is
@@ -56,7 +56,7 @@ class Strangers:
         self._folder, self._log, self._seed = folder, log, seed
         self._sent: dict[str, subprocess.Popen[bytes]] = {}
 
-    async def send(self, step: Intrude, pids: list[int], launcher: int, known: Known) -> str:
+    async def send(self, step: Attack, pids: list[int], launcher: int, known: Known) -> str:
         """Send a stranger to every TCP port of the tree but the API's; wait until it was at each.
 
         Returns:
