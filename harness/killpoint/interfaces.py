@@ -18,7 +18,7 @@ class Option(msgspec.Struct, frozen=True):
     """One way to go on."""
 
     task: str | None
-    """The task that runs, or None if it is the surroundings that act, or a value that is seen."""
+    """The task that runs, or None if it is the environment that acts, or a value that is seen."""
     preempts: bool = False
     """True if a task that could have gone on is passed over, or something happens unasked."""
     value: bool = False
@@ -77,7 +77,7 @@ class Search(Protocol):
 
 
 class Action(Protocol):
-    """Something that the surroundings may do now."""
+    """Something that the environment may do now."""
 
     @property
     def label(self) -> str:
@@ -90,7 +90,7 @@ class Action(Protocol):
 
 
 class Source(Protocol):
-    """A part of the surroundings: a memory's store buffers, a network, a clock.
+    """A part of the environment: a memory's store buffers, a network, a clock.
 
     One with a true attribute ``lasting`` may take any time over what it has to do.
     """
@@ -117,7 +117,7 @@ class World(Protocol):
         ...
 
     def point(self) -> None:
-        """Here another task may go on, or the surroundings act, before what comes next.
+        """Here another task may go on, or the environment acts, before what comes next.
 
         Raises the world's own BaseException once the run has been broken off: let it pass.
         """
@@ -160,7 +160,7 @@ class World(Protocol):
         ...
 
     def add(self, source: Source) -> None:
-        """A further part of the surroundings."""
+        """A further part of the environment."""
         ...
 
 
@@ -185,7 +185,7 @@ class Segment(Protocol):
         ...
 
 
-class Surroundings(Protocol):
+class SimulatedEnvironment(Protocol):
     """Replacements of the machine that a simulated world gives a target's code.
 
     It outlasts a run: each run has fresh memory, sockets and time behind it.

@@ -64,19 +64,19 @@ def _edit(page: Path, block: Block, folder: Path) -> None:
 def run(
     commands: Sequence[Command],
     folder: Path,
-    surroundings: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     limit: float = LIMIT,
 ) -> list[Ran]:
     """Run these in one bash, so that what one leaves the next one finds.
 
-    ``surroundings``: its environment; None: this interpreter's, with the folder's own packages.
+    ``environment``: its environment; None: this interpreter's, with the folder's own packages.
     """
     script = "".join(
         f"printf '{_MARK}begin\\n'\n{command.words()}\nprintf '{_MARK}end %s\\n' $?\n"
         for command in commands
     )
     with (folder / "said").open("w+") as said:
-        ended = _wait(["bash", "-c", script], folder, surroundings or _as_here(folder), said, limit)
+        ended = _wait(["bash", "-c", script], folder, environment or _as_here(folder), said, limit)
         said.seek(0)
         text = said.read()
     last = commands[text.count(f"{_MARK}begin") - 1] if commands else None
@@ -90,13 +90,13 @@ def run(
 
 
 def _wait(
-    words: list[str], folder: Path, surroundings: Mapping[str, str], said: IO[str], limit: float
+    words: list[str], folder: Path, environment: Mapping[str, str], said: IO[str], limit: float
 ) -> bool:
     """Whether it came to its end; if not by the limit, it is ended with all that it has started."""
     with subprocess.Popen(
         words,
         cwd=folder,
-        env=surroundings,
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=said,
         stderr=subprocess.STDOUT,

@@ -358,8 +358,13 @@ class CaseRun:
         return self._left_anyhow[key]
 
     def _once_more(self, judged: Judged, held: list[Play]) -> Judged:
-        """Play a scenario again alone if its play was no evidence, and judge that."""
+        """Play a scenario again alone if its play was no evidence, and judge that.
+
+        A server's play takes a minute: if it is one of several of a race, the others are evidence.
+        """
         if not (self._confirms and isinstance(self._player, PlaysAlone)):
+            return judged
+        if judged.play.scenario.plays > 1 and own_player_of(judged.play.scenario) is not None:
             return judged
         if self._said_nothing >= _SAID_NOTHING:
             return judged

@@ -12,7 +12,7 @@ from killpoint.interfaces import Chooser, Diverged
 from killpoint.search.schedules.replay import Again
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.snapshot import Earlier, Snapshot, Unkept
 from killpoint.simulation.waking import Waking
@@ -37,7 +37,7 @@ class RewindableRun:
     """
 
     def __init__(
-        self, box: BlackBox, around: Surroundings, play: Play, *, rewinding: bool = True
+        self, box: BlackBox, around: SimulatedEnvironment, play: Play, *, rewinding: bool = True
     ) -> None:
         self._box, self._around, self._play = box, around, play
         self._rewinding = rewinding

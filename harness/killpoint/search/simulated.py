@@ -26,7 +26,7 @@ from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import Again, Replay
 from killpoint.search.schedules.shrink import shrink
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.sockets.socket_library import Sockets
 from killpoint.targets.protocol import HasPoints, Simulates, Target
 from killpoint.verdict import Violation
@@ -132,7 +132,7 @@ def _carry_out(target: Target, errand: SearchCall, *, rewinding: bool) -> Explor
 def _played(target: Target, errand: SearchCall, *, rewinding: bool) -> Generator[VerifiedRun]:
     """The play, in the target's own code, once that has filled what it keeps for good."""
     sockets = Sockets if errand.play.sockets else None
-    around = Surroundings(errand.memory, sockets, threads=errand.play.threads)
+    around = SimulatedEnvironment(errand.memory, sockets, threads=errand.play.threads)
     if isinstance(target, HasPoints):
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:

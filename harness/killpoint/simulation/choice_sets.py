@@ -34,7 +34,7 @@ class ChoiceSet:
         self._beside: dict[tuple[int, bool], Sequence[Option]] = {}
 
     def beside(self, acts: int, may_wait: bool = False) -> Sequence[Option]:
-        """Return these choices, and so many actions of the surroundings.
+        """Return these choices, and so many actions of the environment.
 
         Args:
             acts: number of actions.

@@ -10,7 +10,7 @@ import msgspec
 from killpoint.errors import CannotWork
 from killpoint.interfaces import World
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.systems.queue.checks.simulated_delivery import Delivered, delivered
 from killpoint.targets.protocol import BlackBox
 from killpoint.targets.shapes import QueueShape
@@ -35,14 +35,14 @@ class Delivery(msgspec.Struct, frozen=True, tag="delivery"):
     first: Literal["writer", "readers"] = "writer"
     """Tasks that come first where nothing else decides: the order of tasks is part of a test."""
 
-    def set_up(self, box: BlackBox, around: Surroundings) -> list[Any]:
+    def set_up(self, box: BlackBox, around: SimulatedEnvironment) -> list[Any]:
         """Make the queue; return the writer's end, then the readers'."""
         del around
         end = box.make(self.shape)
         handle = box.handle(end)
         return [end, *(box.attach(handle, rank) for rank in range(self.shape.readers))]
 
-    def begin(self, box: BlackBox, around: Surroundings, ends: list[Any]) -> Judge:
+    def begin(self, box: BlackBox, around: SimulatedEnvironment, ends: list[Any]) -> Judge:
         """Make the tasks; return the judge of the run, to be called once it has ended."""
         world = around.world
         run = Delivered([_payload(k) for k in range(self.messages)], {})

@@ -16,7 +16,7 @@ class EventLine(msgspec.Struct, frozen=True):
     """One event of a recorded run."""
 
     lane: str
-    """Task that did it, or ``-`` for the surroundings."""
+    """Task that did it, or ``-`` for the environment."""
     text: str
     choice: int = 0
     """Number of choices taken by then: the event's place in the schedule."""

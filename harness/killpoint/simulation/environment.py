@@ -13,8 +13,8 @@ from killpoint.simulation.memory.model import Model, Namer
 from killpoint.simulation.scheduler import STEP_LIMIT, Scheduler
 
 
-class Surroundings:
-    """Surroundings that a target is loaded into once; ``begin`` gives it a fresh world.
+class SimulatedEnvironment:
+    """Environment that a target is loaded into once; ``begin`` gives it a fresh world.
 
     Args:
         memory: the name of a memory model.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, cast
 
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.targets.protocol import BlackBox
 from killpoint.targets.shapes import QueueShape
 
@@ -20,7 +20,7 @@ class Meets(Protocol):
         ...
 
 
-def meet(box: BlackBox, around: Surroundings, shape: QueueShape) -> Ends:
+def meet(box: BlackBox, around: SimulatedEnvironment, shape: QueueShape) -> Ends:
     """Return the writer's and readers' ends; data not awaited by the handshake is in transit."""
     network = around.sockets.network
     network.owner = "writer"

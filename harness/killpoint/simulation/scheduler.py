@@ -16,7 +16,7 @@ from killpoint.errors import CannotWork
 from killpoint.interfaces import Action, Chooser, Diverged, Option, Script, Source
 from killpoint.simulation.choice_sets import ChoiceSet, Menus, menus_of, values
 from killpoint.simulation.ending import Ending, EventLine, How
-from killpoint.simulation.thread_tasks import Threadlet, getcurrent
+from killpoint.simulation.thread_tasks import ThreadTask, getcurrent
 
 STEP_LIMIT = 20_000
 _TICKS = (0.01, 1.0, 100.0)
@@ -29,7 +29,7 @@ _THROWS = 50
 """Most times that a task which is aborted may swallow the exception."""
 
 _GREENLETS = greenlet.greenlet, greenlet.getcurrent
-_THREADS = Threadlet, getcurrent
+_THREADS = ThreadTask, getcurrent
 
 _NEVER = sys.maxsize
 
@@ -129,7 +129,7 @@ class Scheduler:
         checked."""
         self._sources: list[Source] = []
         self._offers: Callable[[], Sequence[Action]] | None = self._acts if early else None
-        """Actions that the surroundings offer now; None: they never offer any."""
+        """Actions that the environment offers now; None: it never offers any."""
         self._menus: Menus = {}
         self._how: How | None = None
         self._waiting: dict[str, str] = {}
@@ -170,7 +170,7 @@ class Scheduler:
         self._allow(task, True)
 
     def add(self, source: Source) -> None:
-        """Add a part of the surroundings."""
+        """Add a part of the environment."""
         self._sources.append(source)
         one = len(self._sources) == 1 and not self._early
         self._offers = source.actions if one else self._acts
@@ -203,7 +203,7 @@ class Scheduler:
     # -- what simulated memory, sockets and clocks call ---------------------------------------
 
     def point(self) -> None:
-        """Let another task go on here, or the surroundings act."""
+        """Let another task go on here, or the environment act."""
         task = self._running
         if task is None:
             return
@@ -315,7 +315,7 @@ class Scheduler:
     # -- whose turn it is ---------------------------------------------------------------------
 
     def _next(self) -> _Task | None:
-        """Return the next task, after any actions of the surroundings; None if the run is over."""
+        """Return the next task, after any actions of the environment; None if the run is over."""
         while True:
             if self._stirred and self._asleep:
                 self._wake()
@@ -357,7 +357,7 @@ class Scheduler:
         return taken
 
     def _acts(self) -> Sequence[Action]:
-        """Return the actions that the surroundings offer now, if they have several parts."""
+        """Return the actions that the environment offers now, if they have several parts."""
         acts = [act for source in self._sources for act in source.actions()]
         if self._early and self._can and any(task.deadline is not None for task in self._asleep):
             acts.append(_Passing(self))
@@ -474,7 +474,7 @@ class Scheduler:
         return False
 
     def _may_wait(self) -> bool:
-        """Return whether time can pass before the surroundings have done all that is left to do."""
+        """Return whether time can pass before the environment has done all that is left to do."""
         if not any(task.deadline is not None for task in self._asleep):
             return False
         return not any(s.actions() for s in self._sources if not getattr(s, "lasting", False))

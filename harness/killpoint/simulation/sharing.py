@@ -14,7 +14,7 @@ import msgspec
 from killpoint.errors import CannotWork
 from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.lines import Lines
 from killpoint.simulation.meeting import meet
 from killpoint.systems.queue.checks.simulated_sharing import Shared, exactly_once
@@ -46,7 +46,7 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
     calls: int
     operation: Literal["send", "receive"]
 
-    def set_up(self, box: BlackBox, around: Surroundings) -> Laid:
+    def set_up(self, box: BlackBox, around: SimulatedEnvironment) -> Laid:
         """Make the queue, with messages in it if threads are to receive."""
         writer, readers = meet(box, around, self.shape)
         around.sockets.network.flush()
@@ -57,7 +57,7 @@ class Sharing(msgspec.Struct, frozen=True, tag="sharing"):
                 _send(box, writer, number, None, run)
         return Laid(writer, reader, run)
 
-    def begin(self, box: BlackBox, around: Surroundings, laid: Laid) -> Judge:
+    def begin(self, box: BlackBox, around: SimulatedEnvironment, laid: Laid) -> Judge:
         """Make the tasks; return the judge of the run, which first empties the queue."""
         world = around.world
         writer, reader, before = laid

@@ -17,10 +17,10 @@ PATIENCE = 20.0
 _here = threading.local()
 
 
-class Threadlet:
+class ThreadTask:
     """A task that runs when switched to, until it switches to another one or ends."""
 
-    def __init__(self, run: Callable[[], object], parent: Threadlet | None = None) -> None:
+    def __init__(self, run: Callable[[], object], parent: ThreadTask | None = None) -> None:
         self.run, self._parent = run, parent
         self._turn = threading.Lock()
         """Lock that is held except at the moment in which its turn comes."""
@@ -68,12 +68,12 @@ class _Thread:
     """Thread that runs one task after another: to start a thread costs as much as thirty steps."""
 
     def __init__(self) -> None:
-        self._let: Threadlet | None = None
+        self._let: ThreadTask | None = None
         self._given = threading.Lock()
         self._given.acquire()
         threading.Thread(target=self._work, daemon=True).start()
 
-    def give(self, let: Threadlet) -> None:
+    def give(self, let: ThreadTask) -> None:
         """Run this task."""
         self._let = let
         self._given.release()
@@ -96,9 +96,9 @@ class _Thread:
 _idle: list[_Thread] = []
 
 
-def getcurrent() -> Threadlet:
+def getcurrent() -> ThreadTask:
     """Return the running task; a thread that is none becomes one."""
-    let: Threadlet | None = getattr(_here, "let", None)
+    let: ThreadTask | None = getattr(_here, "let", None)
     if let is None:
-        let = _here.let = Threadlet(lambda: None)
+        let = _here.let = ThreadTask(lambda: None)
     return let

@@ -9,7 +9,7 @@ import msgspec
 from killpoint.errors import CannotWork
 from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.meeting import Ends, meet
 from killpoint.systems.queue.checks.simulated_wakeups import Woken, woken
 from killpoint.targets.protocol import BlackBox
@@ -30,14 +30,14 @@ class Waking(msgspec.Struct, frozen=True, tag="waking"):
     """True if messages may be in transit for longer than a pause: subscriptions, above all, that
     the readers' handshake did not wait for."""
 
-    def set_up(self, box: BlackBox, around: Surroundings) -> Ends:
+    def set_up(self, box: BlackBox, around: SimulatedEnvironment) -> Ends:
         """Make the queue, and run its handshake."""
         ends = meet(box, around, self.shape)
         if not self.late:
             around.sockets.network.flush()
         return ends
 
-    def begin(self, box: BlackBox, around: Surroundings, ends: Ends) -> Judge:
+    def begin(self, box: BlackBox, around: SimulatedEnvironment, ends: Ends) -> Judge:
         """Make the tasks; return the judge of the run, to be called once it has ended."""
         world = around.world
         run = Woken([], {})

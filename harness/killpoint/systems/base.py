@@ -80,8 +80,8 @@ class System:
     needed: ClassVar[tuple[type[AnyStep], ...]] = ()
     """Steps that have to succeed: without that what follows would say nothing."""
     looks_in_roles: ClassVar[bool | None] = None
-    """Whether its roles look for their own secrets (step ``probe-exposure``); None: if the target has
-    capability ``wire``."""
+    """Whether its roles look for their own secrets (step ``probe-exposure``); None: if the target
+    has capability ``wire``."""
     counts_descriptors: ClassVar[bool] = False
     """True if a look records which descriptors a role has open, in place of secrets."""
     brief_exit: ClassVar[bool] = True

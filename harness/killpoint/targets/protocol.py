@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from types import CodeType
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from killpoint.interfaces import Surroundings
+from killpoint.interfaces import SimulatedEnvironment
 from killpoint.targets.shapes import GroupShape, PipeShape, PoolShape, QueueShape
 
 Capability = Literal[
@@ -164,14 +164,14 @@ class Simulates(Protocol):
     """Capabilities ``sim_memory``, ``sim_sockets``, ``clock``: simulated ones can be given.
 
     One hook for all three. With ``sim_memory`` the implementation's shared memory comes from
-    ``surroundings.create`` and ``attach``, each of its fences calls ``fence`` and each of its idle
-    looks ``spin``. With ``sim_sockets`` its sockets come from ``surroundings.sockets`` (None in a
+    ``environment.create`` and ``attach``, each of its fences calls ``fence`` and each of its idle
+    looks ``spin``. With ``sim_sockets`` its sockets come from ``environment.sockets`` (None in a
     world without any: then only what needs no socket is asked for). With ``clock`` it asks ``now``
     for the time, and ``sleep`` to pass it. All other code of it is unchanged.
     """
 
-    def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
-        """Run this process's copy of the implementation in the surroundings until it is left.
+    def simulated(self, environment: SimulatedEnvironment) -> AbstractContextManager[BlackBox]:
+        """Run this process's copy of the implementation in the environment until it is left.
 
         A fresh queue is made and attached to for each run, outside of all tasks; ends of earlier
         runs are dropped without a word.

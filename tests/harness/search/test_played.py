@@ -17,7 +17,7 @@ from killpoint.search.schedules.replay import Again
 from killpoint.search.simulated import Ask, SearchCall, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.sharing import Sharing
 from killpoint.simulation.sockets.socket_library import Sockets
 from killpoint.simulation.waking import Waking
@@ -49,7 +49,7 @@ class Watched(RewindableRun):
 
 def _seen(play: Play, memory: Any, rewinding: bool) -> Watched:
     target = RefengineTarget()
-    around = Surroundings(memory, Sockets if play.sockets else None, threads=play.threads)
+    around = SimulatedEnvironment(memory, Sockets if play.sockets else None, threads=play.threads)
     around.is_own = target.is_own_code
     with target.simulated(around) as box:
         RewindableRun(box, around, play).fresh(Again(()))
@@ -88,8 +88,8 @@ class Forgetful:
         self.beside, self.spoils = Beside(), spoils
 
     @contextmanager
-    def simulated(self, surroundings: Any) -> Generator[Any]:
-        self.around = surroundings
+    def simulated(self, environment: Any) -> Generator[Any]:
+        self.around = environment
         yield self
 
     def make(self, shape: QueueShape) -> Any:
@@ -136,7 +136,7 @@ def test_what_a_target_keeps_elsewhere_convicts_nobody() -> None:
 
 def test_a_run_that_would_differ_is_noticed_though_nothing_goes_wrong_in_it() -> None:
     target = Forgetful(spoils=False)
-    around = Surroundings("sequential")
+    around = SimulatedEnvironment("sequential")
     with target.simulated(around) as box:
         played = RewindableRun(box, around, Delivery(QueueShape(1, 80, 1), 3))
         with pytest.raises(NotRewindable, match="made anew"):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from killpoint.interfaces import Surroundings
+from killpoint.interfaces import SimulatedEnvironment
 from killpoint.search.simulated import Ask, Explored, SearchCall, answer, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.targets.protocol import QueueShape
@@ -24,8 +24,8 @@ class Toy:
         self.runs = 0
 
     @contextmanager
-    def simulated(self, surroundings: Surroundings) -> Generator[Any]:
-        self.around = surroundings
+    def simulated(self, environment: SimulatedEnvironment) -> Generator[Any]:
+        self.around = environment
         yield self
 
     def make(self, shape: QueueShape) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from killpoint.simulation.buffer import Buffer
-from killpoint.simulation.environment import Surroundings
+from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.memory.model import Model
 
 
@@ -13,7 +13,7 @@ class Counted(Model):
     """Counts accesses."""
 
     def __init__(self) -> None:
-        super().__init__(Surroundings().world)
+        super().__init__(SimulatedEnvironment().world)
         self.accesses: list[tuple[str, int, int]] = []
 
     def load(self, at: int, size: int) -> bytes:

@@ -70,7 +70,7 @@ class TestWorkerInit:
         }  # fmt: skip
         return WorkerInit(**given | more)
 
-    def test_a_worker_takes_over_its_parents_surroundings(self, tmp_path):
+    def test_a_worker_takes_over_its_parents_environment(self, tmp_path):
         about = self.about(environ={"ONLY": "this"}, folder=str(tmp_path), path=["/some/where"])
         elsewhere = self.about(environ={"ONLY": "this"})
 
@@ -104,7 +104,7 @@ class TestWorkerInit:
         with Role(child) as role:
             assert role.finish() == [str(tmp_path), tempfile.gettempdir()]
 
-    def test_surroundings_are_those_of_now(self, tmp_path, monkeypatch):
+    def test_environment_are_those_of_now(self, tmp_path, monkeypatch):
         monkeypatch.setenv("SEEN", "yes")
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
         monkeypatch.chdir(tmp_path)

@@ -328,7 +328,7 @@ def test_when_the_parent_is_gone_names_are_removed_and_everybody_ends(tied, how)
 # -- what it is born with -----------------------------------------------------------------------
 
 
-def test_it_takes_over_its_parents_surroundings(monkeypatch, tmp_path):
+def test_it_takes_over_its_parents_environment(monkeypatch, tmp_path):
     import pickle
 
     monkeypatch.setattr(os, "environ", dict(os.environ))

@@ -9,7 +9,7 @@ class Delays(Bounded):
     """All schedules with at most ``bound`` deviations of any kind.
 
     Bounded also where tasks wait for each other all the time, and so reaches further into models
-    with many actions of the surroundings than a preemption bound.
+    with many actions of the environment than a preemption bound.
     """
 
     def __init__(self, bound: int, seed: int = 0, *, first: bool = True) -> None:

@@ -17,7 +17,7 @@ _OTHERWISE = 0.6
 
 
 class PCT:
-    """A given number of runs of depth ``depth``. The surroundings count as one task more.
+    """A given number of runs of depth ``depth``. The environment counts as one task more.
 
     ``part``: only every second (third …) of them, from which on: others make the rest.
     """

@@ -1,7 +1,7 @@
 """Total store order, as of x86: each task's stores pass through a queue of its own.
 
 A task sees its own stores at once, others see them once they have drained, in order (Owens, Sarkar
-and Sewell 2009). The time of a drain is the surroundings' choice; a fence waits for all.
+and Sewell 2009). The time of a drain is the environment's choice; a fence waits for all.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Link:
     """Connection of a socket that has connected to one that is bound.
 
-    Inside a process a message has arrived once it is sent. Otherwise the surroundings carry it, and
-    the first message that they carry makes the connection itself.
+    Inside a process a message has arrived once it is sent. Otherwise the environment carries it,
+    and the first message that is carried makes the connection itself.
     """
 
     def __init__(self, connecting: Socket, bound: Socket, inside: bool) -> None:

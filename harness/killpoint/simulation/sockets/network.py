@@ -1,4 +1,4 @@
-"""All simulated sockets of a world, and the surroundings that carry their messages."""
+"""All simulated sockets of a world, and the environment that carries their messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Network:
         self._loaded: list[Action] | None = None
         world.add(self)
 
-    # -- the surroundings ---------------------------------------------------------------------
+    # -- the environment ---------------------------------------------------------------------
 
     def actions(self) -> Sequence[Action]:
         """Return the arrivals, and notices of closed ends, that may happen now."""

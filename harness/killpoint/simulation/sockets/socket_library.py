@@ -13,14 +13,14 @@ from killpoint.simulation.sockets.poller import Poller
 
 
 class Sockets:
-    """Sockets as ``Surroundings.sockets`` has them, made anew for each run."""
+    """Sockets as ``SimulatedEnvironment.sockets`` has them, made anew for each run."""
 
     def __init__(self, world: World, fence: Callable[[], None]) -> None:
         self.network = Network(world, fence)
         self.descriptors = Descriptors(world, fence)
 
     def Context(self, io_threads: int = 1) -> Any:  # the library's own spelling
-        """Return a context; the surroundings act for its threads."""
+        """Return a context; the environment acts for its threads."""
         del io_threads
         return Context(self.network)
 

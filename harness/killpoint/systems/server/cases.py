@@ -11,28 +11,27 @@ from killpoint.systems.server.plays.grid import FULL_PLAYS
 from killpoint.systems.server.plays.named import PLAYS, NamedPlay
 
 IN_FULL = 3
-"""Number of plays, under ``--full``, of what a plain check plays once: races differ between
-plays."""
+"""Number of plays of a race under ``--full``."""
 SERVER = frozenset({"server"})
 
 
-def _run(play: NamedPlay, often: int, id: str, case_run: CaseRun) -> None:
-    """Play as often as the play says; under ``--full`` often enough to give a rate of failure."""
+def _run(play: NamedPlay, id: str, case_run: CaseRun) -> None:
+    """Play as often as the play says; a race often enough, under ``--full``, to give a rate."""
     plain = play.often if id == play.judges[0] else 1
-    if play.races or (case_run.full and often > 1):
-        count = often if case_run.full else plain
+    if play.races:
+        count = IN_FULL if case_run.full else plain
         race(case_run, play.scenario(id, case_run.seed), f"plays in which {play.summary}", count)
     else:
         for _ in range(plain):
             case_run.play(play.scenario(id, case_run.seed))
 
 
-def _cases(plays: tuple[NamedPlay, ...], often: int, *, full: bool) -> tuple[Case, ...]:
+def _cases(plays: tuple[NamedPlay, ...], *, full: bool) -> tuple[Case, ...]:
     return tuple(
         Case(
             f"{id}/{play.name}",
             play.summary,
-            partial(_run, play, often, id),
+            partial(_run, play, id),
             SERVER,
             full=full,
             play=play.name,
@@ -42,6 +41,6 @@ def _cases(plays: tuple[NamedPlay, ...], often: int, *, full: bool) -> tuple[Cas
     )
 
 
-CASES: tuple[Case, ...] = _cases(PLAYS, IN_FULL, full=False)
-FULL_CASES: tuple[Case, ...] = _cases(FULL_PLAYS, 1, full=True)
+CASES: tuple[Case, ...] = _cases(PLAYS, full=False)
+FULL_CASES: tuple[Case, ...] = _cases(FULL_PLAYS, full=True)
 """Cases that run only under ``--full``, or if they are named."""

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any, cast
 
 import refengine
-from killpoint.interfaces import Surroundings
+from killpoint.interfaces import SimulatedEnvironment
 from killpoint.targets.protocol import BlackBox, Capability, Outcome, StoreSink, UnsupportedByTarget
 from killpoint.targets.refengine import (
     coordinator,
@@ -300,11 +300,11 @@ class RefengineTarget(
 
     # -- simulation -------------------------------------------------------------------------
 
-    def simulated(self, surroundings: Surroundings) -> AbstractContextManager[BlackBox]:
+    def simulated(self, environment: SimulatedEnvironment) -> AbstractContextManager[BlackBox]:
         """Simulate whole queues, or rings alone in a world without sockets."""
-        if surroundings.sockets is None:
-            return simulated.rebound(surroundings)
-        return queue_simulated.rebound(surroundings)
+        if environment.sockets is None:
+            return simulated.rebound(environment)
+        return queue_simulated.rebound(environment)
 
     # -- points -----------------------------------------------------------------------------
 

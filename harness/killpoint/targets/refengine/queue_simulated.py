@@ -19,7 +19,7 @@ from typing import Any
 
 import zmq
 
-from killpoint.interfaces import Surroundings
+from killpoint.interfaces import SimulatedEnvironment
 from killpoint.targets.refengine import simulated
 from killpoint.targets.refengine.simulated import SimulatedFence, SimulatedMemory
 from killpoint.targets.shapes import QueueShape
@@ -41,19 +41,19 @@ NOTES = (
 
 
 @contextmanager
-def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
+def rebound(environment: SimulatedEnvironment) -> Generator[QueuesSimulated]:
     """Until left, queues are made of simulated parts."""
     handshakes: dict[str, tuple[int, int]] = {}
     names = itertools.count()
     stood_in: dict[ModuleType, dict[str, object]] = {
         event_waiter: {
-            "os": _system(surroundings),
-            "select": _selecting(surroundings),
+            "os": _system(environment),
+            "select": _selecting(environment),
             "HeldFds": _HeldFds,
         },
-        waiting: {"os": _system(surroundings), "_YIELDING": 0.0},
+        waiting: {"os": _system(environment), "_YIELDING": 0.0},
         local_fanout: {
-            "os": _system(surroundings),
+            "os": _system(environment),
             "HandshakeServer": _placed(_HandshakeServer, handshakes),
             "Path": _NoPath,
             "new_directory": lambda: _NoPath(f"/simulated/{next(names)}"),
@@ -61,12 +61,12 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
             "remove_stale_names": _nothing,
         },
         reader: {
-            "os": _system(surroundings),
+            "os": _system(environment),
             "HandshakeClient": _placed(_HandshakeClient, handshakes),
             "remove_if_orphan": _nothing,
         },
         overflow: {
-            "zmq": Replacement(zmq, Poller=lambda: surroundings.sockets.Poller()),
+            "zmq": Replacement(zmq, Poller=lambda: environment.sockets.Poller()),
             "threading": Replacement(threading, main_thread=lambda: None),
             "FdReserve": _NoReserve,
             "ensure_fds_available": _nothing,
@@ -78,7 +78,7 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
             setattr(module, name, value)
     try:
         with simulated.plain_structs():
-            yield QueuesSimulated(surroundings)
+            yield QueuesSimulated(environment)
     finally:
         for module, name, real in kept:
             setattr(module, name, real)
@@ -87,8 +87,8 @@ def rebound(surroundings: Surroundings) -> Generator[QueuesSimulated]:
 class QueuesSimulated:
     """The black box over whole queues."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._environment = environment
 
     def make(self, shape: QueueShape) -> MessageQueue:
         """Make the writer's end."""
@@ -126,7 +126,7 @@ class QueuesSimulated:
         return end.dequeue(timeout)
 
     def _seams(self, readers: int) -> Any:
-        around = self._surroundings
+        around = self._environment
         return {
             "memory": SimulatedMemory(around),
             "fence": SimulatedFence(around),
@@ -148,11 +148,11 @@ class Replacement:
 
 
 class _Factory:
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._environment = environment
 
     def context(self) -> Any:
-        return self._surroundings.sockets.Context()
+        return self._environment.sockets.Context()
 
 
 def _placed(kind: type[Any], handshakes: dict[str, tuple[int, int]]) -> type[Any]:
@@ -281,27 +281,27 @@ def _unwatched(queue: MessageQueue) -> Any:
     return inside._end
 
 
-def _system(surroundings: Surroundings) -> Replacement:
+def _system(environment: SimulatedEnvironment) -> Replacement:
     def eventfd(initval: int = 0, flags: int = 0) -> int:
-        return surroundings.sockets.descriptors.eventfd(initval, flags)
+        return environment.sockets.descriptors.eventfd(initval, flags)
 
     def eventfd_write(fd: int, value: int) -> None:
-        surroundings.sockets.descriptors.eventfd_write(fd, value)
+        environment.sockets.descriptors.eventfd_write(fd, value)
 
     def close(fd: int) -> None:
-        surroundings.sockets.descriptors.close(fd)
+        environment.sockets.descriptors.close(fd)
 
     def sched_yield() -> None:
-        surroundings.spin("its next look")
+        environment.spin("its next look")
 
     return Replacement(
         os, eventfd=eventfd, eventfd_write=eventfd_write, close=close, sched_yield=sched_yield
     )
 
 
-def _selecting(surroundings: Surroundings) -> Replacement:
+def _selecting(environment: SimulatedEnvironment) -> Replacement:
     def epoll(sizehint: int = -1, flags: int = 0) -> Any:
-        return surroundings.sockets.descriptors.epoll(sizehint, flags)
+        return environment.sockets.descriptors.epoll(sizehint, flags)
 
     return Replacement(select, epoll=epoll)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from killpoint.errors import CannotWork
-from killpoint.interfaces import Segment, Surroundings
+from killpoint.interfaces import Segment, SimulatedEnvironment
 from killpoint.targets.shapes import QueueShape
 from refengine.base import serialization
 from refengine.ring import layout
@@ -25,10 +25,10 @@ _STRUCTS = {serialization: ("_COUNT", "_LENGTH", "_ONE", "_MARKER"), layout: ("_
 
 
 @contextmanager
-def rebound(surroundings: Surroundings) -> Generator[RingsAlone]:
+def rebound(environment: SimulatedEnvironment) -> Generator[RingsAlone]:
     """Until left, rings are made of simulated memory."""
     with plain_structs():
-        yield RingsAlone(surroundings)
+        yield RingsAlone(environment)
 
 
 @contextmanager
@@ -47,8 +47,8 @@ def plain_structs() -> Generator[None]:
 class RingsAlone:
     """The black box over rings without a queue around them."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._environment = environment
         self._encoder = serialization.Encoder(serialization.Limits())
 
     def make(self, shape: QueueShape) -> Ring:
@@ -88,7 +88,7 @@ class RingsAlone:
         return serialization.decode(raw)
 
     def _seams(self) -> Any:
-        around = self._surroundings
+        around = self._environment
         return {
             "memory": SimulatedMemory(around),
             "waiting": _Spinning(around),
@@ -97,19 +97,19 @@ class RingsAlone:
 
 
 class SimulatedMemory:
-    """Segments of the surroundings' memory."""
+    """Segments of the environment's memory."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._environment = environment
 
     def create(self, nbytes: int) -> _Segment:
         """Make a new segment."""
-        return _Segment(self._surroundings.create(nbytes))
+        return _Segment(self._environment.create(nbytes))
 
     def attach(self, name: str, nbytes: int) -> _Segment:
         """Attach to a segment that is there."""
         del nbytes
-        return _Segment(self._surroundings.attach(name))
+        return _Segment(self._environment.attach(name))
 
 
 class _Segment:
@@ -128,8 +128,8 @@ class _Segment:
 class SimulatedFence:
     """Both halves of the pair are full fences, each for itself."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._fence = surroundings.fence
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._fence = environment.fence
 
     def acquire(self, blocking: bool = True, /) -> bool:
         """Make the first half, a full fence."""
@@ -145,11 +145,11 @@ class SimulatedFence:
 class _Spinning:
     """Wait strategy that looks again: sleeping is outside what memory models are about."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._environment = environment
 
     def wait(self, look: Callable[[], bool], point: WaitPoint, timeout: float | None) -> bool:
-        around = self._surroundings
+        around = self._environment
         end = None if timeout is None else around.now() + timeout
         while not look():
             if end is not None and around.now() >= end:

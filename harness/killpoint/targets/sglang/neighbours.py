@@ -41,7 +41,7 @@ class Unset:
         """Return its default, None."""
 
 
-class Environment:
+class SimulatedEnvironment:
     """Settings that the queue reads."""
 
     SGLANG_PORT = Unset()
@@ -64,7 +64,7 @@ def modules() -> dict[str, dict[str, object]]:
     packages = [".".join(parents[: count + 1]) for count in range(len(parents))]
     return {
         **{name: {"__path__": []} for name in packages},
-        "sglang.srt.environ": {"envs": Environment()},
+        "sglang.srt.environ": {"envs": SimulatedEnvironment()},
         "sglang.srt.utils": {"__path__": [], **network},
         "sglang.srt.utils.network": network,
     }

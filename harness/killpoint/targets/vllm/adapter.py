@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import zmq
 
 from killpoint.errors import CannotWork
-from killpoint.interfaces import Surroundings
+from killpoint.interfaces import SimulatedEnvironment
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import BlackBox, Capability, Outcome, StoreSink, UnsupportedByTarget
 from killpoint.targets.shapes import QueueShape
@@ -237,9 +237,9 @@ class VllmTarget(
         self.module.memoryview = view_of
 
     @contextmanager
-    def simulated(self, surroundings: Surroundings) -> Generator[BlackBox]:
+    def simulated(self, environment: SimulatedEnvironment) -> Generator[BlackBox]:
         """Give the same calls, with the module's globals rebound."""
-        with simulated.rebound(self.module, surroundings):
+        with simulated.rebound(self.module, environment):
             yield self
 
     def is_own_code(self, code: CodeType) -> bool:

@@ -12,19 +12,19 @@ from typing import Any
 import zmq
 
 from killpoint.errors import CannotWork
-from killpoint.interfaces import Segment, Surroundings
+from killpoint.interfaces import Segment, SimulatedEnvironment
 
 _BUFFERS: tuple[type, ...] = (bytes, bytearray, memoryview)
 
 
 @contextmanager
-def rebound(module: ModuleType, surroundings: Surroundings) -> Generator[None]:
-    """Until left, the module's globals are stand-ins that lead into the surroundings.
+def rebound(module: ModuleType, environment: SimulatedEnvironment) -> Generator[None]:
+    """Until left, the module's globals are stand-ins that lead into the environment.
 
     A global that a release does not have is not given to it, but for the built-in memoryview.
     """
     kept = module.__dict__.copy()
-    for name, value in globals_for(module, surroundings).items():
+    for name, value in globals_for(module, environment).items():
         if name in kept or name == "memoryview":
             setattr(module, name, value)
     try:
@@ -34,38 +34,38 @@ def rebound(module: ModuleType, surroundings: Surroundings) -> Generator[None]:
         module.__dict__.update(kept)
 
 
-def globals_for(module: Any, surroundings: Surroundings) -> dict[str, object]:
+def globals_for(module: Any, environment: SimulatedEnvironment) -> dict[str, object]:
     """Return the stand-ins, by the name of the global that each takes the place of."""
-    spin = surroundings_spin(surroundings)
+    spin = surroundings_spin(environment)
     stood_in: dict[str, object] = {
         "pickle": Replacement(pickle, {"loads": _loads}),
-        "shared_memory": Replacement(module.shared_memory, {"SharedMemory": _memory(surroundings)}),
+        "shared_memory": Replacement(module.shared_memory, {"SharedMemory": _memory(environment)}),
         "memoryview": _view,
-        "time": Replacement(time, {"monotonic": surroundings.now, "sleep": surroundings.sleep}),
+        "time": Replacement(time, {"monotonic": environment.now, "sleep": environment.sleep}),
         "sched_yield": spin,
-        "_memory_fence_lock": FenceLock(surroundings),
+        "_memory_fence_lock": FenceLock(environment),
         "patch": _no_patch,
         "check_shm_free_space": _no_check,
     }
-    if surroundings.sockets is None:
+    if environment.sockets is None:
         stood_in |= {
             "Context": _NoContext,
             "zmq": Replacement(zmq, {"Poller": lambda: _NoPoller(spin), "Context": _NoContext}),
         }
     else:
         made: dict[str, object] = {
-            "Poller": lambda: surroundings.sockets.Poller(),
-            "Context": lambda: surroundings.sockets.Context(),
+            "Poller": lambda: environment.sockets.Poller(),
+            "Context": lambda: environment.sockets.Context(),
         }
         stood_in |= {"Context": made["Context"], "zmq": Replacement(zmq, made)}
     return stood_in
 
 
-def surroundings_spin(surroundings: Surroundings) -> Any:
+def surroundings_spin(environment: SimulatedEnvironment) -> Any:
     """Return a ``sched_yield`` that lets the world decide whose turn it is."""
 
     def sched_yield() -> None:
-        surroundings.spin("a slot")
+        environment.spin("a slot")
 
     return sched_yield
 
@@ -84,11 +84,11 @@ class Replacement:
 class FenceLock:
     """Stand-in for vLLM's fence, a lock that is taken and given back: both are one full fence."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, environment: SimulatedEnvironment) -> None:
+        self._environment = environment
 
     def __enter__(self) -> None:
-        self._surroundings.fence()
+        self._environment.fence()
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -104,19 +104,19 @@ class Named:
         self._segment.call(namer)
 
 
-def _memory(surroundings: Surroundings) -> Any:
+def _memory(environment: SimulatedEnvironment) -> Any:
     class SharedMemory(Named):
         """A simulated segment in the shape of the standard library's."""
 
         def __init__(self, name: str | None = None, create: bool = False, size: int = 0) -> None:
-            made = surroundings.create(size) if create or name is None else None
-            self._segment = made or surroundings.attach(str(name))
+            made = environment.create(size) if create or name is None else None
+            self._segment = made or environment.attach(str(name))
             self.name, self.size = self._segment.name, self._segment.size
 
         @property
         def buf(self) -> Any:
             """A real buffer as long as no task runs: constructors hand it to torch."""
-            idle = surroundings.world.current == "-"
+            idle = environment.world.current == "-"
             return self._segment.plain if idle else self._segment.buf
 
         def close(self) -> None:

@@ -110,14 +110,17 @@ def test_the_grid_is_asked_under_full_alone_and_once() -> None:
     assert not any(case.full for case in plan(full=True))
 
 
+_RACE = next(case for case in SERVER_CASES if case.id == "E1/worker-killed-in-decode")
+
+
 @pytest.mark.parametrize(
-    ("cases", "often"), [(FULL_CASES[-1:], 1), (SERVER_CASES[:1], IN_FULL)], ids=["grid", "named"]
+    ("case", "often"),
+    [(FULL_CASES[-1], 1), (SERVER_CASES[0], 1), (_RACE, IN_FULL)],
+    ids=["grid", "named", "race"],
 )
-def test_under_full_a_named_play_is_played_several_times(
-    cases: tuple[Case, ...], often: int
-) -> None:
+def test_under_full_a_race_is_played_several_times(case: Case, often: int) -> None:
     player = Reading()
-    cases[0].run(CaseRun(cases[0].id, player, seed=0, full=True, folder=None))
+    case.run(CaseRun(case.id, player, seed=0, full=True, folder=None))
     assert len(player.played) == often
 
 
@@ -164,12 +167,11 @@ def test_what_is_asked_and_how_long_it_takes_is_told_before() -> None:
     assert plain.startswith(f"plain_server: {sum(play.often for play in here)} plays, ")
     assert "about " in plain
     under = [play for play in FULL_PLAYS if play.topology == "tensor-parallel"]
-    lacking = (
-        ServerWaitRestarted,
-        ServerLine,
-    )  # the example starts nothing again, and names no paths
+    # The example starts nothing again, and names no paths.
+    lacking = (ServerWaitRestarted, ServerLine)
     once = [p for p in under if not any(isinstance(step, lacking) for step in p.steps)]
-    assert full.startswith(f"plain_server: {IN_FULL * len(here) + len(once)} plays, ")
+    often = sum(IN_FULL if play.races else play.often for play in here)
+    assert full.startswith(f"plain_server: {often + len(once)} plays, ")
     assert told(spec, plan(["Q6"]), full=False) == ""
 
 

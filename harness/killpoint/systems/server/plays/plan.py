@@ -49,8 +49,7 @@ def told(resolved: str, cases: Sequence[Case], *, full: bool) -> str:
     cases = [case for case in cases if case.invariant not in program.unjudged]
     asked = {case.play for case in cases}
     plays = [each for each in (*PLAYS, *FULL_PLAYS) if each.name in asked and _can(program, each)]
-    once = {each.name for each in FULL_PLAYS}
-    often = {each.name: IN_FULL if full and each.name not in once else each.often for each in plays}
+    often = {each.name: IN_FULL if full and each.races else each.often for each in plays}
     if not plays:
         return ""
     seconds = sum(often[each.name] * _seconds(program, each) for each in plays)
