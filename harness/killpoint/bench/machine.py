@@ -55,7 +55,7 @@ def shm_free() -> int:
     return 0
 
 
-class Watch:
+class ProcessorUse:
     """Measures who used the processors, from its creation to ``read``."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ ROWS: tuple[Row, ...] = ("roundtrip", "throughput", "wake", "cpu")
 READERS = (1, 2, 4)
 
 
-class Pace(msgspec.Struct, frozen=True):
+class Repetitions(msgspec.Struct, frozen=True):
     """Repetitions and durations of a measurement."""
 
     groups: int
@@ -33,8 +33,8 @@ class Pace(msgspec.Struct, frozen=True):
     """True if the processor time of all peers is counted at the same time."""
 
 
-FULL = Pace(groups=4, rounds=3, seconds=0.15, idle=2.0, wakes=9)
-QUICK = Pace(groups=3, rounds=2, seconds=0.05, idle=1.2, wakes=5, together=True)
+FULL = Repetitions(groups=4, rounds=3, seconds=0.15, idle=2.0, wakes=9)
+QUICK = Repetitions(groups=3, rounds=2, seconds=0.05, idle=1.2, wakes=5, together=True)
 
 
 class Cell(msgspec.Struct, frozen=True):

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from killpoint.bench.baselines import LIMIT, Opponent
-from killpoint.bench.machine import Machine, Meanwhile, Watch, look, shm_free
+from killpoint.bench.machine import Machine, Meanwhile, ProcessorUse, look, shm_free
 from killpoint.bench.peer_processes import CopyLimit, IdleReader, RoundTrip, Sample, Stream
-from killpoint.bench.plan import Cell, Pace, Row
+from killpoint.bench.plan import Cell, Repetitions, Row
 from killpoint.bench.process_factory import NotMeasured, ProcessFactory, TooSlow
 from killpoint.bench.statistics import Ratio, Summary, paired, quantile, summary
 from killpoint.bench.workload import Payload
@@ -80,7 +80,7 @@ class Outcome(msgspec.Struct):
     missing: dict[str, str]
     machine: Machine
     meanwhile: Meanwhile
-    pace: Pace
+    pace: Repetitions
     seed: int
     chunks: int
     chunk_bytes: int
@@ -104,7 +104,7 @@ class Bench:
     """The run's processes and its folder."""
 
     def __init__(
-        self, found: Sequence[Opponent], pace: Pace, seed: int, tell: Tell = quiet
+        self, found: Sequence[Opponent], pace: Repetitions, seed: int, tell: Tell = quiet
     ) -> None:
         self._found, self._pace, self._tell = list(found), pace, tell
         self._seed, self._random = seed, random.Random(seed)
@@ -119,7 +119,7 @@ class Bench:
         Raises:
             CannotWork: the target cannot be measured at all, or there is no room for its memory.
         """
-        machine, watch = look(), Watch()
+        machine, watch = look(), ProcessorUse()
         self._make_room(cells)
         folder = Path(tempfile.mkdtemp(prefix="killpoint-bench-"))
         entries: list[Entry] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.work_order import Found, Played, Target
+from killpoint.campaign.work_order import Found, Target, WorkResult
 from killpoint.findings.attribution import Attribution
 from killpoint.findings.rows import unattributed
 from killpoint.invariants import BY_ID
@@ -96,7 +96,7 @@ class Findings:
         judged.seconds = outcome.seconds
         _whole(place / "verdict.json", verdict_json.text(judged).encode())
 
-    def shrunk(self, name: str, played: Played) -> None:
+    def shrunk(self, name: str, played: WorkResult) -> None:
         """Keep what the shrinking of a finding came to."""
         place = self.place(name)
         run = run_folder.read(place)

@@ -10,7 +10,7 @@ import msgspec
 from killpoint.campaign import ray_api, ray_node
 from killpoint.campaign.item import Item
 from killpoint.campaign.ray_api import Ref
-from killpoint.campaign.work_order import Lost, Order, Played, failed
+from killpoint.campaign.work_order import Lost, WorkOrder, WorkResult, failed
 from killpoint.campaign.worker_pool import alone
 from killpoint.cases import select
 from killpoint.errors import CannotWork
@@ -82,14 +82,14 @@ class Cluster:
         few = self._jobs is None or len(self._running) < self._jobs
         return few and used + cores_for(item, self._largest) <= self._cores
 
-    def begin(self, order: Order) -> None:
+    def begin(self, order: WorkOrder) -> None:
         """Begin an item on a node that suffices; retries are the journal's, and not Ray's."""
         item = order.item
         cores, gpus = cores_for(item, self._largest), gpus_for(order, self._gpus)
         task = self._task.options(num_cpus=cores, num_gpus=gpus, max_retries=0, name=item.key)
         self._running[task.remote(msgspec.msgpack.encode(order))] = item, cores
 
-    def ended(self, within: float) -> Played | Lost | None:
+    def ended(self, within: float) -> WorkResult | Lost | None:
         """See :meth:`killpoint.campaign.worker_pool.WorkerPool.ended`."""
         if not self._running:
             return None
@@ -103,7 +103,7 @@ class Cluster:
             return failed(item, _brief(error))
         except self._ray.exceptions.RayError as error:
             return Lost(item.key, _brief(error))
-        return msgspec.msgpack.decode(cast("bytes", said), type=Played)
+        return msgspec.msgpack.decode(cast("bytes", said), type=WorkResult)
 
     def close(self) -> None:
         """Leave the cluster as it is: it ends our workers, and they their players."""
@@ -120,7 +120,7 @@ def cores_for(item: Item, largest: float) -> float:
     return min(float(PROCESSES), max(largest, _A_PLAY)) if alone(item) else _A_PLAY
 
 
-def gpus_for(order: Order, there: float) -> float:
+def gpus_for(order: WorkOrder, there: float) -> float:
     """GPUs that it asks for: one if it is played on a GPU, unless there are none: then it says so.
 
     Args:

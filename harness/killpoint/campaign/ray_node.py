@@ -8,7 +8,7 @@ import platform
 import msgspec
 
 from killpoint import __version__
-from killpoint.campaign.work_order import Order
+from killpoint.campaign.work_order import WorkOrder
 from killpoint.campaign.worker_slot import Lane
 
 _lanes: dict[tuple[str, str, str], Lane] = {}
@@ -20,7 +20,7 @@ def play(order: bytes) -> bytes:
 
     It sees the devices that Ray has given this task, so with others there is another player.
     """
-    asked = msgspec.msgpack.decode(order, type=Order)
+    asked = msgspec.msgpack.decode(order, type=WorkOrder)
     key = asked.target, asked.device, os.environ.get("CUDA_VISIBLE_DEVICES", "")
     for other in [other for other in _lanes if other != key]:
         _lanes.pop(other).close()

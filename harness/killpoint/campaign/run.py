@@ -14,7 +14,7 @@ from killpoint.campaign.item import Item
 from killpoint.campaign.journal import Begun, Closed, Ended, GivenBack, Journal, Session, Why
 from killpoint.campaign.plan import Plan
 from killpoint.campaign.settings import Settings
-from killpoint.campaign.work_order import Lost, Order, Played
+from killpoint.campaign.work_order import Lost, WorkOrder, WorkResult
 from killpoint.campaign.worker_pool import WorkerPool
 from killpoint.errors import CannotWork
 
@@ -133,9 +133,9 @@ class Campaign:
         least = _LEAST if item.shrinks else self._past.expected(item)
         return least <= self._left()
 
-    def _order(self, item: Item) -> Order:
+    def _order(self, item: Item) -> WorkOrder:
         within = max(_HANGS[item.full], 20 * self._past.expected(item))
-        order = Order(item, self._settings.target, self._settings.device, within)
+        order = WorkOrder(item, self._settings.target, self._settings.device, within)
         if item.shrinks:
             order.scenario = self._findings.scenario(item.shrinks)
             order.convicted = self._findings.convicted(item.shrinks)
@@ -157,7 +157,7 @@ class Campaign:
         name = item.key if item.case in self._convicted else item.case
         return examples.folder_of(self._folder / "examples", name)
 
-    def _settle(self, ended: Played | Lost) -> None:
+    def _settle(self, ended: WorkResult | Lost) -> None:
         item = self._past.open[ended.key]
         if isinstance(ended, Lost):
             back = GivenBack(self._now(), ended.key, "lost", ended.cause)
@@ -188,7 +188,7 @@ class Campaign:
             self._have_shrunk(name, case)
         self._tell.ended(entry)
 
-    def _keep(self, item: Item, played: Played) -> list[tuple[str, str]]:
+    def _keep(self, item: Item, played: WorkResult) -> list[tuple[str, str]]:
         """Store what was found, on disk before it counts; return signatures with their cases."""
         if played.examples:
             examples.unpack(played.examples, self._examples(item))

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from killpoint.campaign import examples
-from killpoint.campaign.work_order import Found, Order, Played, Target, failed
+from killpoint.campaign.work_order import Found, Target, WorkOrder, WorkResult, failed
 from killpoint.cases import select
 from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
@@ -24,7 +24,7 @@ _LARGEST = 4 << 20
 """Bytes of a record's file that is kept."""
 
 
-def play(order: Order, stage: Stage) -> Played:
+def play(order: WorkOrder, stage: Stage) -> WorkResult:
     """Judge its case, or confirm and shrink its finding."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=stage.root, prefix="item-") as name:
@@ -40,7 +40,7 @@ def play(order: Order, stage: Stage) -> Played:
     return played
 
 
-def _judge(order: Order, stage: Stage, folder: Path) -> Played:
+def _judge(order: WorkOrder, stage: Stage, folder: Path) -> WorkResult:
     item = order.item
     (case,) = select([item.case])
     known = Path(order.examples) if order.examples else folder / "examples"
@@ -60,7 +60,7 @@ def _judge(order: Order, stage: Stage, folder: Path) -> Played:
     )
     outcome = case_run.judge(case.run, case.needs - set(stage.zygote.loaded.capabilities))
     word = "infrastructure" if outcome.by_harness else outcome.outcome
-    played = Played(item.key, word, outcome.cause)
+    played = WorkResult(item.key, word, outcome.cause)
     played.plays, played.swept = case_run.plays, case_run.swept
     if outcome.outcome == "violated":
         played.found.append(_found(outcome, folder))
@@ -88,10 +88,10 @@ def _found(outcome: CaseOutcome, folder: Path, judge: str = "") -> Found:
     return Found(outcome, text, record)
 
 
-def _shrink(order: Order, stage: Stage, folder: Path) -> Played:
+def _shrink(order: WorkOrder, stage: Stage, folder: Path) -> WorkResult:
     scenario = parse(order.scenario, order.item.shrinks)
     again = play_once(stage, scenario, order.target)
-    played = Played(order.item.key, again.ending, again.outcomes[0].cause, plays=1)
+    played = WorkResult(order.item.key, again.ending, again.outcomes[0].cause, plays=1)
     if again.ending != "reproduced" or order.convicted is None or not _real(scenario):
         return played
     replay = folder / "scenario.toml"

@@ -9,7 +9,7 @@ from killpoint.targets.shapes import Device
 from killpoint.verdict import CaseOutcome
 
 
-class Order(msgspec.Struct):
+class WorkOrder(msgspec.Struct):
     """Play this item."""
 
     item: Item
@@ -47,7 +47,7 @@ class Target(msgspec.Struct):
     notes: list[str]
 
 
-class Played(msgspec.Struct):
+class WorkResult(msgspec.Struct):
     """Result of an item."""
 
     key: str
@@ -74,6 +74,6 @@ class Lost(msgspec.Struct):
     cause: str
 
 
-def failed(item: Item, cause: str, seconds: float = 0.0) -> Played:
+def failed(item: Item, cause: str, seconds: float = 0.0) -> WorkResult:
     """The harness could not play it: that says nothing of the target."""
-    return Played(item.key, "infrastructure", cause, seconds)
+    return WorkResult(item.key, "infrastructure", cause, seconds)

@@ -13,7 +13,7 @@ from typing import IO
 
 import msgspec
 
-from killpoint.campaign.work_order import Order, Played
+from killpoint.campaign.work_order import WorkOrder, WorkResult
 from killpoint.errors import CannotWork
 
 _MODULE = "killpoint.campaign.worker_main"
@@ -56,7 +56,7 @@ class Player:
         finally:
             theirs.close()
 
-    def ask(self, order: Order) -> Played | None:
+    def ask(self, order: WorkOrder) -> WorkResult | None:
         """Have an order played; None if there is no answer within its time.
 
         Raises:
@@ -65,7 +65,7 @@ class Player:
         self._line.send_bytes(msgspec.msgpack.encode(order))
         if not self._line.poll(order.within):
             return None
-        return msgspec.msgpack.decode(self._line.recv_bytes(), type=Played)
+        return msgspec.msgpack.decode(self._line.recv_bytes(), type=WorkResult)
 
     def end(self) -> str:
         """End it, by any thread, as often as one likes; how it ended, with its last words.

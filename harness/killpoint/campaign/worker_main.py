@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 import msgspec
 
 from killpoint.campaign.run_item import play
-from killpoint.campaign.work_order import Order, Played, failed
+from killpoint.campaign.work_order import WorkOrder, WorkResult, failed
 from killpoint.errors import KillpointError
 from killpoint.runner.observe.gpus import require
 from killpoint.runner.stage import Stage
@@ -50,11 +50,11 @@ def _serve(line: Connection[bytes, bytes], target: str, device: Device) -> None:
             order = _order(line)
 
 
-def _order(line: Connection[bytes, bytes]) -> Order:
-    return msgspec.msgpack.decode(line.recv_bytes(), type=Order)
+def _order(line: Connection[bytes, bytes]) -> WorkOrder:
+    return msgspec.msgpack.decode(line.recv_bytes(), type=WorkOrder)
 
 
-def _tell(line: Connection[bytes, bytes], played: Played) -> None:
+def _tell(line: Connection[bytes, bytes], played: WorkResult) -> None:
     line.send_bytes(msgspec.msgpack.encode(played))
 
 

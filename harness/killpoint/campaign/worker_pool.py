@@ -8,7 +8,7 @@ import threading
 from typing import Protocol
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.work_order import Lost, Order, Played, failed
+from killpoint.campaign.work_order import Lost, WorkOrder, WorkResult, failed
 from killpoint.campaign.worker_slot import Lane
 from killpoint.cases import select
 
@@ -23,11 +23,11 @@ class WorkerPool(Protocol):
         """Return whether the item can be begun now; always true while nothing is played."""
         ...
 
-    def begin(self, order: Order) -> None:
+    def begin(self, order: WorkOrder) -> None:
         """Play it, when it is its turn."""
         ...
 
-    def ended(self, within: float) -> Played | Lost | None:
+    def ended(self, within: float) -> WorkResult | Lost | None:
         """The next item that has ended; None if none does in that many seconds."""
         ...
 
@@ -53,7 +53,7 @@ class LocalPool:
         self._free: queue.SimpleQueue[Lane] = queue.SimpleQueue()
         for lane in self._lanes:
             self._free.put(lane)
-        self._ends: queue.SimpleQueue[Played] = queue.SimpleQueue()
+        self._ends: queue.SimpleQueue[WorkResult] = queue.SimpleQueue()
         self._pool = concurrent.futures.ThreadPoolExecutor(jobs)
         self._used: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -64,13 +64,13 @@ class LocalPool:
             used = sum(self._used.values())
         return used == 0 or used + self._needs(item) <= len(self._lanes)
 
-    def begin(self, order: Order) -> None:
+    def begin(self, order: WorkOrder) -> None:
         """Begin an order on a free lane."""
         with self._lock:
             self._used[order.item.key] = self._needs(order.item)
         self._pool.submit(self._play, order)
 
-    def ended(self, within: float) -> Played | None:
+    def ended(self, within: float) -> WorkResult | None:
         """See :meth:`Crew.ended`."""
         try:
             played = self._ends.get(timeout=max(0.0, within))
@@ -89,7 +89,7 @@ class LocalPool:
     def _needs(self, item: Item) -> int:
         return len(self._lanes) if alone(item) else 1
 
-    def _play(self, order: Order) -> None:
+    def _play(self, order: WorkOrder) -> None:
         lane = self._free.get()
         try:
             played = lane.play(order)

@@ -7,7 +7,7 @@ import time
 
 import msgspec
 
-from killpoint.campaign.work_order import Order, Played, failed
+from killpoint.campaign.work_order import WorkOrder, WorkResult, failed
 from killpoint.campaign.worker_client import Player
 from killpoint.errors import CannotWork
 
@@ -22,7 +22,7 @@ class Lane:
         self._lock = threading.Lock()
         self._closed = False
 
-    def play(self, order: Order) -> Played:
+    def play(self, order: WorkOrder) -> WorkResult:
         """Have it played; ``infrastructure`` if the player dies or hangs over it.
 
         Raises:

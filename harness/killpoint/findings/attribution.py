@@ -22,7 +22,7 @@ from typing import Literal
 
 from killpoint.errors import KillpointError
 from killpoint.findings.registry import SERVER, Finding, affects, findings
-from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, Case
+from killpoint.findings.rows import NEW, NO_REGISTRY, UNREPRODUCED, JudgedCase
 from killpoint.judgement.replay import play_once
 from killpoint.runner.stage import Stage
 from killpoint.scenario import Scenario, load
@@ -142,7 +142,9 @@ class Attribution:
         for _, stage in self._idle:
             stage.close()
 
-    def of_cases(self, cases: Iterable[Case], jobs: int = 1, end: float | None = None) -> None:
+    def of_cases(
+        self, cases: Iterable[JudgedCase], jobs: int = 1, end: float | None = None
+    ) -> None:
         """Say of each violation whose it is. Interrupted, it waits for plays that are under way.
 
         Violations that are likely the same bug's come one after the other: they share stages.

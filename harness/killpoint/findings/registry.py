@@ -29,7 +29,7 @@ IMPACTS: dict[Impact, str] = {
 """Conditions of each impact; the worst first."""
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CodeLocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Place in a target's tree: a file, and a function in it by its qualified name."""
 
     file: str
@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     symptom: str
     """Symptom that a user sees, in one line."""
-    place: Place
+    place: CodeLocation
     mechanism: str
     impact: Impact
     reason: str

@@ -18,7 +18,7 @@ NO_REGISTRY = "the registry has no finding of this target"
 """Reason why each violation of the reference, or of a user's own module, is new."""
 
 
-class Case(Protocol):
+class JudgedCase(Protocol):
     """A case of a run, played just now or stored."""
 
     id: str
@@ -56,7 +56,7 @@ class Row(msgspec.Struct):
         return f"{place}{counted(len(self.cases), 'cases')}{best}"
 
 
-def rows(cases: Iterable[Case]) -> list[Row]:
+def rows(cases: Iterable[JudgedCase]) -> list[Row]:
     """Return one row a finding, the worst impact first; unattributed violations are in none."""
     gathered: dict[str, list[tuple[str, CaseViolation]]] = {}
     for case in cases:
@@ -68,13 +68,13 @@ def rows(cases: Iterable[Case]) -> list[Row]:
     return sorted(found, key=lambda row: order.index(row.impact))
 
 
-def listed(cases: Sequence[Case]) -> list[Row]:
+def listed(cases: Sequence[JudgedCase]) -> list[Row]:
     """Return the rows for people; none where all violations are new for want of a registry."""
     told = {v.how for case in cases for v in case.violations if v.finding is not None}
     return [] if told <= {NO_REGISTRY} else rows(cases)
 
 
-def named_finding(case: Case) -> str:
+def named_finding(case: JudgedCase) -> str:
     """Return the worst violation's finding, as ``bites: late-replies``; empty: not asked."""
     whose = [v.finding for v in case.violations[:1] if v.how != NO_REGISTRY]
     if not whose or whose[0] is None:
@@ -83,7 +83,7 @@ def named_finding(case: Case) -> str:
     return f"{entry.impact}: {entry.id}" if entry is not None else whose[0]
 
 
-def unattributed(cases: Iterable[Case]) -> int:
+def unattributed(cases: Iterable[JudgedCase]) -> int:
     """Return the number of violations that are not attributed."""
     return sum(violation.finding is None for case in cases for violation in case.violations)
 

@@ -14,7 +14,7 @@ _ACCEPTS = 0x10000  # of the flags in net/unix: it listens
 _STREAM = 1
 
 
-class End(msgspec.Struct, frozen=True):
+class FarEnd(msgspec.Struct, frozen=True):
     """The other end of a descriptor."""
 
     name: str
@@ -52,27 +52,27 @@ class Ends:
         self._watches = watches
         self._proc = proc
 
-    def end(self, pid: int, file: File, *, writes: bool) -> End:
+    def end(self, pid: int, file: File, *, writes: bool) -> FarEnd:
         """The other end of what a process reads, or writes."""
         if file.kind in ("pipe", "fifo"):
             return self._pipe(pid, file, writes=writes)
         if file.kind == "socket":
             return self._socket(pid, file)
         if file.kind == "eventfd":
-            return End("an eventfd", tuple(self._holders.of(file)), own=True)
+            return FarEnd("an eventfd", tuple(self._holders.of(file)), own=True)
         if file.kind == "pidfd":
             if file.id < 0:
-                return End("a pidfd", missing="is of a process that has ended")
-            return End(f"the end of pid {file.id}", (file.id,), own=True)
+                return FarEnd("a pidfd", missing="is of a process that has ended")
+            return FarEnd(f"the end of pid {file.id}", (file.id,), own=True)
         if file.kind == "timerfd":
-            return End("a timer", outside=bool(file.id), missing="is not set")
+            return FarEnd("a timer", outside=bool(file.id), missing="is not set")
         if file.kind == "device" and file.text != "/dev/ptmx":
-            return End(file.text, outside=True)
+            return FarEnd(file.text, outside=True)
         if file.kind in ("inotify", "fanotify"):
-            return End(file.text, outside=True)
-        return End(file.text, doubt=f"what would end a wait at {file.text} cannot be seen")
+            return FarEnd(file.text, outside=True)
+        return FarEnd(file.text, doubt=f"what would end a wait at {file.text} cannot be seen")
 
-    def _pipe(self, pid: int, file: File, *, writes: bool) -> End:
+    def _pipe(self, pid: int, file: File, *, writes: bool) -> FarEnd:
         theirs = "r" if writes else "w"
         name = f"{file.kind} {file.id}" if file.kind == "pipe" else file.text
         holders = tuple(self._holders.of(file, theirs))
@@ -82,14 +82,14 @@ class Ends:
         doubt = "" if set(holders) - {pid} else self._unseen(pid, file, holders)
         if not holders and file.kind == "fifo":
             doubt = f"{name} may be opened by anybody"
-        return End(name, holders, watchers, doubt=doubt)
+        return FarEnd(name, holders, watchers, doubt=doubt)
 
-    def _socket(self, pid: int, file: File) -> End:
+    def _socket(self, pid: int, file: File) -> FarEnd:
         name = f"socket {file.id}"
         try:
             peer = self._holders.unix_peer(pid, file.id)
         except OSError as error:
-            return End(name, doubt=f"the kernel does not tell the peers of sockets: {error}")
+            return FarEnd(name, doubt=f"the kernel does not tell the peers of sockets: {error}")
         if peer is not None:
             return self._held(pid, file, name, peer)
         tcp = self._holders.tcp(pid, file.id)
@@ -97,26 +97,26 @@ class Ends:
             return self._other(pid, file, name)
         mine, theirs = tcp
         if mine.state == "0A":
-            return End(f"the listening {name}", outside=True)
+            return FarEnd(f"the listening {name}", outside=True)
         name = f"TCP {name}"
         if theirs is not None and theirs.inode:
             return self._held(pid, file, name, theirs.inode)
         if theirs is not None and theirs.state == "01":
             listeners = self._holders.listeners(pid, mine)
             holders = tuple(sorted({at for x in listeners for at in self._holders.of(x)}))
-            return End(f"{name}, which nobody has accepted yet", holders, own=True)
+            return FarEnd(f"{name}, which nobody has accepted yet", holders, own=True)
         if theirs is not None or _here(mine):
-            return End(name, missing="has no other end: no process of this machine has it")
-        return End(name, doubt=f"the other end of {name} is on another machine")
+            return FarEnd(name, missing="has no other end: no process of this machine has it")
+        return FarEnd(name, doubt=f"the other end of {name} is on another machine")
 
-    def _held(self, pid: int, file: File, name: str, peer: int) -> End:
+    def _held(self, pid: int, file: File, name: str, peer: int) -> FarEnd:
         holders = tuple(self._holders.of(File("socket", peer)))
         at = {("socket", peer)}
         watchers = tuple(other for other in holders if other != pid and self._at(other, at))
         doubt = "" if set(holders) - {pid} else self._unseen(pid, file, holders)
-        return End(name, holders, watchers, doubt=doubt)
+        return FarEnd(name, holders, watchers, doubt=doubt)
 
-    def _other(self, pid: int, file: File, name: str) -> End:
+    def _other(self, pid: int, file: File, name: str) -> FarEnd:
         """A Unix socket without a peer, or one of another family."""
         net = self._proc / str(pid) / "net"
         with contextlib.suppress(OSError):
@@ -124,14 +124,14 @@ class Ends:
                 words = line.split()
                 if int(words[6]) == file.id:
                     if int(words[3], 16) & _ACCEPTS or int(words[4], 16) != _STREAM:
-                        return End(f"the listening {name}", outside=True)
-                    return End(name, doubt=f"nobody has accepted {name} yet")
+                        return FarEnd(f"the listening {name}", outside=True)
+                    return FarEnd(name, doubt=f"nobody has accepted {name} yet")
         for table in ("udp", "udp6", "netlink", "raw", "packet"):
             with contextlib.suppress(OSError):
                 lines = (net / table).read_text().splitlines()[1:]
                 if any(str(file.id) in line.split() for line in lines):
-                    return End(f"{table} {name}", outside=True)
-        return End(name, doubt=f"of which kind {name} is cannot be seen")
+                    return FarEnd(f"{table} {name}", outside=True)
+        return FarEnd(name, doubt=f"of which kind {name} is cannot be seen")
 
     def _at(self, pid: int, wanted: set[tuple[str, int]]) -> bool:
         for fd, _ in self._watches(pid):

@@ -12,7 +12,7 @@ import msgspec
 
 from killpoint.inspection import futexes
 from killpoint.inspection.calls import READS, SHORT, WRITES, Call, epolled
-from killpoint.inspection.ends import End, Ends
+from killpoint.inspection.ends import Ends, FarEnd
 from killpoint.inspection.holders import Holders
 from killpoint.inspection.model import Edge, Process, Thread
 from killpoint.inspection.wait_graph import Fate, Node, Party
@@ -216,29 +216,29 @@ class Builder:
             worst=worst, alone=alone, waits=True, beside=beside,
         )  # fmt: skip
 
-    def _end(self, call: Call, fd: int, writes: bool, depth: int) -> list[End]:
+    def _end(self, call: Call, fd: int, writes: bool, depth: int) -> list[FarEnd]:
         file = self._holders.file(call.pid, fd)
         if file is None:
-            return [End(f"fd {fd}", doubt=f"what its fd {fd} is cannot be seen")]
+            return [FarEnd(f"fd {fd}", doubt=f"what its fd {fd} is cannot be seen")]
         if file.kind == "epoll":
             with contextlib.suppress(OSError):
                 if depth < _DEEP:
                     inner = epolled(call.pid, fd, self._proc)
                     found = [self._end(call, at, out, depth + 1) for at, out in inner]
                     return [end for ends in found for end in ends]
-            return [End("an epoll", doubt=f"what its epoll {fd} watches cannot be read")]
+            return [FarEnd("an epoll", doubt=f"what its epoll {fd} watches cannot be read")]
         if file.kind == "eventfd":
             inner = self._zeromq(call.pid)
             if inner is not None:
                 return inner
         return [self._ends.end(call.pid, file, writes=writes)]
 
-    def _zeromq(self, pid: int) -> list[End] | None:
+    def _zeromq(self, pid: int) -> list[FarEnd] | None:
         """The connections of a process's ZeroMQ sockets; None: it has none of ZeroMQ's threads."""
         calls = [call for call in self._cast.calls.get(pid, []) if _servant(call)]
         if not calls:
             return None
-        found: list[End] = []
+        found: list[FarEnd] = []
         for call in calls:
             for fd, writes in call.files(self._proc) or ():
                 file = self._holders.file(pid, fd)
@@ -246,10 +246,10 @@ class Builder:
                     end = self._ends.end(pid, file, writes=writes)
                     if end.holders:
                         found.append(msgspec.structs.replace(end, own=True))
-        return found or [End(_ZEROMQ, doubt="no peer of its ZeroMQ sockets is connected, and"
+        return found or [FarEnd(_ZEROMQ, doubt="no peer of its ZeroMQ sockets is connected, and"
                              " whether one will come cannot be seen")]  # fmt: skip
 
-    def _party(self, node: Node, pid: int, end: End) -> Party:
+    def _party(self, node: Node, pid: int, end: FarEnd) -> Party:
         if pid == node.pid:
             doubt = "" if end.own else f"of {end.name} it itself holds the other end"
             return Party(pid, None, doubt)
@@ -288,7 +288,7 @@ def _where(call: Call, proc: Path) -> str:
     return at
 
 
-def _what(call: Call, ends: Sequence[End]) -> str:
+def _what(call: Call, ends: Sequence[FarEnd]) -> str:
     names = list(dict.fromkeys(end.name for end in ends))
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN))
     if call.name in _DO:

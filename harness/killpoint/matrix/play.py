@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from killpoint.matrix.result_row import CheckOptions, Place, Row
+from killpoint.matrix.result_row import CheckOptions, ColumnFolder, Row
 
 GRACE = 900.0
 """Seconds that a check may take beyond its budget: its last cases, and a first fetch."""
@@ -21,7 +21,9 @@ _LEAVING = 60.0
 """Seconds in which an interrupted check ends its plays and removes what they left."""
 
 
-def play(place: Place, asked: CheckOptions, jobs: int | None = None, grace: float = GRACE) -> Row:
+def play(
+    place: ColumnFolder, asked: CheckOptions, jobs: int | None = None, grace: float = GRACE
+) -> Row:
     """Judge a target, and keep the row; its folder is emptied first.
 
     A target that cannot be had, or a check that fails, is noted in the row.
@@ -44,7 +46,9 @@ def play(place: Place, asked: CheckOptions, jobs: int | None = None, grace: floa
     return row
 
 
-def _check(place: Place, asked: CheckOptions, jobs: int | None, log: Path, within: float) -> int:
+def _check(
+    place: ColumnFolder, asked: CheckOptions, jobs: int | None, log: Path, within: float
+) -> int:
     """The exit status of a check that writes its run below the row's folder."""
     words = ["check", "--target", place.target, *asked.words(), "--no-attribution"]
     words += ["--out", str(place.folder)]

@@ -52,7 +52,7 @@ class Row(msgspec.Struct):
     """Invariants whose cases were played once more after the run, and on which day."""
 
 
-class Place:
+class ColumnFolder:
     """The folder of one row in a matrix."""
 
     def __init__(self, out: Path, target: str) -> None:

@@ -19,7 +19,7 @@ from killpoint.matrix.attribution import attribute
 from killpoint.matrix.change import Change, changes
 from killpoint.matrix.column import Beside, Column
 from killpoint.matrix.play import play
-from killpoint.matrix.result_row import CheckOptions, Place, Row
+from killpoint.matrix.result_row import CheckOptions, ColumnFolder, Row
 from killpoint.report.html import document
 
 Tell = Callable[[str], None]
@@ -94,7 +94,7 @@ def run(plan: Plan, tell: Tell) -> int:
     return 3 if plan.confirm and any(each.unreproduced() for each in named) else 0
 
 
-def _others(beside: Beside, places: Sequence[Place], plan: Plan) -> list[Column]:
+def _others(beside: Beside, places: Sequence[ColumnFolder], plan: Plan) -> list[Column]:
     """Columns that the page has beside those of the targets; none if they are to be dropped."""
     mine = {place.slug for place in places}
     older = [slug for slug in beside.older() if slug not in mine]
@@ -118,7 +118,7 @@ def _ordered(made: list[Column]) -> list[Column]:
     return sorted(made, key=lambda each: names.index(each.run.target.name))
 
 
-def _column(place: Place, plan: Plan, beside: Beside, name: str, tell: Tell) -> Column | Row:
+def _column(place: ColumnFolder, plan: Plan, beside: Beside, name: str, tell: Tell) -> Column | Row:
     """The target's column; or its row alone, if it was not judged."""
     kept = None if plan.again else _kept(place, plan.asked, beside)
     if kept is None:
@@ -144,11 +144,11 @@ def _column(place: Place, plan: Plan, beside: Beside, name: str, tell: Tell) -> 
 
 
 def _renew(
-    column: Column, place: Place, plan: Plan, beside: Beside, name: str, tell: Tell
+    column: Column, place: ColumnFolder, plan: Plan, beside: Beside, name: str, tell: Tell
 ) -> Row | None:
     """Play some invariants of a column once more; the row, if they could not be judged."""
     tell(f"{name}: {', '.join(plan.renew)} once more")
-    part = Place(plan.out / "renewed", place.target)
+    part = ColumnFolder(plan.out / "renewed", place.target)
     row = play(part, msgspec.structs.replace(plan.asked, only=plan.renew), plan.jobs)
     if row.trouble:
         tell(f"{name}: infrastructure: {row.trouble}; {row.seconds:.0f} s")
@@ -161,7 +161,7 @@ def _renew(
     return None
 
 
-def _kept(place: Place, asked: CheckOptions, beside: Beside) -> Column | None:
+def _kept(place: ColumnFolder, asked: CheckOptions, beside: Beside) -> Column | None:
     """Return the newer earlier column that was asked the same: here, or beside the page."""
     row = place.kept(asked)
     stored = beside.column(place.target, asked)
@@ -173,11 +173,11 @@ def _kept(place: Place, asked: CheckOptions, beside: Beside) -> Column | None:
     return found
 
 
-def _made(place: Place, row: Row) -> str:
+def _made(place: ColumnFolder, row: Row) -> str:
     return Column(row, place.run(row), {}).made
 
 
-def _of_run(place: Place, row: Row, beside: Beside) -> Column:
+def _of_run(place: ColumnFolder, row: Row, beside: Beside) -> Column:
     run = place.run(row)
     return Column(row, run, replays.copy(run, beside.replays(place.slug)))
 
@@ -190,8 +190,8 @@ def _summary(column: Column) -> str:
     )
 
 
-def _places(out: Path, chosen: list[str]) -> list[Place]:
-    places = [Place(out, target) for target in chosen]
+def _places(out: Path, chosen: list[str]) -> list[ColumnFolder]:
+    places = [ColumnFolder(out, target) for target in chosen]
     taken: dict[str, str] = {}
     for place in places:
         other = taken.setdefault(place.slug, place.target)
@@ -221,7 +221,7 @@ def _report(made: Sequence[Column], file: Path, tell: Tell) -> None:
 
 
 def _confirm(
-    places: Sequence[Place], beside: Beside, named: Sequence[Column], jobs: int, tell: Tell
+    places: Sequence[ColumnFolder], beside: Beside, named: Sequence[Column], jobs: int, tell: Tell
 ) -> None:
     """Replay so many targets at a time: most of a replay is a wait."""
     by_target = {place.target: place for place in places}

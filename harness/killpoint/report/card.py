@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from killpoint.findings.rows import NO_REGISTRY, Case, listed, unattributed
+from killpoint.findings.rows import NO_REGISTRY, JudgedCase, listed, unattributed
 from killpoint.judgement.judge import Judgement
 from killpoint.verdict import CaseOutcome, InvariantVerdict, counted
 
@@ -63,7 +63,7 @@ def _table(verdicts: list[InvariantVerdict]) -> Table:
     return table
 
 
-def print_findings(cases: Sequence[Case], console: Console) -> None:
+def print_findings(cases: Sequence[JudgedCase], console: Console) -> None:
     """Print the findings that violated cases belong to, the worst impact first."""
     for row in listed(cases):
         console.print(Text(f"✗ {row.words()}", style="bold red"), soft_wrap=True)

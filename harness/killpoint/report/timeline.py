@@ -70,7 +70,7 @@ class Span(msgspec.Struct):
     """Spans of one role and lane lie beside or inside one another, never across."""
 
 
-class Place(msgspec.Struct):
+class SpanPoint(msgspec.Struct):
     """A point on the axis, inside a span if there is one."""
 
     role: str
@@ -82,8 +82,8 @@ class Arrow(msgspec.Struct):
     """Something that went from one role to another."""
 
     name: str
-    source: Place
-    taker: Place
+    source: SpanPoint
+    taker: SpanPoint
 
 
 class Sample(msgspec.Struct):
@@ -195,10 +195,10 @@ def _arrows(history: History, inside: dict[int, Span]) -> Iterator[Arrow]:
             yield Arrow(name, _place(source, inside), _place(taker, inside))
 
 
-def _place(event: Event, inside: dict[int, Span]) -> Place:
+def _place(event: Event, inside: dict[int, Span]) -> SpanPoint:
     """A nanosecond before the end that an event makes, which is within."""
     span = inside[id(event)]
-    return Place(event.role, span.lane, min(event.t, span.stop - 1))
+    return SpanPoint(event.role, span.lane, min(event.t, span.stop - 1))
 
 
 def _sample(event: Event) -> Sample | None:

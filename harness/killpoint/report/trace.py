@@ -15,7 +15,7 @@ import msgspec
 from killpoint.errors import BadUsage
 from killpoint.history.event import Event
 from killpoint.history.record import History
-from killpoint.report.timeline import Place, Timeline, timeline
+from killpoint.report.timeline import SpanPoint, Timeline, timeline
 from killpoint.scenario import load
 
 _EVERYWHERE = frozenset({"fault"})
@@ -148,7 +148,7 @@ class _Drawing:
             yield self._end("s", arrow.name, number, arrow.source)
             yield self._end("f", arrow.name, number, arrow.taker)
 
-    def _end(self, phase: str, name: str, number: int, place: Place) -> TraceEvent:
+    def _end(self, phase: str, name: str, number: int, place: SpanPoint) -> TraceEvent:
         pid, tid = self._pids[place.role], place.lane + 1
         ts = self._us(place.t)
         bound = "e" if phase == "f" else None

@@ -18,7 +18,7 @@ from killpoint.history.log import Log
 from killpoint.runner.hang_detection import HangDetector, Stalled, look_at_maps
 from killpoint.runner.network.attackers import Attackers
 from killpoint.runner.network.group_rendezvous import GroupRendezvous
-from killpoint.runner.network.links import Links
+from killpoint.runner.network.links import NetnsNetwork
 from killpoint.runner.network.netns import Hosts
 from killpoint.runner.network.relay_network import RelayNetwork
 from killpoint.runner.observe import diagnosis, exposure_probe, memory_usage, open_fds
@@ -93,7 +93,9 @@ class ScenarioRunner:
         self._handle = b""
         self._in_vain = False
         self._hosts = hosts
-        self._wire = Links(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
+        self._wire = (
+            NetnsNetwork(scenario, self.log, hosts) if hosts else RelayNetwork(scenario, self.log)
+        )
         elsewhere = hosts.address if hosts else ""
         self.meeting = GroupRendezvous(scenario, elsewhere) if self._system.joins else None
         self._processor = ProcessorTime(self.log)

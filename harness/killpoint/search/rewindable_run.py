@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from killpoint.interfaces import Chooser, Diverged
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
@@ -71,7 +71,7 @@ class RewindableRun:
         Raises:
             Unfaithful: it goes wrong in the world that was put back, and there only.
         """
-        if self._rewinding and self._again(Again(choices))[1] is not None:
+        if self._rewinding and self._again(FixedSchedule(choices))[1] is not None:
             raise NotRewindable("it goes wrong in a world that was put back only")
 
     def _again(self, chooser: Chooser) -> tuple[Ending, Violation | None]:
@@ -87,7 +87,7 @@ class RewindableRun:
 
     def _make(self) -> None:
         earlier = Earlier()
-        self._around.begin(Again(()), late=self._play.late)
+        self._around.begin(FixedSchedule(()), late=self._play.late)
         self._made = self._play.set_up(self._box, self._around)
         self._snapshot = Snapshot([self._around, self._box, self._made], earlier)
 
@@ -98,7 +98,7 @@ class RewindableRun:
 
     def _compare(self, ending: Ending, violation: Violation | None) -> None:
         try:
-            other, judged = self.fresh(Again(ending.choices))
+            other, judged = self.fresh(FixedSchedule(ending.choices))
         except Diverged as error:
             raise NotRewindable(str(error)) from error
         if (other, judged) != (ending, violation):
@@ -125,7 +125,7 @@ class VerifiedRun:
         violation, choices, steps = self.play(chooser)
         if violation is not None:
             try:
-                _, again = self.play.fresh(Again(choices))
+                _, again = self.play.fresh(FixedSchedule(choices))
                 told = "held" if again is None else again.cause
                 doubt = f"replayed, the same schedule says: {told}"
             except Diverged as error:

@@ -23,7 +23,7 @@ from killpoint.search.schedules.exploration import Found, Searched, explore
 from killpoint.search.schedules.pct import PCT
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
-from killpoint.search.schedules.replay import Again, Replay
+from killpoint.search.schedules.replay import FixedSchedule, Replay
 from killpoint.search.schedules.shrink import shrink
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
@@ -137,7 +137,7 @@ def _played(target: Target, errand: SearchCall, *, rewinding: bool) -> Generator
         around.is_own = target.is_own_code
     with _unheard(), cast("Simulates", target).simulated(around) as box:
         play = RewindableRun(box, around, errand.play, rewinding=rewinding)
-        play.fresh(Again(()))
+        play.fresh(FixedSchedule(()))
         yield VerifiedRun(play)
 
 
@@ -185,7 +185,7 @@ def _simplify(explored: Explored, play: RewindableRun, found: Found, errand: Sea
     explored.doubt = ""
     if errand.asks[0].way != "replay":
         found = shrink(play, found, errand.shrinking)
-    ending, violation = play.fresh(Again(found.choices), recording=True)
+    ending, violation = play.fresh(FixedSchedule(found.choices), recording=True)
     if violation is None:
         explored.doubt = f"{found.violation.cause}; but the same schedule, written down, held"
     explored.violation, explored.schedule = violation, found.choices

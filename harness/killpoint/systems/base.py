@@ -17,7 +17,7 @@ from killpoint.scenario_errors import Place, few
 from killpoint.targets.shapes import Device
 
 
-class Played(msgspec.Struct):
+class PlayRemains(msgspec.Struct):
     """Remains of a play that are judged, beside the logs in its folder."""
 
     ledger: Ledger
@@ -40,7 +40,7 @@ class Player(Protocol):
         """
         ...
 
-    def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
+    def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> PlayRemains:
         """Play it; logs go into ``folder``, the target's files into its ``t``.
 
         Everything that was started for the play has ended when it returns.

@@ -11,7 +11,7 @@ Sent = Sequence[tuple[Audience, Hashable]]
 and people read their repr."""
 
 
-class Party(Protocol):
+class ProtocolParty(Protocol):
     """Party of the protocol. Equal states and inputs give equal states and outputs."""
 
     @property
@@ -37,7 +37,7 @@ class Party(Protocol):
         ...
 
 
-class CoordinatorParty(Party, Protocol):
+class CoordinatorParty(ProtocolParty, Protocol):
     """The coordinator, between the other parties."""
 
     def arrived(self, who: str) -> Sent:
@@ -49,7 +49,7 @@ class CoordinatorParty(Party, Protocol):
         ...
 
 
-class EngineParty(Party, Protocol):
+class EngineParty(ProtocolParty, Protocol):
     """A replica."""
 
     @property
@@ -104,7 +104,7 @@ class Parties(Protocol):
         ...
 
     @property
-    def front_ends(self) -> Sequence[Party]:
+    def front_ends(self) -> Sequence[ProtocolParty]:
         """Front ends by number."""
         ...
 

@@ -9,14 +9,14 @@ import pytest
 
 from killpoint.bench import show
 from killpoint.bench.baselines import Opponent, opponents
-from killpoint.bench.plan import QUICK, Cell, Pace, plan
+from killpoint.bench.plan import QUICK, Cell, Repetitions, plan
 from killpoint.bench.process_factory import FactoryProcess, NotMeasured, ProcessFactory
 from killpoint.bench.run import Bench, Outcome
 from killpoint.bench.workload import Payload
 from killpoint.cli import main
 from killpoint.errors import BadUsage
 
-PACE = Pace(
+PACE = Repetitions(
     groups=1, rounds=2, seconds=0.01, idle=0.05, wakes=2, settle=0.05, count=0.2, together=True
 )
 STUCK_SEGMENT = "stuck-by-the-test"

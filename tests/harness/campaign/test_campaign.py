@@ -15,7 +15,7 @@ from killpoint.campaign.journal import Begun, Ended, GivenBack, Journal, Session
 from killpoint.campaign.progress import ProgressPrinter
 from killpoint.campaign.run import Campaign
 from killpoint.campaign.settings import Settings
-from killpoint.campaign.work_order import Found, Lost, Order, Played, Target, failed
+from killpoint.campaign.work_order import Found, Lost, Target, WorkOrder, WorkResult, failed
 from killpoint.errors import CannotWork
 from killpoint.verdict import CaseOutcome
 
@@ -23,18 +23,20 @@ _CASES = ["R1/two-readers", "Q6/writer-dies-after-overflow-marker"]
 _SETTINGS = Settings(only=_CASES)
 _SCENARIO = "title = 'it'\n"
 
-Answer = Callable[[Order], Played | Lost]
+Answer = Callable[[WorkOrder], WorkResult | Lost]
 
 
-def _held(order: Order) -> Played:
-    return Played(order.item.key, "held", seconds=0.1, plays=1)
+def _held(order: WorkOrder) -> WorkResult:
+    return WorkResult(order.item.key, "held", seconds=0.1, plays=1)
 
 
-def _violated(order: Order) -> Played:
+def _violated(order: WorkOrder) -> WorkResult:
     if order.item.shrinks:
-        return Played(order.item.key, "reproduced", shrunk="title = 'small'\n", shrinkage="less")
+        return WorkResult(
+            order.item.key, "reproduced", shrunk="title = 'small'\n", shrinkage="less"
+        )
     outcome = CaseOutcome(order.item.case, "R1", "violated", "lost", f"of {order.item.seed} one")
-    played = Played(order.item.key, "violated", target=Target("t", "1", []))
+    played = WorkResult(order.item.key, "violated", target=Target("t", "1", []))
     played.found.append(Found(outcome, _SCENARIO, {}))
     return played
 
@@ -46,19 +48,19 @@ class _Crew:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        self._asked: list[Order] = []
+        self._asked: list[WorkOrder] = []
         self.began: list[Item] = []
-        self.orders: list[Order] = []
+        self.orders: list[WorkOrder] = []
 
     def room(self, item: Item) -> bool:
         return len(self._asked) < 2
 
-    def begin(self, order: Order) -> None:
+    def begin(self, order: WorkOrder) -> None:
         self._asked.append(order)
         self.began.append(order.item)
         self.orders.append(order)
 
-    def ended(self, within: float) -> Played | Lost | None:
+    def ended(self, within: float) -> WorkResult | Lost | None:
         return self._answer(self._asked.pop(0))
 
     def close(self) -> None:
@@ -105,7 +107,7 @@ def test_sessions_together_play_what_one_would_have_played(tmp_path: Path) -> No
 def test_a_lost_item_is_begun_again_and_after_three_times_told_as_infrastructure(
     tmp_path: Path,
 ) -> None:
-    def answer(order: Order) -> Played | Lost:
+    def answer(order: WorkOrder) -> WorkResult | Lost:
         bad = order.item == Item(_CASES[0])
         return Lost(order.item.key, "the worker died") if bad else _held(order)
 
@@ -184,9 +186,9 @@ def test_a_harness_that_fails_again_and_again_ends_the_campaign_with_its_cause(
 
 
 def test_what_a_target_cannot_do_is_asked_once(tmp_path: Path) -> None:
-    def answer(order: Order) -> Played:
+    def answer(order: WorkOrder) -> WorkResult:
         lacks = order.item.case == _CASES[0]
-        return Played(order.item.key, "unsupported") if lacks else _held(order)
+        return WorkResult(order.item.key, "unsupported") if lacks else _held(order)
 
     crew = _session(tmp_path, answer, 9)
     assert [item.case for item in crew.began].count(_CASES[0]) == 1

@@ -15,7 +15,7 @@ from killpoint.campaign.history import CampaignHistory
 from killpoint.campaign.item import Item
 from killpoint.campaign.settings import Settings
 from killpoint.campaign.summary import print_summary
-from killpoint.campaign.work_order import Found, Played, Target
+from killpoint.campaign.work_order import Found, Target, WorkResult
 from killpoint.findings.attribution import Attribution
 from killpoint.report.run_folder import read
 from killpoint.verdict import CaseOutcome, CaseViolation, Violation
@@ -77,7 +77,7 @@ def test_what_shrinking_came_to_is_kept_with_the_finding(tmp_path: Path, word: s
     findings = Findings(tmp_path)
     name, _ = _keep(findings, "reader 1 never got message 12")
     small = "title = 'smaller'\n" if word == "reproduced" else ""
-    findings.shrunk(name, Played("shrink", word, shrunk=small, shrinkage="9 to 3 steps"))
+    findings.shrunk(name, WorkResult("shrink", word, shrunk=small, shrinkage="9 to 3 steps"))
     found = findings.one(name)
     assert found.replay is not None
     assert found.replay.name == ("shrunk.toml" if small else "scenario.toml")

@@ -11,15 +11,15 @@ import pytest
 from campaign_process import wait_for
 
 from killpoint.campaign.item import Item
-from killpoint.campaign.work_order import Order
+from killpoint.campaign.work_order import WorkOrder
 from killpoint.campaign.worker_slot import Lane
 from killpoint.errors import CannotWork
 
 _ITEM = Item("R1/two-readers")
 
 
-def _order(within: float = 60.0, target: str = "refengine") -> Order:
-    return Order(_ITEM, target, "cpu", within)
+def _order(within: float = 60.0, target: str = "refengine") -> WorkOrder:
+    return WorkOrder(_ITEM, target, "cpu", within)
 
 
 def test_a_player_that_is_killed_or_hangs_costs_one_item(

@@ -10,13 +10,15 @@ import pytest
 
 from killpoint.campaign.item import Item
 from killpoint.campaign.ray_cluster import cores_for, gpus_for
-from killpoint.campaign.work_order import Order
+from killpoint.campaign.work_order import WorkOrder
 from killpoint.cli import main
 
 
-def _order(case: str, **more: str) -> Order:
+def _order(case: str, **more: str) -> WorkOrder:
     shrinks = case if "scenario" in more else ""
-    return Order(Item(case, shrinks=shrinks), "t", "cpu", 9.0, scenario=more.get("scenario", ""))
+    return WorkOrder(
+        Item(case, shrinks=shrinks), "t", "cpu", 9.0, scenario=more.get("scenario", "")
+    )
 
 
 def test_what_is_played_on_a_gpu_asks_for_one_where_there_are_any() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from killpoint.invariants import BY_ID
 from killpoint.judgement.judge import Judgement
-from killpoint.matrix.result_row import CheckOptions, Place, Row
+from killpoint.matrix.result_row import CheckOptions, ColumnFolder, Row
 from killpoint.report import verdict_json
 from killpoint.verdict import CaseOutcome, combine
 
@@ -20,9 +20,9 @@ def stored(
     replay: str | None = "found",
     shrunk: str | None = None,
     cause: str = "in /tmp/x/q.py:7, it came *twice*",
-) -> tuple[Place, Row]:
+) -> tuple[ColumnFolder, Row]:
     """A finished row with one violated case; ``replay`` and ``shrunk``: texts of its files."""
-    place = Place(out, target)
+    place = ColumnFolder(out, target)
     folder = place.folder / "20260102-030405-run-1"
     (folder / "replays").mkdir(parents=True, exist_ok=True)
     case = CaseOutcome(CASE, "R7", "violated", "duplicate", cause)

@@ -15,7 +15,7 @@ from stored_rows import ASKED, stored
 from killpoint.errors import BadUsage
 from killpoint.matrix import replays
 from killpoint.matrix import run as matrix
-from killpoint.matrix.result_row import CheckOptions, Place, Row
+from killpoint.matrix.result_row import CheckOptions, ColumnFolder, Row
 from killpoint.matrix.run import Plan, run
 from killpoint.report.run_folder import StoredRun
 from killpoint.verdict import CaseViolation
@@ -59,7 +59,7 @@ TARGETS = ["vllm==0.25.0", "vllm==0.26.0", "vllm==0.27.0"]
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """For three releases, of which what is played is made up."""
 
-    def play(place: Place, asked: CheckOptions, _jobs: int | None) -> Row:
+    def play(place: ColumnFolder, asked: CheckOptions, _jobs: int | None) -> Row:
         return stored(tmp_path / "runs", place.target)[1] if asked == ASKED else Row("", asked)
 
     monkeypatch.setattr(matrix, "play", play)
@@ -86,7 +86,7 @@ def test_invariants_of_a_column_are_played_once_more_and_the_rest_of_it_stays(
     before = plan.markdown.read_text()
     asked: list[CheckOptions] = []
 
-    def play(place: Place, part: CheckOptions, _jobs: int | None) -> Row:
+    def play(place: ColumnFolder, part: CheckOptions, _jobs: int | None) -> Row:
         asked.append(part)
         return stored(place.folder.parent, place.target, replay="anew", cause="it came four times")[
             1
@@ -143,7 +143,7 @@ def test_what_was_interrupted_on_one_machine_goes_on_at_another(
 ) -> None:
     begin = matrix.play
 
-    def played(place: Place, asked: CheckOptions, jobs: int | None) -> Row:
+    def played(place: ColumnFolder, asked: CheckOptions, jobs: int | None) -> Row:
         if place.target == TARGETS[1]:
             raise KeyboardInterrupt
         return begin(place, asked, jobs)

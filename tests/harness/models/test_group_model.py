@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from killpoint.systems.group.model import Lane, Meeting
+from killpoint.systems.group.model import BarrierModel, Lane
 
 
 @given(st.lists(st.integers(0, 99), unique=True))
@@ -33,7 +33,7 @@ def test_what_comes_again_is_a_duplicate_and_what_nobody_sent_is_unknown() -> No
 
 
 def test_a_meeting_misses_who_has_not_come() -> None:
-    meeting = Meeting(3)
+    meeting = BarrierModel(3)
     meeting.come(0)
     meeting.come(2)
     meeting.come(2)

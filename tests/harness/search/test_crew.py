@@ -18,7 +18,7 @@ from killpoint.search.schedules.delays import Delays
 from killpoint.search.schedules.exploration import explore
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.search.simulated import Ask, search_of
 from killpoint.simulation.scheduler import Scheduler
 from killpoint.verdict import Violation
@@ -109,7 +109,7 @@ def test_what_is_found_replays_and_is_the_same_for_the_same_seed() -> None:
             searched, bad = crew.explore(Ask("preemptions", 3), 10_000)
         assert searched.violated
         assert bad is not None
-        assert Counter(least=6)(Again(bad.choices))[0] == bad.violation
+        assert Counter(least=6)(FixedSchedule(bad.choices))[0] == bad.violation
         found.append((searched.schedules, bad))
     assert found[0] == found[1]
 

@@ -13,7 +13,7 @@ from killpoint.search.rewindable_run import NotRewindable, Play, RewindableRun
 from killpoint.search.schedules.exploration import explore
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.search.simulated import Ask, SearchCall, carry_out
 from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
@@ -52,7 +52,7 @@ def _seen(play: Play, memory: Any, rewinding: bool) -> Watched:
     around = SimulatedEnvironment(memory, Sockets if play.sockets else None, threads=play.threads)
     around.is_own = target.is_own_code
     with target.simulated(around) as box:
-        RewindableRun(box, around, play).fresh(Again(()))
+        RewindableRun(box, around, play).fresh(FixedSchedule(()))
         watched = Watched(box, around, play, rewinding=rewinding)
         explore(Preemptions(1), watched, 40)
         explore(RandomWalk(40), watched, 40)

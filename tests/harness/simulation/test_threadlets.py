@@ -8,7 +8,7 @@ import pytest
 from killpoint.errors import CannotWork
 from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.simulation import thread_tasks
 from killpoint.simulation.lines import Lines
 from killpoint.simulation.scheduler import Scheduler
@@ -49,20 +49,20 @@ def test_threads_and_greenlets_run_the_same_schedules() -> None:
 
 
 def test_threads_are_used_again_in_the_next_run() -> None:
-    _two(Again([]), threads=True)
+    _two(FixedSchedule([]), threads=True)
     before = threading.active_count()
     for _ in range(5):
-        _two(Again([0, 1]), threads=True)
+        _two(FixedSchedule([0, 1]), threads=True)
     assert threading.active_count() <= before + 1
 
 
 def test_a_schedule_of_threads_replays() -> None:
-    orders = {_two(Again([0, 1, 0, 1]), threads=True) for _ in range(5)}
+    orders = {_two(FixedSchedule([0, 1, 0, 1]), threads=True) for _ in range(5)}
     assert len(orders) == 1
 
 
 def test_a_broken_off_task_is_unwound_on_its_own_thread() -> None:
-    world = Scheduler(Again([]), threads=True)
+    world = Scheduler(FixedSchedule([]), threads=True)
     left: list[bool] = []
 
     def stuck() -> None:
@@ -77,7 +77,7 @@ def test_a_broken_off_task_is_unwound_on_its_own_thread() -> None:
 
 
 def test_an_error_of_a_task_comes_out() -> None:
-    world = Scheduler(Again([]), threads=True)
+    world = Scheduler(FixedSchedule([]), threads=True)
 
     def fail() -> None:
         raise LookupError("mine")
@@ -89,7 +89,7 @@ def test_an_error_of_a_task_comes_out() -> None:
 
 def test_a_task_that_blocks_outside_of_the_world_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_tasks, "PATIENCE", 0.05)
-    world = Scheduler(Again([]), threads=True)
+    world = Scheduler(FixedSchedule([]), threads=True)
     gate = threading.Event()
     world.task("one", gate.wait)
     with pytest.raises(CannotWork, match="has not come to a point"):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from killpoint.interfaces import Diverged
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.scheduler import Scheduler, Unfair
 
@@ -15,7 +15,7 @@ from killpoint.simulation.scheduler import Scheduler, Unfair
 def _run(
     *tasks: Callable[[Scheduler], None], choices: tuple[int, ...] = (), limit: int = 500
 ) -> Ending:
-    world = Scheduler(Again(choices), limit=limit, recording=True)
+    world = Scheduler(FixedSchedule(choices), limit=limit, recording=True)
     for index, task in enumerate(tasks):
         world.task("abc"[index], lambda task=task: task(world))
     return world.run()

@@ -10,7 +10,7 @@ from pathlib import Path
 _MOST = 8
 
 
-class Door:
+class HandOver:
     """The writer's: hands each reader that comes what is meant for its rank, then is gone."""
 
     def __init__(self, for_rank: Sequence[Sequence[int]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from killpoint.bench.peers.descriptors import Door, knock
+from killpoint.bench.peers.descriptors import HandOver, knock
 from killpoint.targets.shapes import QueueShape
 
 
@@ -52,7 +52,7 @@ class WakePeer:
 class _Waker:
     def __init__(self, readers: int) -> None:
         self._bells = [os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE) for _ in range(readers)]
-        self.door = Door([[bell] for bell in self._bells])
+        self.door = HandOver([[bell] for bell in self._bells])
 
     def ready(self, timeout: float | None) -> None:
         self.door.serve(timeout)

@@ -6,7 +6,7 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from typing import Any
 
-from killpoint.bench.peers.descriptors import Door, knock
+from killpoint.bench.peers.descriptors import HandOver, knock
 from killpoint.targets.shapes import QueueShape
 
 
@@ -52,7 +52,7 @@ class _Writer:
         pipes = [multiprocessing.Pipe(duplex=False) for _ in range(readers)]
         self._reading = [reading for reading, _ in pipes]
         self._writing = [writing for _, writing in pipes]
-        self.door = Door([[reading.fileno()] for reading in self._reading])
+        self.door = HandOver([[reading.fileno()] for reading in self._reading])
 
     def ready(self, timeout: float | None) -> None:
         self.door.serve(timeout)

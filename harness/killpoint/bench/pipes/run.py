@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from killpoint.bench.machine import Machine, Meanwhile, Watch, look
+from killpoint.bench.machine import Machine, Meanwhile, ProcessorUse, look
 from killpoint.bench.pipes.orders import PipeOf
 from killpoint.bench.process_factory import FactoryProcess, NotMeasured, ProcessFactory
 from killpoint.bench.run import Figures, failing
@@ -119,7 +119,7 @@ class PipeBench:
 
     def run(self, missing: dict[str, str]) -> PipeOutcome:
         """Measure everything."""
-        machine, watch = look(), Watch()
+        machine, watch = look(), ProcessorUse()
         folder = Path(tempfile.mkdtemp(prefix="killpoint-bench-"))
         trips = {name: Figures() for name, _ in self._peers}
         try:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from killpoint.bench.machine import Machine, Meanwhile, Watch, look
+from killpoint.bench.machine import Machine, Meanwhile, ProcessorUse, look
 from killpoint.bench.process_factory import FactoryProcess, NotMeasured, ProcessFactory
 from killpoint.bench.run import Figures, failing
 from killpoint.bench.statistics import Ratio, paired
@@ -126,7 +126,7 @@ class PoolBench:
 
     def run(self, missing: dict[str, str]) -> PoolOutcome:
         """Measure everything."""
-        machine, watch = look(), Watch()
+        machine, watch = look(), ProcessorUse()
         folder = Path(tempfile.mkdtemp(prefix="killpoint-bench-"))
         calls = {name: Figures() for name, _ in self._peers}
         starts = {"default": Figures(), "spawn": Figures()}

@@ -29,7 +29,7 @@ class Health(msgspec.Struct, frozen=True):
     """Status of the HTTP answer; 0: there was none."""
 
 
-class End(msgspec.Struct, frozen=True):
+class FrontExit(msgspec.Struct, frozen=True):
     """End of the front: the process that was started."""
 
     after_s: float
@@ -70,7 +70,7 @@ class Aftermath(msgspec.Struct, frozen=True, kw_only=True):
     whole_s: float | None
     """Seconds until as much text came as undisturbed (70 % of it, for two seconds); None: it did
     not."""
-    end: End | None
+    end: FrontExit | None
     """None: it lived on."""
     left: Left
     looked_s: float
@@ -178,13 +178,13 @@ def _whole(of: Life, strike: Strike, until: int) -> float | None:
     return None
 
 
-def end_of(of: Life, since: int, over: int | None = None) -> End | None:
+def end_of(of: Life, since: int, over: int | None = None) -> FrontExit | None:
     """Return how the front ended, if it did so by ``over``; times in ns."""
     ended = of.front_ended
     if ended is None or (over is not None and ended.t > over):
         return None
     code, by = ended.data.get("code"), ended.data.get("signal")
-    return End(
+    return FrontExit(
         round(max(0, ended.t - since) / SECOND, 3),
         code if isinstance(code, int) else None,
         by if isinstance(by, int) else None,

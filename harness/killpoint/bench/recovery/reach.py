@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from killpoint.bench.recovery.aftermath import Aftermath, End, aftermath, end_of
+from killpoint.bench.recovery.aftermath import Aftermath, FrontExit, aftermath, end_of
 from killpoint.bench.recovery.run import Player, Server, left_of, why_not
 from killpoint.checkers.finding import Inconclusive
 from killpoint.errors import BadUsage
@@ -211,7 +211,7 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     first_s: float | None = None
     """Seconds from the fault until the first request ended otherwise than whole."""
     calls: list[Call] = []
-    end: End | None = None
+    end: FrontExit | None = None
     """End of the front: the process that was started; None: it lives."""
     left: list[str] = []
     """Parts that lived when it was looked at last."""

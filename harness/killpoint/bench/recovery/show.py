@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from killpoint.bench.recovery.aftermath import Aftermath, End, Health
+from killpoint.bench.recovery.aftermath import Aftermath, FrontExit, Health
 from killpoint.bench.recovery.faults import BY_NAME
 from killpoint.bench.recovery.run import Measured, Recovery, Server
 from killpoint.bench.statistics import quantile
@@ -153,7 +153,7 @@ def health(told: Sequence[Health]) -> str:
     return ", ".join([words[0], *later]) if words else "not asked"
 
 
-def ended(end: End | None) -> str:
+def ended(end: FrontExit | None) -> str:
     """Return how the front ended, in words."""
     if end is None:
         return "lives"

@@ -69,7 +69,7 @@ def run(name: str, folder: Path, data: bytes) -> None:
     for module in ("encodings.idna", "zmq.utils.monitor"):
         importlib.import_module(module)  # later another user may read none of our files
     uid = as_stranger()
-    stranger = _Stranger(errand, log, folder)
+    stranger = _Attacker(errand, log, folder)
     end = time.monotonic() + _STAYS_AT_MOST
     stranger.connect()
     stranger.meet()
@@ -97,7 +97,7 @@ def _crowd(errand: AttackOrders, log: Log, folder: Path, name: str) -> None:
         crowd.close()
 
 
-class _Stranger:
+class _Attacker:
     def __init__(self, errand: AttackOrders, log: Log, folder: Path) -> None:
         self._errand = errand
         self._log = log

@@ -20,7 +20,7 @@ class _Done(msgspec.Struct):
     after: dict[str, Seen]
 
 
-class Links:
+class NetnsNetwork:
     """Interface of :class:`.relay_network.RelayNetwork` for a play with hosts."""
 
     def __init__(self, scenario: Scenario, log: Log, hosts: Hosts) -> None:

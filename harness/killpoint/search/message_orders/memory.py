@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from killpoint.targets.waves import Party, Sent
+from killpoint.targets.waves import ProtocolParty, Sent
 
 _T = TypeVar("_T", bound=Hashable)
 
@@ -26,7 +26,7 @@ class Numbers(Generic[_T]):
         return number
 
 
-class Links:
+class InFlight:
     """Messages on their way from one party to another, as a number; 0 is none."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ Outcome = tuple[int, tuple[tuple[str, int], ...], Any]
 class MemoizedParty:
     """One party, which is called only where its answer is not known yet."""
 
-    def __init__(self, party: Party, messages: Numbers[Hashable]) -> None:
+    def __init__(self, party: ProtocolParty, messages: Numbers[Hashable]) -> None:
         self.party = party
         self._messages = messages
         self._states = Numbers[Hashable]()

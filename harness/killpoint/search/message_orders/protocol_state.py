@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import cast
 
-from killpoint.search.message_orders.memory import Links, MemoizedParty, Numbers, Outcome
+from killpoint.search.message_orders.memory import InFlight, MemoizedParty, Numbers, Outcome
 from killpoint.systems.coordinator.checks import waves as rules
 from killpoint.systems.coordinator.orders import Orders
 from killpoint.targets.waves import CoordinatorParty, EngineParty, HasWaves, Sent
@@ -32,7 +32,7 @@ class ProtocolState:
 
     def __init__(self, target: HasWaves, orders: Orders) -> None:
         self._orders = orders
-        self._messages, self._links = Numbers[Hashable](), Links()
+        self._messages, self._links = Numbers[Hashable](), InFlight()
         parties = target.wave_parties(orders.engines, orders.front_ends)
         self._coordinator = MemoizedParty(parties.coordinator, self._messages)
         self._engines = [MemoizedParty(each, self._messages) for each in parties.engines]

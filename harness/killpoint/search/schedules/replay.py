@@ -18,13 +18,13 @@ class Replay:
         self._choices = choices
         self.exhausted = False
 
-    def __iter__(self) -> Iterator[Again]:
+    def __iter__(self) -> Iterator[FixedSchedule]:
         """The one."""
-        yield Again(self._choices)
+        yield FixedSchedule(self._choices)
         self.exhausted = True
 
 
-class Again(Script):
+class FixedSchedule(Script):
     """Takes the listed choices."""
 
     __slots__ = ()

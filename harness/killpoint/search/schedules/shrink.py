@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from killpoint.interfaces import Diverged
 from killpoint.search.schedules.exploration import Counting, Found, Play
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 
 Cost = tuple[int, int, int]
 """Preemptions, deviations, choices."""
@@ -51,7 +51,7 @@ def _simpler(choices: Sequence[int]) -> Iterator[list[int]]:
 
 def _again(play: Play, found: Found, choices: Sequence[int]) -> tuple[Cost, Found] | None:
     """Play it; None if it is not wrong in the same way."""
-    chooser = Counting(Again(choices))
+    chooser = Counting(FixedSchedule(choices))
     try:
         violation, taken, _ = play(chooser)
     except Diverged:

@@ -42,7 +42,7 @@ class Request(msgspec.Struct):
         return self.asked.t <= t and (self.answer is None or self.answer.t > t)
 
 
-class Look(msgspec.Struct):
+class HealthReading(msgspec.Struct):
     """Health that the engine reported at one instant, and the tokens that had come until then."""
 
     event: Event
@@ -105,10 +105,10 @@ class Life(msgspec.Struct):
     until: int
     """Time at which the engine's stop began, or its record ends, ns."""
     requests: list[Request]
-    looks: list[Look]
+    looks: list[HealthReading]
     strikes: list[Strike]
 
-    def looked(self, since: int, until: int) -> list[Look]:
+    def looked(self, since: int, until: int) -> list[HealthReading]:
         """The looks of an interval."""
         return [look for look in self.looks if since <= look.t <= until]
 
@@ -177,9 +177,9 @@ def _requests(history: History) -> list[Request]:
     return list(found.values())
 
 
-def _looks(history: History) -> list[Look]:
+def _looks(history: History) -> list[HealthReading]:
     return [
-        Look(
+        HealthReading(
             event,
             bool(event.data.get("alive")),
             bool(event.data.get("ready")),

@@ -36,7 +36,7 @@ class Lane:
         return "skipped" if ahead else ""
 
 
-class Meeting:
+class BarrierModel:
     """One barrier: the ranks that have entered so far."""
 
     def __init__(self, ranks: int) -> None:

@@ -17,7 +17,7 @@ from killpoint.history.record import History
 from killpoint.runner.observe import accelerators
 from killpoint.runner.processes.priority import ahead
 from killpoint.scenario import Scenario
-from killpoint.systems.base import Played
+from killpoint.systems.base import PlayRemains
 from killpoint.systems.server.driver import Driver, Stalled
 from killpoint.systems.server.processes import exhaustion
 from killpoint.systems.server.processes.supervisor import (
@@ -76,7 +76,7 @@ class ServerPlayer:
         reasons = [program.unjudged.get(id, "") for id in scenario.judges]
         return reasons[0] if reasons and all(reasons) else ""
 
-    def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> Played:
+    def play(self, scenario: Scenario, folder: Path, *, ordinary: bool) -> PlayRemains:
         """Start a server, run its clients, carry out the steps, and end what is left."""
         assert scenario.server is not None
         as_users = ordinary or SYSTEM.as_users(scenario)
@@ -186,7 +186,7 @@ class Running:
                 self._task = None
 
 
-def _played(driver: Driver, running: Running, folder: Path, supervisor: Supervisor) -> Played:
+def _played(driver: Driver, running: Running, folder: Path, supervisor: Supervisor) -> PlayRemains:
     stalled = ""
     try:
         running.run(driver.play())
@@ -202,7 +202,7 @@ def _played(driver: Driver, running: Running, folder: Path, supervisor: Supervis
     left.all_killed = _all_killed(History.read(folder))
     if supervisor.shared_shm:  # the launcher ends processes, and its own mounts end with it
         books.remove(msgspec.structs.replace(left, processes=[]), temporary)
-    return Played(left, stalled, driver.unreached)
+    return PlayRemains(left, stalled, driver.unreached)
 
 
 def _all_killed(history: History) -> bool:

@@ -12,7 +12,7 @@ from killpoint.history.log import Log
 from killpoint.runner.observe import exposure_probe
 from killpoint.runner.observe.diagnosis import last_line
 from killpoint.systems.server.load.clients import Address, Fetched, Load, fetch
-from killpoint.systems.server.load.measures import Pace, shared, summed
+from killpoint.systems.server.load.measures import TextRate, shared, summed
 from killpoint.systems.server.processes.lateness import Lateness
 from killpoint.systems.server.processes.process_tree import FRONT, ProcessTree
 from killpoint.systems.server.processes.supervisor import Supervisor
@@ -39,7 +39,7 @@ class ServerWatch:
     ) -> None:
         self._program, self._log, self._tree, self._load = program, log, tree, load
         self._address, self._supervisor, self._output = address, supervisor, output
-        self.pace = Pace()
+        self.pace = TextRate()
         self.parts: dict[str, int] = {}
         """Process ids of the live parts, by name."""
         self.known: set[str] = set()

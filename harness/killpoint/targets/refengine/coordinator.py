@@ -108,7 +108,7 @@ class Engine(_Core):
         return _up(self._core.release())
 
 
-class FrontEnd(_Core):
+class FrontEndCore(_Core):
     """A front end's state machine."""
 
     def __init__(self) -> None:
@@ -126,10 +126,10 @@ class Cast(NamedTuple):
 
     coordinator: Coordinator
     engines: Sequence[Engine]
-    front_ends: Sequence[FrontEnd]
+    front_ends: Sequence[FrontEndCore]
 
 
-class Alone:
+class CoordinatorCore:
     """The coordinator's core among peers that the harness plays."""
 
     front_ends_wake = False
@@ -170,16 +170,16 @@ class CoordinatorOfRefengine:
     """The part of the adapter that message orders need."""
 
     @contextmanager
-    def coordinate(self, engines: int) -> Generator[Alone]:
+    def coordinate(self, engines: int) -> Generator[CoordinatorCore]:
         """Make a fresh core."""
-        yield Alone(engines)
+        yield CoordinatorCore(engines)
 
     def wave_parties(self, engines: int, front_ends: int) -> Cast:
         """Make fresh parties."""
         return Cast(
             Coordinator(engines),
             [Engine(rank) for rank in range(engines)],
-            [FrontEnd() for _ in range(front_ends)],
+            [FrontEndCore() for _ in range(front_ends)],
         )
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from killpoint.targets.protocol import Outcome
-from killpoint.targets.refengine.seat import Seat
+from killpoint.targets.refengine.seat import WrappedWorker
 from killpoint.targets.shapes import PoolShape
 from refengine.executor import CallFailed, Executor, PoolClosed, PoolSettings
 
@@ -24,7 +24,7 @@ class PoolOfRefengine:
 
     def pool_start(self, shape: PoolShape, worker: str, timeout: float | None) -> Executor:
         """Start a pool; all workers are ready when this returns."""
-        modules = (worker.partition(":")[0], Seat.__module__)
+        modules = (worker.partition(":")[0], WrappedWorker.__module__)
         settings = PoolSettings(
             start="zygote" if shape.start == "default" else shape.start,
             preload=(*modules, "torch") if "torch" in sys.modules else modules,
@@ -38,7 +38,7 @@ class PoolOfRefengine:
             log_prefix=False,
         )
         return Executor(
-            Seat,
+            WrappedWorker,
             shape.workers,
             shape.tensor,
             device=shape.device,

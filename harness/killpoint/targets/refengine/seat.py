@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from refengine.executor import WorkerContext
 
 
-class Seat:
+class WrappedWorker:
     """A worker as the reference makes it, around one as the harness makes it."""
 
     def __init__(self, context: WorkerContext, worker: str) -> None:

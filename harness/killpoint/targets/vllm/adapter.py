@@ -25,7 +25,7 @@ from killpoint.targets.vllm.groups import VllmGroups
 from killpoint.targets.vllm.loading import module_loader, pipe_stubs, pool_stubs, stubs
 from killpoint.targets.vllm.pipe import VllmPipes
 from killpoint.targets.vllm.pool import VllmPools
-from killpoint.targets.vllm.pool_starts import Arrival
+from killpoint.targets.vllm.pool_starts import WorkerEnvironment
 from killpoint.targets.vllm.project import VLLM
 from killpoint.targets.vllm.sources import EXECUTOR, Sources
 from killpoint.targets.vllm.stores import Layout, Watched, view_of
@@ -266,7 +266,7 @@ class VllmTarget(
         return {} if event is None else {"cancel": event}
 
 
-def serve_again(arrival: Arrival) -> None:
+def serve_again(arrival: WorkerEnvironment) -> None:
     """Serve the release in a worker that began without it, with queues of this size."""
     VllmTarget(find(arrival.spec, VLLM)).load()
     pool.sized(arrival.chunk_bytes, arrival.chunks)

@@ -61,7 +61,9 @@ class VllmPools:
         self._needs(method in offers.starts, f"start method {method} for its workers")
         os.environ[_GRACE] = str(max(1, math.ceil(shape.grace)))
         sizes = (shape.chunk_bytes, shape.chunks)
-        context = pool_starts.context(method, pool_starts.Arrival(self.sources.spec, *sizes))
+        context = pool_starts.context(
+            method, pool_starts.WorkerEnvironment(self.sources.spec, *sizes)
+        )
         module = sized(*sizes)
         module.get_mp_context = lambda: context
         executor = module.MultiprocExecutor(settings(shape, worker, overlapping=overlapping))

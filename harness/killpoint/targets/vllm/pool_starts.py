@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class WorkerEnvironment(msgspec.Struct, frozen=True):
     """Facts that a worker needs before it can unpickle anything of vLLM's."""
 
     spec: str
@@ -31,7 +31,7 @@ class Arrival(msgspec.Struct, frozen=True):
 class SpawnedWorker(SpawnProcess):
     """Process that has its vLLM served first."""
 
-    arrival: Arrival
+    arrival: WorkerEnvironment
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _arrive, (self.arrival, type(self)), self.__dict__
@@ -40,13 +40,13 @@ class SpawnedWorker(SpawnProcess):
 class ForkserverWorker(ForkServerProcess):
     """Process that does likewise, forked from a server that has no vLLM."""
 
-    arrival: Arrival
+    arrival: WorkerEnvironment
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _arrive, (self.arrival, type(self)), self.__dict__
 
 
-def context(method: str, arrival: Arrival) -> Any:
+def context(method: str, arrival: WorkerEnvironment) -> Any:
     """Return the multiprocessing context for vLLM's ``get_mp_context``."""
     kinds: dict[str, tuple[Any, type[SpawnedWorker | ForkserverWorker]]] = {
         "spawn": (SpawnContext, SpawnedWorker),
@@ -66,7 +66,7 @@ def context(method: str, arrival: Arrival) -> Any:
     return found
 
 
-def _arrive(arrival: Arrival, kind: type[SpawnedWorker | ForkserverWorker]) -> object:
+def _arrive(arrival: WorkerEnvironment, kind: type[SpawnedWorker | ForkserverWorker]) -> object:
     """Serve the release in the new process, before the rest of its object is unpickled."""
     from killpoint.targets.vllm.adapter import serve_again  # which imports this module
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pytest
 
 from killpoint.scenario import Orders
-from killpoint.search.message_orders.memory import Links, Numbers
+from killpoint.search.message_orders.memory import InFlight, Numbers
 from killpoint.search.message_orders.protocol_state import ProtocolState
 from killpoint.search.message_orders.remote_call import SearchCall, carry_out
 from killpoint.search.message_orders.search import Diverged, play, search
@@ -139,7 +139,7 @@ def test_a_search_out_of_time_says_that_it_is_capped() -> None:
 
 
 def test_links_keep_their_order_and_equal_things_one_number() -> None:
-    links = Links()
+    links = InFlight()
     link = links.push(links.push(0, 7), 8)
     assert links.pop(link) == (7, links.push(0, 8))
     numbers = Numbers[str]()

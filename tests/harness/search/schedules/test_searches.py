@@ -13,7 +13,7 @@ from killpoint.search.schedules.exploration import Counting, Found, explore
 from killpoint.search.schedules.pct import PCT
 from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
-from killpoint.search.schedules.replay import Again, Replay
+from killpoint.search.schedules.replay import FixedSchedule, Replay
 from killpoint.search.schedules.shrink import shrink
 from killpoint.simulation.scheduler import Scheduler
 from killpoint.verdict import Violation
@@ -86,7 +86,7 @@ def test_the_first_bad_schedule_has_the_fewest_deviations(
 ) -> None:
     searched, found = explore(make(2), _lost_update, 10_000)
     assert found is not None
-    counting = Counting(Again(found.choices))
+    counting = Counting(FixedSchedule(found.choices))
     _lost_update(counting)
     assert counting.preemptions == 1
     assert not searched.complete
@@ -124,7 +124,7 @@ def test_a_bad_schedule_replays_each_time() -> None:
     _, found = explore(RandomWalk(300, seed=3), _lost_update, 300)
     assert found is not None
     for _ in range(20):
-        assert _lost_update(Again(found.choices))[:2] == (found.violation, found.choices)
+        assert _lost_update(FixedSchedule(found.choices))[:2] == (found.violation, found.choices)
     searched, again = explore(Replay(found.choices), _lost_update, 5)
     assert (searched.schedules, again) == (1, found)
 
@@ -136,7 +136,7 @@ def test_shrinking_leaves_the_fewest_deviations_and_nothing_behind_the_last() ->
         small = shrink(_lost_update, found, 5.0)
         assert sum(choice != 0 for choice in small.choices) == 1
         assert small.choices[-1] != 0
-        assert _lost_update(Again(small.choices))[0] is not None
+        assert _lost_update(FixedSchedule(small.choices))[0] is not None
 
 
 def test_what_does_not_replay_is_left_as_it_is() -> None:

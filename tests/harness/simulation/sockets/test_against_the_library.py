@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import zmq
 
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.simulation.scheduler import Scheduler
 from killpoint.simulation.sockets.socket_library import Sockets
 
@@ -43,7 +43,7 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     if request.param == "library":
         made = Side(zmq, lambda: None)
     else:
-        sockets = Sockets(Scheduler(Again([])), lambda: None)
+        sockets = Sockets(Scheduler(FixedSchedule([])), lambda: None)
         made = Side(sockets, sockets.network.flush)
     yield made
     made.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.simulation.scheduler import Scheduler
 from killpoint.simulation.sockets.socket_library import Sockets
 
@@ -30,7 +30,7 @@ def system(request: pytest.FixtureRequest) -> Iterator[System]:
     if request.param == "system":
         yield System(os, select)
     else:
-        made = Sockets(Scheduler(Again([])), lambda: None).descriptors
+        made = Sockets(Scheduler(FixedSchedule([])), lambda: None).descriptors
         yield System(made, made)
 
 
@@ -107,7 +107,7 @@ def test_an_epoll_is_readable_by_another_when_it_has_news(system: System, bell: 
 
 
 def test_a_ring_wakes_a_sleeper_and_carries_what_was_stored_before() -> None:
-    world = Scheduler(Again([]))
+    world = Scheduler(FixedSchedule([]))
     fences: list[str] = []
     made = Sockets(world, lambda: fences.append(world.current)).descriptors
     fd, sleeper = made.eventfd(), made.epoll()

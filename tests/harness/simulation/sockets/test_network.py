@@ -8,7 +8,7 @@ import zmq
 
 from killpoint.interfaces import Chooser
 from killpoint.search.schedules.preemptions import Preemptions
-from killpoint.search.schedules.replay import Again
+from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.simulation.scheduler import Scheduler
 from killpoint.simulation.sockets.socket_library import Sockets
 
@@ -20,7 +20,7 @@ def _nothing() -> None:
 def _world(
     chooser: Chooser | None = None, *, late: bool = False, recording: bool = False
 ) -> tuple[Scheduler, Sockets]:
-    world = Scheduler(chooser or Again([]), late=late, recording=recording)
+    world = Scheduler(chooser or FixedSchedule([]), late=late, recording=recording)
     return world, Sockets(world, _nothing)
 
 
@@ -185,7 +185,7 @@ def test_time_passes_while_a_message_is_on_its_way_only_if_it_may_be_late(late: 
 
 
 def test_a_message_carries_what_was_stored_before_it() -> None:
-    world = Scheduler(Again([]))
+    world = Scheduler(FixedSchedule([]))
     fences: list[str] = []
     sockets = Sockets(world, lambda: fences.append(world.current))
     pub, sub = _pair(sockets)

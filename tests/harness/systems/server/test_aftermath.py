@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from server_tape import ServerTape
 
-from killpoint.bench.recovery.aftermath import Aftermath, End, Health, Left, aftermath
+from killpoint.bench.recovery.aftermath import Aftermath, FrontExit, Health, Left, aftermath
 from killpoint.checkers.finding import Inconclusive
 from killpoint.history.record import History
 from killpoint.systems.server.record import life
@@ -30,7 +30,7 @@ def test_what_died_and_ended_all_is_told_with_its_times() -> None:
     assert (told.noticed_s, told.noticed_by) == (2.0, "an error")
     assert told.health == [Health(0.0, 200), Health(2.0, 503), Health(2.5, 0)]
     assert (told.in_flight, told.later) == ({"error": 1, "torn": 1}, {"refused": 1})
-    assert told.end == End(4.0, code=0)
+    assert told.end == FrontExit(4.0, code=0)
     assert told.whole_s is None
     assert told.silence_s == pytest.approx(2.4, abs=0.15)
     assert told.left == Left(2, 1 << 20, 3)

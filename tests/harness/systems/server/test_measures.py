@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from killpoint.systems.server.load import measures
-from killpoint.systems.server.load.measures import Pace, shared, summed
+from killpoint.systems.server.load.measures import TextRate, shared, summed
 
 METRICS = """\
 # TYPE running gauge
@@ -32,7 +32,7 @@ def test_as_much_text_comes_as_undisturbed_or_nearly(
 ) -> None:
     now = 100.0
     monkeypatch.setattr(measures, "time", SimpleNamespace(monotonic=lambda: now))
-    pace = Pace(undisturbed=100.0)
+    pace = TextRate(undisturbed=100.0)
     for n in range(30):
         assert n > 20 or not pace.is_whole(0.0)
         pace.note(n * each)

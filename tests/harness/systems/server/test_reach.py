@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from killpoint.bench.recovery import reach_show
-from killpoint.bench.recovery.aftermath import Aftermath, End, Health, Left
+from killpoint.bench.recovery.aftermath import Aftermath, FrontExit, Health, Left
 from killpoint.bench.recovery.reach import REACHES, Call, Reached, chosen
 from killpoint.bench.recovery.run import Server
 from killpoint.cli import main
@@ -63,7 +63,7 @@ def _reached(**ends: int) -> Reached:
         after=after,
         first_s=1.0,
         calls=[Call(0.5, "error", "500 timed out")],
-        end=End(3.0, code=0),
+        end=FrontExit(3.0, code=0),
         left=["worker-0"],
         files=2,
     )

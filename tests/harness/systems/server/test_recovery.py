@@ -10,7 +10,7 @@ import pytest
 
 from killpoint.bench.machine import Machine
 from killpoint.bench.recovery import plot, show
-from killpoint.bench.recovery.aftermath import Aftermath, End, Health, Left
+from killpoint.bench.recovery.aftermath import Aftermath, FrontExit, Health, Left
 from killpoint.bench.recovery.faults import ROWS, chosen, scenario
 from killpoint.bench.recovery.run import Measured, Recovery, Server, measure
 from killpoint.cli import main
@@ -36,7 +36,7 @@ def _after(**more: object) -> Aftermath:
         "stalls_s": [0.5, 6.0],
         "silence_s": 5.9,
         "whole_s": None,
-        "end": End(6.1, code=0),
+        "end": FrontExit(6.1, code=0),
         "left": Left(0, 0, 12),
         "looked_s": 20.0,
     }
@@ -88,7 +88,7 @@ def test_the_truth_table_says_of_each_server_what_it_said_and_what_was_so() -> N
 
 
 def test_a_server_that_is_gone_at_once_makes_no_progress() -> None:
-    gone = _after(silence_s=0.2, end=End(0.1, signal=9), looked_s=0.4)
+    gone = _after(silence_s=0.2, end=FrontExit(0.1, signal=9), looked_s=0.4)
     table = show.markdown(_run(Measured("serve:a", "front-killed", 0, 5.0, gone)), "")
     assert " | none once it has ended | SIGKILL after 0.1 s | " in table
 

@@ -8,7 +8,7 @@ from killpoint.checkers.finding import Finding, Inconclusive, hangs
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.engine.record import SECOND, Life, Look, Strike, life, slack, some
+from killpoint.systems.engine.record import SECOND, HealthReading, Life, Strike, life, slack, some
 from killpoint.verdict import Violation
 
 _AT_ONCE = 1 * SECOND
@@ -52,7 +52,7 @@ def honest(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     return Finding([], {"looks": len(of.looks), "stops": stops, "deaths": deaths})
 
 
-def _lie(kind: str, cause: str, history: History, of: Life, look: Look) -> Violation:
+def _lie(kind: str, cause: str, history: History, of: Life, look: HealthReading) -> Violation:
     lines = some(history, of, look.event, around=look.t)
     return Violation("late" if kind == "late" else "wrong-data", cause, lines)
 
@@ -246,6 +246,6 @@ def _replaced(strike: Strike) -> int | None:
     return whole.t if whole is not None and whole.data.get("yes") else None
 
 
-def _done(of: Life, look: Look) -> str:
+def _done(of: Life, look: HealthReading) -> str:
     done = [strike for strike in of.strikes if strike.t < look.t]
     return f", after {done[-1].fault} of {done[-1].part}" if done else ""

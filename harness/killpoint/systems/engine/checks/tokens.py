@@ -14,7 +14,7 @@ from killpoint.systems.engine.record import Life, Request, life, some
 from killpoint.verdict import Violation, counted
 
 
-class Alone(msgspec.Struct):
+class ReferenceTokens(msgspec.Struct):
     """Tokens that the model generates when it is run alone."""
 
     finish: str
@@ -30,7 +30,7 @@ def equal(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
         return Finding(found[:1])
     of = life(scenario, history)
     known = {
-        event.number("key"): Alone(
+        event.number("key"): ReferenceTokens(
             event.text("finish"), [str(each) for each in cast("list[object]", prefixes)]
         )
         for event in history.of("alone")
@@ -58,7 +58,9 @@ def _through(of: Life) -> int:
     )
 
 
-def _compared(history: History, of: Life, request: Request, alone: Alone) -> list[Violation]:
+def _compared(
+    history: History, of: Life, request: Request, alone: ReferenceTokens
+) -> list[Violation]:
     answer = request.answer
     assert answer is not None
     count, most = answer.number("count", 0), len(alone.prefixes) - 1

@@ -20,7 +20,7 @@ from killpoint.history.event import Event
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.group.model import Meeting
+from killpoint.systems.group.model import BarrierModel
 from killpoint.systems.group.record import Call, calls
 from killpoint.verdict import Violation
 
@@ -130,7 +130,7 @@ def _absent(scenario: Scenario, call: Call, met: Sequence[Call]) -> list[str]:
     """Return the ranks that had not come to this barrier when the call ended."""
     assert call.ended is not None
     roles = scenario.roles()
-    meeting = Meeting(len(roles))
+    meeting = BarrierModel(len(roles))
     for other in met:
         same = other.began.number("n") == call.began.number("n") and other.made
         if same and other.began.t <= call.ended.t:

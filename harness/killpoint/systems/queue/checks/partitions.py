@@ -22,7 +22,7 @@ _TELLS = ("peer-died", "closed", "lost")
 _DEAFENS = ("cut", "half-open")
 
 
-class _Deaf(msgspec.Struct):
+class _CutOffParty(msgspec.Struct):
     """A party that hears nothing any more."""
 
     role: str
@@ -51,10 +51,10 @@ def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Findi
     return Finding((found or hangs(history))[:1], {"told": len(deaf)})
 
 
-def _deaf(scenario: Scenario, history: History, faults: list[Event]) -> list[_Deaf]:
+def _deaf(scenario: Scenario, history: History, faults: list[Event]) -> list[_CutOffParty]:
     """Return the parties that hear nothing from some fault on, to the end."""
     limit = silence(history)
-    parties: dict[str, _Deaf] = {}
+    parties: dict[str, _CutOffParty] = {}
     for fault in faults:
         word, role, toward = fault.text("fault"), fault.text("target"), fault.text("toward")
         healed = [e for e in faults if e.text("fault") == "heal" and e.t > fault.t]
@@ -64,11 +64,11 @@ def _deaf(scenario: Scenario, history: History, faults: list[Event]) -> list[_De
         far = scenario.remote() if role == "writer" else ["writer"]
         deaf = ([role] if toward != "peer" else []) + (far if toward != "role" else [])
         for name in deaf:
-            parties.setdefault(name, _Deaf(name, fault, limit))
+            parties.setdefault(name, _CutOffParty(name, fault, limit))
     return list(parties.values())
 
 
-def _reader_told(scenario: Scenario, history: History, party: _Deaf) -> list[Violation]:
+def _reader_told(scenario: Scenario, history: History, party: _CutOffParty) -> list[Violation]:
     reader = party.role
     stuck = hangs_of(history, reader)
     if stuck:
@@ -90,7 +90,7 @@ def _reader_told(scenario: Scenario, history: History, party: _Deaf) -> list[Vio
     return _in_time(history, party, told)
 
 
-def _writer_told(scenario: Scenario, history: History, party: _Deaf) -> list[Violation]:
+def _writer_told(scenario: Scenario, history: History, party: _CutOffParty) -> list[Violation]:
     stuck = hangs_of(history, "writer")
     if stuck:
         return [_never(history, party, stuck[0])]
@@ -110,18 +110,18 @@ def _writer_told(scenario: Scenario, history: History, party: _Deaf) -> list[Vio
     raise Inconclusive("the writer made no send after the silence")
 
 
-def _first(calls: list[Call], party: _Deaf) -> Call | None:
+def _first(calls: list[Call], party: _CutOffParty) -> Call | None:
     """Return the first call that reported the cut; None if none did."""
     return next(
         (c for c in calls if c.tells and c.ended is not None and c.ended.t >= party.fault.t), None
     )
 
 
-def _overdue(history: History, party: _Deaf, call: Call) -> bool:
+def _overdue(history: History, party: _CutOffParty, call: Call) -> bool:
     return call.ended is not None and call.ended.t > party.due(history, call.ended.t)
 
 
-def _in_time(history: History, party: _Deaf, told: Call) -> list[Violation]:
+def _in_time(history: History, party: _CutOffParty, told: Call) -> list[Violation]:
     assert told.ended is not None
     due = party.due(history, told.ended.t)
     if told.began.t > due:
@@ -135,7 +135,7 @@ def _in_time(history: History, party: _Deaf, told: Call) -> list[Violation]:
     return [Violation("late", cause, lines, level)]
 
 
-def _never(history: History, party: _Deaf, stuck: Violation) -> Violation:
+def _never(history: History, party: _CutOffParty, stuck: Violation) -> Violation:
     word, role = party.fault.text("fault"), party.fault.text("target")
     cause = (
         f"{stuck.cause}; the {word} of {role}'s connections was never noticed ({bound(history)[0]})"

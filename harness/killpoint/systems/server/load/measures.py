@@ -14,7 +14,7 @@ _NEARLY = 0.8
 
 
 @dataclass
-class Pace:
+class TextRate:
     """Rate of text now, and undisturbed."""
 
     undisturbed: float = 0.0

@@ -29,7 +29,7 @@ class _Culprit(msgspec.Struct):
     pid: int | None = None
 
 
-class Look(msgspec.Struct):
+class Inspection(msgspec.Struct):
     """Recorded facts of one look."""
 
     culprits: list[_Culprit] = []
@@ -50,10 +50,10 @@ class Look(msgspec.Struct):
         return self.culprits[0].pid or (int(named[1]) if named else None)
 
 
-_looks = msgspec.json.Decoder(Look)
+_looks = msgspec.json.Decoder(Inspection)
 
 
-async def looks(pid: int, times: int) -> AsyncIterator[Look]:
+async def looks(pid: int, times: int) -> AsyncIterator[Inspection]:
     """Yield so many looks at a process and all below it; fewer, if it ends meanwhile."""
     watch = ["--watch", "--every", str(_EACH)] if times > 1 else []
     command = [*_COMMAND, "inspect", str(pid), "--json", *watch]
