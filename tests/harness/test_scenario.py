@@ -402,7 +402,7 @@ def test_a_reader_gets_a_host_of_its_own_only_where_that_can_be_played() -> None
     assert "expected one of: cut, heal" in complaint(steps=[Fault("reset", "reader-0")])
     assert "expected one of the two" in complaint(shm_bytes=1 << 20)
     assert "which have their own" in complaint(shape=QueueShape(1, remote=1, host="::1"))
-    assert "intruder" in complaint(steps=[Attack("writer", "listen")])
+    assert "attacker" in complaint(steps=[Attack("writer", "listen")])
 
 
 def test_cases_and_scenarios_speak_of_the_same_roles() -> None:

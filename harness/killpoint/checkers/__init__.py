@@ -8,7 +8,7 @@ from killpoint import extensions
 from killpoint.checkers import exposure, interrupted
 from killpoint.checkers.base import checks_of
 from killpoint.checkers.finding import Checker, Finding, Inconclusive, crash_first
-from killpoint.checkers.leaks import nothing_left
+from killpoint.checkers.leaks import check_l1_nothing_left
 from killpoint.history.record import History
 from killpoint.invariants import CATALOGUE
 from killpoint.ledger import Ledger
@@ -16,12 +16,12 @@ from killpoint.scenario import Scenario
 from killpoint.systems.registry import SYSTEMS, part
 
 _OF_EVERY_SYSTEM: dict[str, Checker] = {
-    "R9": interrupted.whole_or_not_at_all,
-    "S1": exposure.listeners_as_asked,
-    "S2": exposure.owners_alone,
-    "S3": exposure.strangers_shut_out,
-    "S4": exposure.floods_borne,
-    "L1": nothing_left,
+    "R9": interrupted.check_r9_interrupted,
+    "S1": exposure.check_s1_listeners,
+    "S2": exposure.check_s2_permissions,
+    "S3": exposure.check_s3_strangers,
+    "S4": exposure.check_s4_floods,
+    "L1": check_l1_nothing_left,
 }
 _EXPLORED = ("R5", "C1", "C3")
 """Judged where they are explored, not from the history of a play."""

@@ -27,7 +27,7 @@ _OTHERS = (("everybody", 0), ("its group", 3))
 """Users beside the owner, and the shift to their bits of a file mode."""
 
 
-def listeners_as_asked(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_s1_listeners(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """S1: no process listens at another address than the shape's own, or loopback."""
     looks = list(history.of("looked"))
     if not looks:
@@ -69,7 +69,7 @@ def _wide(history: History, event: Event, asked: str) -> Violation:
     return Violation("exposure", cause, evidence(history, [event]))
 
 
-def owners_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_s2_permissions(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """S2: no socket, segment, temporary file or folder gives rights to another user."""
     if not list(history.of("looked")):
         raise Inconclusive("nobody was looked at")
@@ -124,7 +124,7 @@ def _kind_of(name: str) -> str:
     return f"{kind[0]}…" if kind and kind[0] != name else name
 
 
-def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_s3_strangers(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """S3: a stranger gets no message and has none decoded; no key is shown; nothing is lost."""
     came = list(history.of("stranger-stands"))
     stood = [e for e in came if e.number("ports", 0) or _reached(history)]
@@ -146,7 +146,7 @@ def _reached(history: History) -> bool:
     return bool(list(history.of("stranger-connected")))
 
 
-def floods_borne(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_s4_floods(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """S4: a flood costs no message, little memory and log, and not the last descriptors.
 
     A flood has come in full where each listener was offered more connections than its process has

@@ -14,7 +14,7 @@ EXCEPTIONS = ("raise", "interrupt")
 _CALLS = ("end", "sent", "got")
 
 
-def whole_or_not_at_all(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_r9_interrupted(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """R9: the struck call had its effect once, everywhere, or nowhere; all others go on as ever.
 
     An exception that the target caught and forgot was raised there all the same: then its call

@@ -9,7 +9,7 @@ from killpoint.scenario import Scenario
 from killpoint.verdict import Violation
 
 
-def nothing_left(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_l1_nothing_left(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """L1: nothing remains, unless SIGKILL took every party and no start has followed."""
     ends = list(history.of("exit"))
     if not ends and ledger.empty():

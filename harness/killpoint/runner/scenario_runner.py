@@ -18,8 +18,8 @@ from killpoint.history.log import Log
 from killpoint.runner.hang_detection import HangDetector, Stalled, look_at_maps
 from killpoint.runner.network.attackers import Attackers
 from killpoint.runner.network.group_rendezvous import GroupRendezvous
-from killpoint.runner.network.links import NetnsNetwork
 from killpoint.runner.network.netns import Hosts
+from killpoint.runner.network.netns_network import NetnsNetwork
 from killpoint.runner.network.relay_network import RelayNetwork
 from killpoint.runner.observe import diagnosis, exposure_probe, memory_usage, open_fds
 from killpoint.runner.observe.processor_time import ProcessorTime

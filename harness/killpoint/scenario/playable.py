@@ -89,7 +89,7 @@ def _no_hosts(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         yield [place, "host"], "a host beside namespaces, which have their own; expected none"
     for index, step in enumerate(scenario.steps):
         if isinstance(step, Attack):
-            yield ["steps", index], "an intruder cannot enter namespaces; expected none"
+            yield ["steps", index], "an attacker cannot enter namespaces; expected none"
         elif isinstance(step, Fault) and step.fault in {*NETWORK_FAULTS} - {*_LINK_FAULTS}:
             what = f"{step.fault} of a link; expected one of: {', '.join(_LINK_FAULTS)}"
             yield ["steps", index, "fault"], what

@@ -305,11 +305,11 @@ class MeasureMemory(Step, tag="measure-memory"):
 
 
 class Attack(Step, tag="attack"):
-    """An intruder without a key connects to any TCP port that the role listens at."""
+    """An attacker without a key connects to any TCP port that the role listens at."""
 
     role: str
     how: Literal["listen", "speak", "lurk", "flood"]
-    """Conduct of the intruder. ``listen`` tries to get messages, ``speak`` to have one decoded;
+    """Conduct of the attacker. ``listen`` tries to get messages, ``speak`` to have one decoded;
     ``lurk`` waits for ports to appear, and speaks as a library's peer would; ``flood`` holds many
     connections, idle, half-open or full of garbage, and declares data that it never sends, at
     processes of 1,024 descriptors."""

@@ -10,12 +10,12 @@ from typing import Any
 
 from killpoint.interfaces import Chooser, Diverged
 from killpoint.search.schedules.replay import FixedSchedule
-from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
-from killpoint.simulation.sharing import Sharing
+from killpoint.simulation.programs.delivery import Delivery
+from killpoint.simulation.programs.shared_end import Sharing
+from killpoint.simulation.programs.wake_up import Waking
 from killpoint.simulation.snapshot import Earlier, Snapshot, Unkept
-from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import BlackBox
 from killpoint.verdict import Violation
 

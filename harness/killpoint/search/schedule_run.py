@@ -12,10 +12,10 @@ from killpoint.scenario import Pause, Receive, Scenario, Send, Simulated
 from killpoint.search.case_run import CaseRun
 from killpoint.search.rewindable_run import Play
 from killpoint.search.simulated import LANE, Ask, Explored, SearchCall
-from killpoint.simulation.delivery import WRONG, Delivery
 from killpoint.simulation.memory import MODELS, WEAK
-from killpoint.simulation.sharing import Sharing
-from killpoint.simulation.waking import Waking
+from killpoint.simulation.programs.delivery import WRONG, Delivery
+from killpoint.simulation.programs.shared_end import Sharing
+from killpoint.simulation.programs.wake_up import Waking
 
 _WHERE = "killpoint.search.simulated:answer"
 _WITHIN = 900.0

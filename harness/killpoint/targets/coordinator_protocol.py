@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, runtime_check
 
 import msgspec
 
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 
 Heard = Started | Published
 """Message that comes down a link."""

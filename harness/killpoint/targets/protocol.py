@@ -46,7 +46,7 @@ and receive take a timeout), ``cancel`` (a second thread can wake a waiting call
 (the encoder's format limits can be set small). ``remote``: readers that are reached over TCP;
 ``silence``: how long a remote party may be silent can be set. ``cuda``: its pipe carries tensors
 on a GPU, where there is one. ``coordinator``: its data-parallel coordinator can be talked to
-(:mod:`killpoint.targets.coordination`). ``coordinator_process``: it can be run as a process
+(:mod:`killpoint.targets.coordinator_messages`). ``coordinator_process``: it can be run as a process
 (:mod:`killpoint.targets.coordinator_protocol`). ``peer_watch``: the parties of its coordinator
 notice by themselves that one on their own machine has died; without it that is left to a supervisor
 beside them. ``waves``: its wave protocol is there as pure state machines

@@ -19,8 +19,8 @@ from killpoint.scenario import (
 )
 from killpoint.search.schedule_run import play_of
 from killpoint.search.simulated import Ask, Explored, Play, SearchCall, carry_out
-from killpoint.simulation.sharing import Sharing
-from killpoint.simulation.waking import Waking
+from killpoint.simulation.programs.shared_end import Sharing
+from killpoint.simulation.programs.wake_up import Waking
 from killpoint.systems.queue.cases.every_schedule import CASES as OWN
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine.adapter import RefengineTarget

@@ -14,7 +14,7 @@ from killpoint.history.record import History
 from killpoint.runner.observe import scheduling_jitter
 from killpoint.systems.coordinator.client_thread import LinkKeeper
 from killpoint.systems.coordinator.engine_stub import Stepping
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.coordinator_protocol import Heard
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from killpoint.systems.coordinator.engine_stub import Stepping
-from killpoint.targets.coordination import Started
+from killpoint.targets.coordinator_messages import Started
 from killpoint.targets.coordinator_protocol import Saying
 
 

@@ -15,12 +15,12 @@ from killpoint.search.schedules.preemptions import Preemptions
 from killpoint.search.schedules.random_walk import RandomWalk
 from killpoint.search.schedules.replay import FixedSchedule
 from killpoint.search.simulated import Ask, SearchCall, carry_out
-from killpoint.simulation.delivery import Delivery
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
-from killpoint.simulation.sharing import Sharing
+from killpoint.simulation.programs.delivery import Delivery
+from killpoint.simulation.programs.shared_end import Sharing
+from killpoint.simulation.programs.wake_up import Waking
 from killpoint.simulation.sockets.socket_library import Sockets
-from killpoint.simulation.waking import Waking
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine.adapter import RefengineTarget
 from killpoint.verdict import Violation

@@ -11,7 +11,7 @@ import pytest
 
 from killpoint.interfaces import SimulatedEnvironment
 from killpoint.search.simulated import Ask, Explored, SearchCall, answer, carry_out
-from killpoint.simulation.delivery import Delivery
+from killpoint.simulation.programs.delivery import Delivery
 from killpoint.targets.protocol import QueueShape
 from killpoint.targets.refengine.adapter import RefengineTarget
 

@@ -10,7 +10,7 @@ import pytest
 from killpoint.scenario import Wakes
 from killpoint.systems.coordinator.checks.wakeups import woken
 from killpoint.systems.coordinator.unanswered_start_search import play
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 
 
 class Toy:

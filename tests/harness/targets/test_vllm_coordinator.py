@@ -14,7 +14,7 @@ from killpoint.scenario import Wakes
 from killpoint.systems.coordinator.checks.wakeups import woken
 from killpoint.systems.coordinator.unanswered_start_search import play
 from killpoint.targets import vllm
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.vllm.adapter import VllmTarget
 from killpoint.targets.vllm.fetch import archive
 

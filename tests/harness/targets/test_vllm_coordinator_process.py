@@ -9,7 +9,7 @@ import pytest
 from vllm_shelf import FOLDER, QUEUE
 
 from killpoint.targets import vllm
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.coordinator_protocol import CoordinatorShape, Saying
 from killpoint.targets.protocol import UnsupportedByTarget
 from killpoint.targets.vllm.adapter import VllmTarget

@@ -15,7 +15,7 @@ from killpoint.checkers.exposure import SPARE
 from killpoint.history.log import Log
 from killpoint.runner.hang_detection import Stalled
 from killpoint.runner.network import flood
-from killpoint.runner.network.intruder import STRANGER, AttackOrders
+from killpoint.runner.network.port_attacker import STRANGER, AttackOrders
 from killpoint.runner.observe import exposure_probe, memory_usage
 from killpoint.runner.processes.zygote_client import Zygote
 from killpoint.runner.protocol import Exited, ForkRole

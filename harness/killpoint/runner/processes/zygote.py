@@ -27,7 +27,7 @@ from killpoint.extras import installed, lacking
 from killpoint.history.record import History
 from killpoint.ledger import owned_names
 from killpoint.runner.environment import private_shm
-from killpoint.runner.network import flood, intruder, netns
+from killpoint.runner.network import flood, netns, port_attacker
 from killpoint.runner.processes import remote_call
 from killpoint.runner.processes.entry import enter_play, live_as_role
 from killpoint.runner.processes.launcher import launch
@@ -35,7 +35,7 @@ from killpoint.runner.processes.shell import become_job
 from killpoint.runner.processes.target_agent import TARGET
 from killpoint.runner.protocol import Channel, Closed, Exited, Forked, ForkRole, Loaded
 from killpoint.runner.role import brief
-from killpoint.targets.coordination import HasCoordinator
+from killpoint.targets.coordinator_messages import HasCoordinator
 from killpoint.targets.coordinator_protocol import RunsCoordinator
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.engine_protocol import HasEngine
@@ -243,9 +243,9 @@ def _live(order: ForkRole, target: Target, parent: int, spec: str) -> None:
     elif order.start == remote_call.CALLED:
         enter_play(Path(order.folder), order.role)
         remote_call.run(Path(order.folder), target, order.errand)
-    elif order.start == intruder.STRANGER:
+    elif order.start == port_attacker.STRANGER:
         enter_play(Path(order.folder), order.role, temporary="strangers")
-        intruder.run(order.role, Path(order.folder), order.errand)
+        port_attacker.run(order.role, Path(order.folder), order.errand)
     elif order.start == "zygote":
         if order.terminal:
             become_job(order.terminal, Path(order.folder))

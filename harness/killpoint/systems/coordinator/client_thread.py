@@ -13,7 +13,7 @@ from typing import Any
 from killpoint.history.log import Log
 from killpoint.runner.observe import scheduling_jitter
 from killpoint.systems.coordinator.engine_stub import Stepping
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.coordinator_protocol import Heard, RunsCoordinator
 
 _TURN = 0.02

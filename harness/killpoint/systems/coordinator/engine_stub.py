@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from killpoint.targets.coordination import Started
+from killpoint.targets.coordinator_messages import Started
 from killpoint.targets.coordinator_protocol import Saying
 
 

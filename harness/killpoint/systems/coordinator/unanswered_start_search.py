@@ -8,7 +8,7 @@ import msgspec
 
 from killpoint.systems.coordinator.checks.wakeups import Heard, Told
 from killpoint.systems.coordinator.unanswered_starts import Wakes
-from killpoint.targets.coordination import Coordinating, HasCoordinator, Published, Started
+from killpoint.targets.coordinator_messages import Coordinating, HasCoordinator, Published, Started
 from killpoint.targets.protocol import Target
 
 _LONG = 6.0

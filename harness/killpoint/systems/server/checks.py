@@ -24,7 +24,7 @@ from killpoint.systems.server.record import (
     lines,
     listed,
 )
-from killpoint.systems.server.replicas import survives_a_replica
+from killpoint.systems.server.replicas import check_e3_survives_a_replica
 from killpoint.verdict import Violation
 
 _ARRIVES = 1.0
@@ -41,7 +41,7 @@ _GOES_ON = 2.0
 _TOLD_NO = (503,)
 
 
-def every_request_ends(of: Life, ledger: Ledger) -> Finding:
+def check_e1_every_request_ends(of: Life, ledger: Ledger) -> Finding:
     """E1: each request ends, with tokens or with an error that names the cause."""
     del ledger
     asked = [each for each in of.requests if each.end != "open"]
@@ -59,7 +59,7 @@ def every_request_ends(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"requests": len(asked)})
 
 
-def tokens_are_the_same(of: Life, ledger: Ledger) -> Finding:
+def check_e2_tokens(of: Life, ledger: Ledger) -> Finding:
     """E2: a whole answer has the tokens that the same request had undisturbed."""
     del ledger
     if not any(each.control and each.end == "whole" for each in of.requests):
@@ -75,7 +75,7 @@ def tokens_are_the_same(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"answers": len(whole), "through a fault": int(through)})
 
 
-def health_never_lies(of: Life, ledger: Ledger) -> Finding:
+def check_e4_health(of: Life, ledger: Ledger) -> Finding:
     """E4: health says 200 for at most 15 s while nothing is served, and 200 while it is."""
     del ledger
     bound = int(_LIES_FOR * SECOND) + 2 * _longest_pause(of)
@@ -90,7 +90,7 @@ def health_never_lies(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"looks": len(of.looks), "stops": stops, "deaths": deaths})
 
 
-def nothing_cut_short_passes(of: Life, ledger: Ledger) -> Finding:
+def check_e5_cut_short(of: Life, ledger: Ledger) -> Finding:
     """E5: an answer that is cut short ends with an error, and does not pass for whole."""
     del ledger
     ended = [each for each in of.load() if each.ended is not None]
@@ -105,7 +105,7 @@ def nothing_cut_short_passes(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"answers": len(ended)})
 
 
-def told_to_end_it_ends(of: Life, ledger: Ledger) -> Finding:
+def check_e6_ends_at_sigterm(of: Life, ledger: Ledger) -> Finding:
     """E6: after SIGTERM or SIGINT requests end within the drain, new ones fail, the tree exits."""
     del ledger
     told = of.first("sigterm", "sigint")
@@ -139,7 +139,7 @@ def told_to_end_it_ends(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"signals": 1, "in flight": len(flying)})
 
 
-def status_tells(of: Life, ledger: Ledger) -> Finding:
+def check_e7_exit_status(of: Life, ledger: Ledger) -> Finding:
     """E7: the front's status is not 0 if a part's death ended it; 0 or the signal's if orderly."""
     del ledger
     ended = of.front_ended
@@ -171,7 +171,7 @@ def status_tells(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"ends": 1})
 
 
-def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
+def check_e8_orphans(of: Life, ledger: Ledger) -> Finding:
     """E8: within 10 s of the front's death every process and every port is gone."""
     killed = any(each.part == "front" and each.fault == "kill" for each in of.strikes)
     told = of.first(*(("kill",) if killed else ("sigterm", "sigint")), part="front")
@@ -198,7 +198,7 @@ def gone_with_its_front(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"deaths": 1})
 
 
-def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
+def check_e9_capacity_given_back(of: Life, ledger: Ledger) -> Finding:
     """E9: a client that hung up holds nothing after 5 s, and costs no other client an answer."""
     del ledger
     costly = [each for each in of.load() if each.end not in ("whole", "open")]
@@ -229,7 +229,7 @@ def place_is_given_back(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"hung up": len(hung), "answers": len(of.load())})
 
 
-def others_leave_no_trace(of: Life, ledger: Ledger) -> Finding:
+def check_e10_isolation(of: Life, ledger: Ledger) -> Finding:
     """E10: a request that was refused, failed or aborted changes no later answer."""
     del ledger
     refused = list(of.history.of("refusal"))
@@ -248,7 +248,7 @@ def others_leave_no_trace(of: Life, ledger: Ledger) -> Finding:
     return Finding([], {"answers": len(later)})
 
 
-def nothing_left(of: Life, ledger: Ledger) -> Finding:
+def check_l1_nothing_left(of: Life, ledger: Ledger) -> Finding:
     """L1: once no process of the server lives, no segment or file of it is left."""
     if of.gone is None or ledger.processes:
         raise Inconclusive("the server still lived: E6 and E8 judge that")
@@ -259,9 +259,9 @@ def nothing_left(of: Life, ledger: Ledger) -> Finding:
     return Finding([Violation("leak", cause, [*lines(of), *ledger.lines()])], {"plays": 1})
 
 
-def strangers_shut_out(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_s3_strangers(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """S3: a stranger gets no data, has none decoded, and no request is lost because of it."""
-    found = exposure.strangers_shut_out(scenario, history, ledger)
+    found = exposure.check_s3_strangers(scenario, history, ledger)
     of = life(history)
     came = history.first("intrude")
     open_then = [each for each in of.load() if came and (each.ended or of.until) > came.t]
@@ -280,22 +280,22 @@ _EXHAUSTED = {
     "fill-tmp": "the TMPDIR had been filled",
 }
 _JUDGES: dict[str, Callable[[Life, Ledger], Finding]] = {
-    "E1": every_request_ends,
-    "E2": tokens_are_the_same,
-    "E3": survives_a_replica,
-    "E4": health_never_lies,
-    "E5": nothing_cut_short_passes,
-    "E6": told_to_end_it_ends,
-    "E7": status_tells,
-    "E8": gone_with_its_front,
-    "E9": place_is_given_back,
-    "E10": others_leave_no_trace,
-    "L1": nothing_left,
+    "E1": check_e1_every_request_ends,
+    "E2": check_e2_tokens,
+    "E3": check_e3_survives_a_replica,
+    "E4": check_e4_health,
+    "E5": check_e5_cut_short,
+    "E6": check_e6_ends_at_sigterm,
+    "E7": check_e7_exit_status,
+    "E8": check_e8_orphans,
+    "E9": check_e9_capacity_given_back,
+    "E10": check_e10_isolation,
+    "L1": check_l1_nothing_left,
 }
 _OF_ANY_TREE: dict[str, Checker] = {
-    "S1": exposure.listeners_as_asked,
-    "S2": exposure.owners_alone,
-    "S3": strangers_shut_out,
+    "S1": exposure.check_s1_listeners,
+    "S2": exposure.check_s2_permissions,
+    "S3": check_s3_strangers,
 }
 """Judges of other systems that apply to a server's tree as well."""
 

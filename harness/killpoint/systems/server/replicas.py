@@ -65,7 +65,7 @@ class _Fault:
         return Violation(kind, cause, lines(self.of, *answers(self.of, requests or [])))
 
 
-def survives_a_replica(of: Life, ledger: Ledger) -> Finding:
+def check_e3_survives_a_replica(of: Life, ledger: Ledger) -> Finding:
     """E3: requests at other replicas succeed, its own are retried or fail; goodput comes back."""
     del ledger
     strike = of.first("kill")

@@ -6,7 +6,7 @@ from collections.abc import Generator, Hashable, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.protocol import UnsupportedByTarget
 from killpoint.targets.waves import Audience, Sent
 from refengine.coordinator import CoordinatorWave, EngineWave, FrontEndWave, Report, Start, State

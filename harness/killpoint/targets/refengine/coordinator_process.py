@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import zmq
 
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.coordinator_protocol import CoordinatorShape, Heard, Saying, Times
 from killpoint.targets.malformed_frames import DEEP, NOT_TEXT, fuzzed
 from killpoint.targets.protocol import UnsupportedByTarget

@@ -7,7 +7,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from killpoint.targets.protocol import Outcome, UnsupportedByTarget
-from killpoint.targets.refengine.forged_blocks import ForgedBlocks
+from killpoint.targets.refengine.faulty_transport import ForgedBlocks
 from killpoint.targets.shapes import PipeShape
 from refengine.pipe import (
     BlocksFailed,

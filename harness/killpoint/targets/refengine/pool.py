@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from killpoint.targets.protocol import Outcome
-from killpoint.targets.refengine.seat import WrappedWorker
+from killpoint.targets.refengine.wrapped_worker import WrappedWorker
 from killpoint.targets.shapes import PoolShape
 from refengine.executor import CallFailed, Executor, PoolClosed, PoolSettings
 

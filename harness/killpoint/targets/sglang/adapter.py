@@ -7,7 +7,7 @@ from typing import Any
 
 from killpoint.targets.disclaimer import Disclaimer
 from killpoint.targets.protocol import Capability, UnsupportedByTarget
-from killpoint.targets.sglang import neighbours
+from killpoint.targets.sglang import stubs
 from killpoint.targets.shapes import QueueShape
 from killpoint.targets.vllm.adapter import VllmTarget
 from killpoint.targets.vllm.loading.module_loader import Contents
@@ -22,7 +22,7 @@ class SglangTarget(VllmTarget):
     """
 
     name = "sglang"
-    _replaced = neighbours.NOTES
+    _replaced = stubs.NOTES
 
     def __init__(self, sources: Sources) -> None:
         super().__init__(sources)
@@ -70,8 +70,8 @@ class SglangTarget(VllmTarget):
         return []
 
     def _stood_in(self) -> Contents:
-        return neighbours.modules()
+        return stubs.modules()
 
 
 def _address(host: str, port: int) -> str:
-    return neighbours.tcp_address(host, port).removeprefix("tcp://")
+    return stubs.tcp_address(host, port).removeprefix("tcp://")

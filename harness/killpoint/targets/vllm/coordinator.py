@@ -19,7 +19,7 @@ import msgspec
 import zmq
 
 from killpoint.errors import CannotWork
-from killpoint.targets.coordination import Published, Started
+from killpoint.targets.coordinator_messages import Published, Started
 from killpoint.targets.vllm.simulated import Replacement
 from killpoint.targets.vllm.sources import COORDINATOR, Features, Sources
 

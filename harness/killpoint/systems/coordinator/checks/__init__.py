@@ -18,11 +18,11 @@ class CoordinatorChecks(Checks):
     """See the base class."""
 
     judges: ClassVar[Mapping[str, Checker]] = {
-        "C2": losses.served,
-        "C4": hostile_peers.dropped_alone,
-        "C5": publication.clock_free,
-        "C6": losses.noticed,
-        "C7": publication.never_starved,
+        "C2": losses.check_c2_requests_served,
+        "C4": hostile_peers.check_c4_malformed_dropped,
+        "C5": publication.check_c5_clock,
+        "C6": losses.check_c6_deaths_noticed,
+        "C7": publication.check_c7_publication,
     }
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:

@@ -27,7 +27,7 @@ _SILENT, _STALLED = 5.0, 0.5
 life."""
 
 
-def dropped_alone(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_c4_malformed_dropped(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """C4: no lie ends the coordinator or shows in what it publishes; the rest is heard."""
     interval, _ = times(history)
     lies = list(history.of("lied", "flooded"))

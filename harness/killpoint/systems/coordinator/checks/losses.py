@@ -29,7 +29,7 @@ _HEARD = 2.0
 _CENTRE = ("parent", "coordinator")
 
 
-def served(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_c2_requests_served(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """C2: every accepted request is stepped, within 5 s of it or of the last trouble."""
     times(history)
     found, stepped = _unstepped(scenario, history, spans(history))
@@ -39,7 +39,7 @@ def served(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return Finding(found[:1], {"requests": stepped})
 
 
-def noticed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_c6_deaths_noticed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """C6: a loss is noticed within 5 s, and so is a return; no request is lost."""
     times(history)
     gone = spans(history)

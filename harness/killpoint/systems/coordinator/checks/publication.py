@@ -28,7 +28,7 @@ _LEAST = 0.25
 """Seconds that a publication may take in any case (C7)."""
 
 
-def never_starved(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_c7_publication(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """C7: a change is heard within max(2 intervals, 250 ms), however many messages there are."""
     interval, _ = times(history)
     found, heard = unheard(scenario, history, max(2 * interval, _LEAST))
@@ -39,7 +39,7 @@ def never_starved(scenario: Scenario, history: History, _ledger: Ledger) -> Find
     return Finding(found[:1], {"changes": heard, "messages in floods": poured})
 
 
-def clock_free(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_c5_clock(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """C5: no publication comes more than an interval later for a jump of the clock."""
     interval, idle = times(history)
     jumps = list(history.of("jumped"))

@@ -19,18 +19,20 @@ class EngineChecks(Checks):
     """See the base class."""
 
     judges: ClassVar[Mapping[str, Checker]] = {
-        "E1": answers.answered,
-        "E2": tokens.equal,
-        "E3": faults.survived,
-        "E4": health.honest,
+        "E1": answers.check_e1_every_request_ends,
+        "E2": tokens.check_e2_tokens,
+        "E3": faults.check_e3_survives_faults,
+        "E4": health.check_e4_health,
     }
 
     def harm(self, scenario: Scenario, history: History, ledger: Ledger) -> list[Violation]:
         """See the base class: a request that was not answered, or with other tokens."""
         found = hangs(history)
         with contextlib.suppress(Inconclusive):
-            found = found or answers.answered(scenario, history, ledger).violations
-            found = found or tokens.equal(scenario, history, ledger).violations
+            found = (
+                found or answers.check_e1_every_request_ends(scenario, history, ledger).violations
+            )
+            found = found or tokens.check_e2_tokens(scenario, history, ledger).violations
         return found
 
 

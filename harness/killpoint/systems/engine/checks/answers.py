@@ -17,7 +17,7 @@ _BLAMELESS = ("closed", "cancelled", "refused")
 """Outcomes with an error that has nothing to do with a fault done to a part."""
 
 
-def answered(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_e1_every_request_ends(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """E1, whatever else is judged of the play."""
     del ledger
     found = hangs(history)

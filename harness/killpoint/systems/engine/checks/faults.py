@@ -8,9 +8,9 @@ from killpoint.checkers.finding import Checker, Finding, Inconclusive
 from killpoint.history.record import History
 from killpoint.ledger import Ledger
 from killpoint.scenario import Scenario
-from killpoint.systems.engine.checks.answers import answered
-from killpoint.systems.engine.checks.health import honest
-from killpoint.systems.engine.checks.tokens import equal
+from killpoint.systems.engine.checks.answers import check_e1_every_request_ends
+from killpoint.systems.engine.checks.health import check_e4_health
+from killpoint.systems.engine.checks.tokens import check_e2_tokens
 from killpoint.systems.engine.record import SECOND, Life, Strike, life, slack, some
 from killpoint.verdict import Violation
 
@@ -23,7 +23,11 @@ _WINDOW = 2 * SECOND
 _WHOLE = 0.8
 """Part of the goodput before a fault that must be back over two seconds, less the requests that
 come at once: requests come evenly, their ends do not quite."""
-_BESIDE: dict[str, Checker] = {"E1": answered, "E2": equal, "E4": honest}
+_BESIDE: dict[str, Checker] = {
+    "E1": check_e1_every_request_ends,
+    "E2": check_e2_tokens,
+    "E4": check_e4_health,
+}
 
 
 class Goodput(msgspec.Struct):
@@ -49,7 +53,7 @@ class Goodput(msgspec.Struct):
 _PAST = {"kill": "killed", "stop": "stopped"}
 
 
-def survived(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_e3_survives_faults(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """E3; and what else the scenario says judges it."""
     counts: dict[str, int] = {}
     for id in ("E1", *(each for each in scenario.judges if each in ("E2", "E4"))):

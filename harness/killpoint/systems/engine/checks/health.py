@@ -28,7 +28,7 @@ one is replaced."""
 _MOVES = SECOND // 2
 
 
-def honest(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_e4_health(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """E4.
 
     Raises:

@@ -22,7 +22,7 @@ class ReferenceTokens(msgspec.Struct):
     """Digests of the first none, one, two… tokens."""
 
 
-def equal(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_e2_tokens(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """E2."""
     del ledger
     found = hangs(history)

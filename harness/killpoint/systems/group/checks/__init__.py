@@ -20,11 +20,11 @@ class GroupChecks(Checks):
     """See the base class."""
 
     judges: ClassVar[Mapping[str, Checker]] = {
-        "G1": delivery.in_order,
-        "G2": growth.flat,
-        "G3": barriers.barriers_told,
-        "G4": deaths.unharmed_or_told,
-        "G5": delivery.clock_free,
+        "G1": delivery.check_g1_order,
+        "G2": growth.check_g2_memory,
+        "G3": barriers.check_g3_barriers,
+        "G4": deaths.check_g4_deaths,
+        "G5": delivery.check_g5_clock,
     }
     call_ends = tuple(ENDS.values())
 

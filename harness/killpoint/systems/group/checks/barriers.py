@@ -33,7 +33,7 @@ _ALLOWED = 0.25
 """Seconds beyond a deadline that are tolerated, on top of what the control wait was late."""
 
 
-def barriers_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_g3_barriers(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G3: with a rank dead or absent, every live rank's barrier fails in time and names it."""
     made = calls(history)
     found = broken_barriers(scenario, history, made)

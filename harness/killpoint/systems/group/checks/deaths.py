@@ -24,7 +24,7 @@ from killpoint.verdict import Violation
 _WITHIN = 2.0
 
 
-def unharmed_or_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_g4_deaths(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G4: a clean leave harms no rank; each rank learns of the host's death within 2 s.
 
     The same holds for a rank that is cut off, unless it comes back in time; then nothing is lost.

@@ -15,7 +15,7 @@ from killpoint.systems.group.record import Call, Stream, calls, streams
 from killpoint.verdict import Kind, Violation
 
 
-def in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_g1_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G1: each pair its own order; broadcasts once at every rank; gathers in rank order."""
     found = undisturbed(scenario, history)
     arrived, met = arrivals(history), _met(history)
@@ -24,7 +24,7 @@ def in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return Finding(found[:1], {"messages": arrived})
 
 
-def clock_free(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_g5_clock(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G5: nothing changes when the wall clock jumps, or when the host has an IPv6 address."""
     jumps = [step for step in scenario.steps if isinstance(step, Fault) and step.hours]
     struck = [

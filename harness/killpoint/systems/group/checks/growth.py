@@ -28,7 +28,7 @@ _FEW = 20
 """A store may gain one entry in so many calls: what it opens once for each pair, say."""
 
 
-def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_g2_memory(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """G2: neither the ranks' memory nor the store's entries follow the number of objects."""
     found = undisturbed(scenario, history)
     windows = 0

@@ -27,14 +27,14 @@ class PipeChecks(Checks):
     """See the base class."""
 
     judges: ClassVar[Mapping[str, Checker]] = {
-        "K1": transfers.bit_equal,
-        "K2": send_buffer.emptied,
-        "K3": errors.failures_told,
-        "K4": deaths.deaths_told,
-        "K5": transfers.as_sent,
-        "K6": forged_frames.refused,
-        "K7": transfers.both_ways,
-        "K8": blocks.served_or_failed,
+        "K1": transfers.check_k1_bit_equal,
+        "K2": send_buffer.check_k2_send_buffer,
+        "K3": errors.check_k3_errors,
+        "K4": deaths.check_k4_deaths,
+        "K5": transfers.check_k5_as_sent,
+        "K6": forged_frames.check_k6_forged_frames,
+        "K7": transfers.check_k7_both_ways,
+        "K8": blocks.check_k8_blocks,
     }
     call_ends = tuple(ENDS.values())
 

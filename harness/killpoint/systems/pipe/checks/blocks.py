@@ -41,7 +41,7 @@ class Transfer(Operation, kw_only=True):
         return float(found) if isinstance(found, (int, float)) else None
 
 
-def served_or_failed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k8_blocks(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K8: a lost, repeated, late, stale or mismatched block is failed, never served."""
     made = transfers(history)
     sent = [each for each in made if each.op == "blocks-send"]

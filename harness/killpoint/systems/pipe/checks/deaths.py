@@ -25,7 +25,7 @@ _CLOSES_WITHIN = 5
 _ROUNDING = 200_000_000
 
 
-def deaths_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k4_deaths(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K4: a peer killed at any instant: an error within 2 s (CPU), and `close` returns."""
     ends = deaths(history)
     if not ends:

@@ -15,7 +15,7 @@ from killpoint.systems.pipe.record import Call, Lane, calls, lanes
 from killpoint.verdict import Violation
 
 
-def failures_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k3_errors(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K3: a send error surfaces at the sender (next call or close) and at the receiver.
 
     The same holds for an error of a link.

@@ -14,7 +14,7 @@ _MUCH = 1 << 30
 """Bytes of address space: no honest tensor of these plays is anywhere near."""
 
 
-def refused(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k6_forged_frames(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K6: hostile metadata is refused before allocation."""
     made = calls(history)
     # A lie may be refused so soon that its own call hears of it.

@@ -15,7 +15,7 @@ _SLACK = 6 << 20
 """Bytes beside the payload that a run of sends may take: threads, queues, a heap's rounding."""
 
 
-def emptied(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k2_send_buffer(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K2: `buffer_size` returns to zero; what exceeds the limit passes; memory is bounded."""
     made = calls(history)
     asked = list(history.of("buffered"))

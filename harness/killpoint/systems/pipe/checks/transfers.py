@@ -13,7 +13,7 @@ from killpoint.systems.pipe.record import Call, Lane, calls, lanes
 from killpoint.verdict import Kind, Violation
 
 
-def bit_equal(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k1_bit_equal(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K1: every tensor arrives with the dtype, shape and bits that it had, in order."""
     found = undisturbed(scenario, history)
     arrived = arrivals(history)
@@ -22,7 +22,7 @@ def bit_equal(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return Finding(found[:1], {"tensors": arrived})
 
 
-def as_sent(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k5_as_sent(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K5: a tensor arrives as it was given to the send, whatever its caller does next."""
     changed = {e.text("digest"): e for e in history.of("overwritten")}
     if not changed:
@@ -31,7 +31,7 @@ def as_sent(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return Finding(found[:1], {"overwritten": len(changed)})
 
 
-def both_ways(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_k7_both_ways(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """K7: tensors pass in every direction at once, whichever rank receives first."""
     found = undisturbed(scenario, history)
     used = [lane for lane in lanes(scenario, calls(history)) if any(c.ok for c in lane.got)]

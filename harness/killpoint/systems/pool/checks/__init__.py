@@ -18,9 +18,9 @@ class PoolChecks(Checks):
     """See the base class."""
 
     judges: ClassVar[Mapping[str, Checker]] = {
-        "W1": lifecycle.forward_only,
-        "W2": replies.replies_belong,
-        "W8": replies.in_order,
+        "W1": lifecycle.check_w1_lifecycle,
+        "W2": replies.check_w2_replies,
+        "W8": replies.check_w8_order,
         **by_invariant.POOL,
     }
 

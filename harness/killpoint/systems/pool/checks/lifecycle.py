@@ -17,7 +17,7 @@ from killpoint.systems.pool.record import Life, lives, pool_lines, strikes
 from killpoint.verdict import Violation
 
 
-def forward_only(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_w1_lifecycle(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """W1: the states that were seen follow each other, agree with what happened, and end."""
     pools = lives(history)
     seen = [event for life in pools for event in life.states if event.text("state")]

@@ -66,7 +66,7 @@ def _around(history: History, life: Life, act: Act) -> list[str]:
     return evidence(history, sorted(events, key=lambda event: event.t))
 
 
-def replies_belong(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_w2_replies(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """W2: after a call that did not end well, later ones get their own replies, and get them."""
     found = hangs(history, "call", "results", "health")
     later = 0
@@ -91,7 +91,7 @@ def _went_wrong(life: Life, act: Act) -> bool:
     return act.op in ("call", "result") and not act.ok
 
 
-def in_order(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_w8_order(_scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """W8: futures resolve in the order of their calls, and a shutdown leaves none unresolved."""
     found = hangs(history, "submit", "results", "pool-stop")
     resolved = 0

@@ -15,7 +15,7 @@ _WITHIN = 2.0
 """Seconds that a send may take beyond its own deadline before the writer counts as hung."""
 
 
-def slow_reader_kept(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q5_backpressure(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q5: messages that a send accepted arrive, in order, or the reader gets an error."""
     slow = {e.text("target") for e in history.of("fault") if e.text("fault") in _SLOWED}
     slow &= {*scenario.remote()}

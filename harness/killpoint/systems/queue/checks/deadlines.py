@@ -17,7 +17,7 @@ _MOVING = 0.9
 """Seconds more for a call that came back with its message: copying it is no waiting."""
 
 
-def deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q9_deadlines(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q9: a timeout is neither early nor late; a cancel wakes within 100 ms."""
     found = hangs(history, "send", "receive", "ready")
     waits = 0
@@ -97,7 +97,7 @@ def _judge_wait(history: History, role: str, event: Event, timeout: float) -> Vi
     return None
 
 
-def woken(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q8_wakeups(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q8: a reader that waits hears of each publication within 100 ms.
 
     Messages that are sent at once count as one wake-up: whether a reader sleeps again between two

@@ -19,7 +19,7 @@ from killpoint.systems.queue.record import got, mismatches, overflowing, sent, t
 from killpoint.verdict import Violation
 
 
-def writer_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q6_writer_death(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q6: whole messages first, then an error that is not the call's own timeout."""
     dead = deaths(history)
     if "writer" not in dead:
@@ -126,7 +126,7 @@ def _too_late(history: History, who: str, told: Call, late: float | None) -> lis
     return [Violation("late", cause, _calls(history, who))]
 
 
-def reader_death_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q7_reader_death(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q7: the writer errs within 2 s, or goes on; the other readers lose nothing."""
     dead = {name: end for name, end in deaths(history).items() if name != "writer"}
     if not dead:

@@ -25,7 +25,7 @@ _PICKLED = 1024
 """More bytes than pickling adds to a body that it does not keep apart."""
 
 
-def whole(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r2_whole_messages(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R2: what arrived under a number is, byte for byte, what was sent under it."""
     found = _torn_beyond_q3(scenario, history)
     for reader in scenario.readers():
@@ -39,13 +39,13 @@ def whole(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return _weighed(found, {"messages": _arrived(scenario, history)})
 
 
-def all_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q1_all_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q1, Q14: every reader gets every message, equal, once, in order, with no error."""
     wrong = [_torn(history, *each) for each in wrong_data(history, scenario.readers())]
     return _in_order(scenario, history, wrong)
 
 
-def ring_in_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r3_ring_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R3: the same of the ring, which answers for its slots and not for the caller's memory."""
     wrong = _torn_beyond_q3(scenario, history) or _taken_for_dead(history)
     return _in_order(scenario, history, wrong)
@@ -106,7 +106,7 @@ def _as_unsent(message: Sent) -> str:
     return f"{what}: {message.ended.text('outcome')} {message.ended.text('error')}".rstrip()
 
 
-def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r6_no_aliasing(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R6: what a reader holds is still what it received."""
     found: list[Violation] = []
     checked = 0
@@ -129,7 +129,7 @@ def not_aliased(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
     return Finding(found[:1], {"messages": checked})
 
 
-def as_enqueued(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q3_as_enqueued(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q3: an object changed right after enqueue arrives as it was at enqueue."""
     changed = {message.seq for message in sent(history) if message.mutated}
     if not changed:
@@ -145,7 +145,7 @@ def as_enqueued(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
     return Finding(found[:1], {"messages": arrived})
 
 
-def failures_consumed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r7_failures_consumed(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R7 (queue level): a message that cannot be encoded or decoded harms no other."""
     if any(message.form == "ring" for message in sent(history)):
         return _ring_failures(scenario, history)
@@ -160,7 +160,7 @@ def failures_consumed(scenario: Scenario, history: History, _ledger: Ledger) -> 
     return _weighed(found, {"messages": _arrived(scenario, history)})
 
 
-def one_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q2_one_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q2: inline and overflow messages in one order, whatever failed or came late."""
     shifted = _torn_beyond_q3(scenario, history)
     for reader in scenario.readers():
@@ -168,7 +168,7 @@ def one_order(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     return _weighed(shifted or hangs(history), {"messages": _arrived(scenario, history)})
 
 
-def carried_or_refused(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
+def check_q4_carried_or_refused(scenario: Scenario, history: History, ledger: Ledger) -> Finding:
     """Q4: a message beyond a format limit arrives whole or is refused; the next ones arrive."""
     found = hangs(history)
     found += [_torn(history, *wrong) for wrong in wrong_data(history, scenario.readers())]
@@ -206,7 +206,7 @@ def _not_carried(history: History, message: Sent) -> Violation:
     return Violation("lost", cause, evidence(history, [message.ended or message.began]))
 
 
-def exactly_once(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q13_exactly_once(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q13: with two threads on one object, each message once at each reader, or an error."""
     found: list[Violation] = []
     accepted = {message.seq for message in sent(history) if message.ok}

@@ -43,7 +43,7 @@ class Sample(msgspec.Struct):
     """Bytes touched of each private mapping that has room, by its start and length."""
 
 
-def flat(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q12_memory(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q12: neither private memory nor mappings follow the number of messages."""
     found = hangs(history)
     judged, doubt = 0, ""

@@ -27,7 +27,7 @@ _TEARDOWN = 2.0
 """Seconds granted to an interpreter for its own modules, torch among them, on a busy machine."""
 
 
-def ready_ends(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q10_ready(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q10: the handshake ends by its deadline; it succeeds only if every reader is there."""
     found = hangs(history, "ready")
     dead = deaths(history)
@@ -93,7 +93,7 @@ def _overdue(history: History, event: Event, limit: float) -> list[Violation]:
     return [Violation("late", cause, evidence(history, [event]))]
 
 
-def endings_end(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q11_close(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q11: close, collection and interpreter exit take at most 2 s."""
     found = hangs(history, "close", "drop", "exit", "interpreter exit")
     endings = [
@@ -130,7 +130,9 @@ def _exit_span(history: History, end: Event) -> tuple[int, int]:
     return since, since
 
 
-def delivered_before_close(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q16_delivered_before_close(
+    scenario: Scenario, history: History, _ledger: Ledger
+) -> Finding:
     """Q16: all that was enqueued arrives, or the next receive raises with the number lost."""
     accepted = [message for message in sent(history) if message.ok]
     if not accepted and (why := full(history)):

@@ -36,7 +36,7 @@ class _CutOffParty(msgspec.Struct):
         return self.fault.t + int((self.limit + _SLACK) * 1e9) + late
 
 
-def cut_off_told(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q18_partitions(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q18: nothing is lost unless a party is cut off for good; then both ends learn it in time."""
     faults = network_faults(history)
     if not faults:

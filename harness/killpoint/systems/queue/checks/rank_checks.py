@@ -12,7 +12,7 @@ from killpoint.systems.queue.record import mismatches, sent
 from killpoint.verdict import Violation
 
 
-def ranks_are_checked(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q17_ranks(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """Q17: a claim of a rank that is not the role's to have, or a second writer, is refused."""
     if attaching_again(scenario):
         return refused_or_served(scenario, history)

@@ -22,7 +22,7 @@ from killpoint.systems.queue.slot_model import Slot
 from killpoint.verdict import Violation
 
 
-def transitions(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r1_slot_states(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R1: replay every store, in the order of the stores, on the model of a slot."""
     slots: dict[int, Slot] = {}
     stores = sorted(history.of("store"), key=lambda event: event.number("turn"))
@@ -45,7 +45,7 @@ def transitions(scenario: Scenario, history: History, _ledger: Ledger) -> Findin
     return Finding([], {"transitions": len(stores)})
 
 
-def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r4_no_overwrite(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R4: no more messages are accepted than slots are free, and none is overwritten."""
     found: list[Violation] = []
     dead = deaths(history)
@@ -78,7 +78,7 @@ def never_overwritten(scenario: Scenario, history: History, _ledger: Ledger) -> 
     return Finding(found[:1], {"messages": messages})
 
 
-def creator_unlinks(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_r8_unlink(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
     """R8: only the creator's process removes the name, at most once; bad segments are refused."""
     found: list[Violation] = []
     made: dict[str, Event] = {}

@@ -21,7 +21,9 @@ from killpoint.verdict import Violation
 _OPENING = ("make", "attach", "ready")
 
 
-def error_at_construction(scenario: Scenario, history: History, _ledger: Ledger) -> Finding:
+def check_q15_error_at_construction(
+    scenario: Scenario, history: History, _ledger: Ledger
+) -> Finding:
     """Q15: a queue that was made works to its end; one that cannot be made says so, then.
 
     A death by SIGBUS was found before: crashes come first.

@@ -1,9 +1,9 @@
 """Strangers at a server: processes without a key that come to every TCP port but the API's.
 
-Their attacks are those of :mod:`killpoint.runner.network.intruder`, as at any other system; here
-they are started beside a server, whose play has no zygote. ``python -m`` of this module runs one of
-them: its errand comes as its standard input, and it leaves once ``NAME.stop`` lies in the play's
-folder.
+Their attacks are those of :mod:`killpoint.runner.network.port_attacker`, as at any other system;
+here they are started beside a server, whose play has no zygote. ``python -m`` of this module runs
+one of them: its errand comes as its standard input, and it leaves once ``NAME.stop`` lies in the
+play's folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 
 from killpoint.extras import installed, lacking
 from killpoint.history.log import Log
-from killpoint.runner.network.intruder import AttackOrders, run
+from killpoint.runner.network.port_attacker import AttackOrders, run
 from killpoint.runner.observe import exposure_probe
 from killpoint.runner.processes.entry import enter_play
 from killpoint.runner.processes.priority import ahead, to_thread_ahead

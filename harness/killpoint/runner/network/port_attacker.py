@@ -20,7 +20,7 @@ from killpoint.history.log import Log
 from killpoint.runner import payload
 from killpoint.runner.environment.canary import canary
 from killpoint.runner.network.flood import Crowd, as_itself, as_stranger, stay
-from killpoint.runner.network.store_intruder import StoreIntruder
+from killpoint.runner.network.store_attacker import StoreIntruder
 
 STRANGER = "stranger"
 """Start method of a stranger's process."""

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import TCPStore
 
-from killpoint.runner.network.store_intruder import StoreIntruder
+from killpoint.runner.network.store_attacker import StoreIntruder
 
 
 def _free_port() -> int:

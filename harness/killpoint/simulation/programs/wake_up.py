@@ -7,10 +7,10 @@ from typing import ClassVar
 import msgspec
 
 from killpoint.errors import CannotWork
-from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
-from killpoint.simulation.meeting import Ends, meet
+from killpoint.simulation.programs.delivery import Judge
+from killpoint.simulation.programs.handshake import Ends, meet
 from killpoint.systems.queue.checks.simulated_wakeups import Woken, woken
 from killpoint.targets.protocol import BlackBox
 from killpoint.targets.shapes import QueueShape

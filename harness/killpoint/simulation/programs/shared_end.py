@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import msgspec
 
 from killpoint.errors import CannotWork
-from killpoint.simulation.delivery import Judge
 from killpoint.simulation.ending import Ending
 from killpoint.simulation.environment import SimulatedEnvironment
 from killpoint.simulation.lines import Lines
-from killpoint.simulation.meeting import meet
+from killpoint.simulation.programs.delivery import Judge
+from killpoint.simulation.programs.handshake import meet
 from killpoint.systems.queue.checks.simulated_sharing import Shared, exactly_once
 from killpoint.targets.protocol import BlackBox
 from killpoint.targets.shapes import QueueShape
